@@ -32,6 +32,8 @@ class EndPorts:
     partners: PartnerStore
     staging: Staging
     notes: Notes
+    probing: Places
+    """Connects whatever is known of a partner, for the probe of an outage."""
     now: Callable[[], datetime] = now_utc
 
 

@@ -10,10 +10,8 @@ from activities.transfers.far_ends import now_utc
 from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfers import OpenPgp, PartnerStore
 from contracts.transfers import HostKey, OpenPgpKey, Partner
-from contracts.transfers.ends import KeyWarning, KeyWarnings, KeyWarningsOrder
+from contracts.transfers.ends import WARNINGS, KeyWarning, KeyWarnings, KeyWarningsOrder
 from domain.transfers.partner_rules import expiry_step, fingerprint
-
-_MOST = 1_000
 
 
 class KeyExpiry:
@@ -33,7 +31,10 @@ class KeyExpiry:
     @activity.defn(name="transfers.expiring_keys")
     @translate_failures
     async def expiring_keys(self, order: KeyWarningsOrder) -> KeyWarnings:
-        """Keys of which people are told: 30, 14 and 7 days before they expire, and afterwards."""
+        """Keys of which people are told: 30, 14 and 7 days before they expire, and afterwards.
+
+        In the order of partners and of their records, so that the next call goes on after them.
+        """
         found: list[KeyWarning] = []
         for partner in await self._partners.all():
             if not partner.enabled:
@@ -42,7 +43,7 @@ class KeyExpiry:
                 found += self._host_key(partner, host_key)
             for key in partner.keys:
                 found += await self._openpgp_key(partner, key)
-        return KeyWarnings(warnings=tuple(found[:_MOST]))
+        return KeyWarnings(warnings=tuple(found[order.skip :][:WARNINGS]))
 
     def _host_key(self, partner: Partner, key: HostKey) -> list[KeyWarning]:
         today = self._now().date()

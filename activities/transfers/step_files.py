@@ -132,6 +132,7 @@ class StepFiles:
                 transfer_id=self._run,
                 index=self._order.index,
                 action=self._order.action.action,
+                configured_by=self._order.configured_by,
                 at=at or datetime.now(UTC),
                 files=tuple(lines),
                 remarks=told,

@@ -188,6 +188,7 @@ class RenamedWrites(Found):
             return picked_up(target.path, order.size)
         if await sha256_of(self._folders.content(target.path)) != order.sha256:
             raise _differs(order, "read back, has other bytes")
+        await order.note(target.path, done=True)
         remarks = await self._attributes(order, target.path)
         return Written(entry, "read back, written under its own name", remarks=remarks)
 

@@ -33,6 +33,8 @@ _ALGORITHMS: Final = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
+_CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
+"""These before the others: processors have instructions for them."""
 
 # It logs every file that is opened.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
@@ -115,6 +117,7 @@ async def _connection(
                 known_hosts=(known, [], []),
                 server_host_key_algs=_algorithms(known),
                 client_factory=lambda: client,
+                encryption_algs=_CIPHERS,
                 compression_algs=None,
                 login_timeout=timeouts.login,
                 keepalive_interval=timeouts.keepalive,

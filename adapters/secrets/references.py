@@ -106,7 +106,11 @@ class ReferencedSecrets:
 async def _secret_value(settings: "AwsSettings", id: str) -> dict[str, Any]:
     # A quarter of a second that processes without such secrets do not pay.
     import aioboto3
+    from aiobotocore.config import AioConfig
 
+    config = AioConfig(
+        retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=5, read_timeout=10
+    )
     session = aioboto3.Session(
         aws_access_key_id=settings.access_key_id,
         aws_secret_access_key=settings.secret_access_key,
@@ -114,7 +118,9 @@ async def _secret_value(settings: "AwsSettings", id: str) -> dict[str, Any]:
         region_name=settings.region,
     )
     # The stubs know no Secrets Manager.
-    opening = cast(Any, session).client("secretsmanager", endpoint_url=settings.endpoint_url)
+    opening = cast(Any, session).client(
+        "secretsmanager", endpoint_url=settings.endpoint_url, config=config
+    )
     async with opening as client:
         return await client.get_secret_value(SecretId=id)
 

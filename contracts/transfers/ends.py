@@ -1,6 +1,7 @@
 """What actions at far ends tell while they work, and leave for their next attempt."""
 
 from datetime import datetime
+from typing import Final
 
 from pydantic import Field
 
@@ -8,6 +9,9 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.transfers.names import PartnerName, Sentence
 from contracts.transfers.runs import Manifest
+
+WARNINGS: Final = 20
+"""Keys that one step tells of."""
 
 
 class TransferProgress(Contract):
@@ -44,9 +48,11 @@ class NamingNote(Contract):
 
 
 class KeyWarningsOrder(Contract):
-    """Input of the run that tells people of keys that expire."""
+    """Input of the run that tells people of keys that expire, and of its step."""
 
     notices: bool = True
+    skip: int = Field(default=0, ge=0)
+    """Keys that the run has been told of."""
 
 
 class KeyWarning(Contract):
@@ -62,6 +68,13 @@ class KeyWarning(Contract):
 
 
 class KeyWarnings(Contract):
-    """Result of `transfers.expiring_keys`."""
+    """Result of `transfers.expiring_keys`: the next of them."""
 
-    warnings: tuple[KeyWarning, ...] = Field(default=(), max_length=1_000)
+    warnings: tuple[KeyWarning, ...] = Field(default=(), max_length=WARNINGS)
+    """None: there are no more."""
+
+
+class KeysTold(Contract):
+    """Result of a run that tells people of keys that expire."""
+
+    keys: int

@@ -112,6 +112,7 @@ class ActionOrder(Contract):
     """How often a person has had it tried again."""
     action: Action
     settings_job: SettingsJobName | None = None
+    configured_by: Person | None = None
     names: dict[str, str] = Field(default_factory=dict[str, str])
     """Of its templates, resolved; as in the plan."""
     files: Manifest = Manifest()

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_pascal
 
+from contracts.answers import Person
 from contracts.base import Contract
 from contracts.transfers.events import Attribute
 from contracts.transfers.names import (
@@ -295,6 +296,8 @@ class SettingsJob(SettingsContract):
 
     job: SettingsJobName
     description: str = Field(default="", max_length=500)
+    configured_by: Person | None = None
+    """Who answers for it; receipts name them."""
     queue: QueueName
     event_account_id: Attribute = Field(default=ANY, alias="EventAccountID")
     event_source: Attribute = ANY

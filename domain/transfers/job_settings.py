@@ -203,22 +203,30 @@ def refuse_order(actions: Sequence[Action]) -> None:
         raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
 
 
-def corrected(plan: TransferPlan, event: FileNotice, index: int, given: Any) -> TransferPlan:
+def corrected(
+    plan: TransferPlan, event: FileNotice, index: int, given: Mapping[str, Any]
+) -> TransferPlan:
     """A plan with other settings of one action.
 
     Args:
         plan: As it is.
         event: What it is for.
         index: Of the action.
-        given: Its settings, as they stand in the file.
+        given: Settings of it that change, as they stand in the file; all others stay.
 
     Raises:
         RuleViolation: They are no settings of this action.
     """
     actions = list(plan.job.actions.list)
-    was = actions[index].action
+    was, model = actions[index].action, type(actions[index])
+    if unused := list(_unused(model, given, "")):
+        raise RuleViolation(f"action {index + 1} ({was}) has no {' and '.join(unused)}")
+    names = {name: field.alias or name for name, field in model.model_fields.items()}
+    changes = {names.get(key, key): value for key, value in given.items()}
     try:
-        action = _ACTION.validate_python({"Action": was, **given})
+        action = _ACTION.validate_python(
+            {**actions[index].model_dump(mode="json", by_alias=True), **changes}
+        )
     except ValidationError as error:
         raise RuleViolation(f"action {index + 1} ({was}): {_explained(error)}") from error
     if action.action != was:
@@ -226,9 +234,9 @@ def corrected(plan: TransferPlan, event: FileNotice, index: int, given: Any) -> 
     actions[index] = action
     changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
     job = plan.job.model_copy(update={"actions": changed})
-    names = list(plan.names)
-    names[index] = names_of(action, Facts(event, job.zone, job.queue, job.job))
-    return _bounded(plan.model_copy(update={"job": job, "names": tuple(names)}))
+    resolved = list(plan.names)
+    resolved[index] = names_of(action, Facts(event, job.zone, job.queue, job.job))
+    return _bounded(plan.model_copy(update={"job": job, "names": tuple(resolved)}))
 
 
 def refuse_other_past(plan: TransferPlan, before: TransferPlan, index: int) -> None:

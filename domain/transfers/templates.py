@@ -210,7 +210,7 @@ def _refuse_hostile(name: str, value: str, kind: Kind) -> None:
         raise RuleViolation(f"{{{name}}} holds a control character")
     if kind is Kind.TEXT:
         return
-    if _WILD & set(value):
+    if kind is Kind.PATH and _WILD & set(value):
         raise RuleViolation(f"{{{name}}} is {value!r}: a pattern stands in the settings only")
     if {".", ".."} & set(value.split("/")):
         raise RuleViolation(f"{{{name}}} is {value!r}: it would lead to another folder")

@@ -119,6 +119,8 @@ def largest(schema: dict[str, Any], definitions: dict[str, Any], path: str) -> A
             return [largest(schema["items"], definitions, path)] * schema["maxItems"]
         case "string" if schema.get("format") == "date-time":
             return "2026-01-02T03:04:05.678901Z"
+        case "string" if schema.get("format") == "date":
+            return "2026-01-02"
         case "string":
             if "pattern" in schema:
                 return matching(schema["pattern"], schema.get("maxLength"))

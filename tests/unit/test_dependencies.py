@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 from activities import dependencies
 from activities.dependencies import Dependencies, delay, scratch_probe
 from adapters.ports import Denied, Unavailable
-from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery
+from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery, outage_id
 from contracts.errors import UNAVAILABLE
 from tests.support.imports.activities import environment
 
@@ -27,6 +27,8 @@ class Setup:
     scratch: Path
     failure: Exception | None = None
     probes: int = 0
+    named: dict[str, Exception | None] = field(default_factory=dict[str, Exception | None])
+    """What the probe of a partner raises."""
     outages: list[OutageOrder] = field(default_factory=list[OutageOrder])
     proceed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -37,7 +39,13 @@ class Setup:
             {Dependency.DATABASE: ["DATABASE_URL"]},
             self,
             self.scratch,
+            {Dependency.PARTNER: self.probe_partner},
         )
+
+    async def probe_partner(self, name: str) -> None:
+        self.probes += 1
+        if (failure := self.named[name]) is not None:
+            raise failure
 
     async def probe(self) -> None:
         self.probes += 1
@@ -182,3 +190,23 @@ def _disk(free: int) -> Callable[[Path], Any]:
         free: int
 
     return lambda path: Usage(free)
+
+
+async def test_each_of_many_is_probed_by_its_name_and_has_an_outage_of_its_own(
+    setup: Setup,
+) -> None:
+    setup.named = {"acme": Unavailable("no route", Dependency.PARTNER, name="acme"), "other": None}
+    acme = Awaited(dependency=Dependency.PARTNER, name="acme")
+    other = Awaited(dependency=Dependency.PARTNER, name="other")
+    for _ in range(2):
+        assert (await setup.fails(awaited=acme)).message == "no route"
+    assert await setup.wait(awaited=other) == Recovery(was_down=False)
+    assert setup.probes == 2
+    assert {outage.workflow_id for outage in setup.outages} == {"outage/partner/acme"}
+    assert {outage.label for outage in setup.outages} == {"partner acme"}
+
+
+def test_what_older_releases_have_written_still_decodes() -> None:
+    awaited = Awaited.model_validate_json('{"dependency": "database", "room": 5}')
+    assert (awaited.name, awaited.label) == (None, "database")
+    assert outage_id(Dependency.DATABASE) == "outage/database"

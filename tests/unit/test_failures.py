@@ -16,6 +16,7 @@ from activities.failures import (
     translate_failures,
 )
 from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
+from adapters.ports.places import PartnerAway
 from contracts.dependencies import Awaited, Dependency
 from contracts.errors import (
     INVALID_DOCUMENT,
@@ -133,3 +134,11 @@ def test_a_blob_store_that_keeps_throttling_is_waited_for() -> None:
         True,
         [Dependency.BLOB_STORE, 0],
     )
+
+
+def test_a_partner_that_is_away_is_an_outage_with_a_name() -> None:
+    error = as_application_error(PartnerAway("acme", "no route to host"), UNAVAILABLE_ATTEMPTS)
+    assert (error.type, error.non_retryable) == (UNAVAILABLE, True)
+    assert error.details == ("partner", 0, "acme")
+    awaited = awaited_by(error)
+    assert awaited == Awaited(dependency=Dependency.PARTNER, name="acme")

@@ -25,6 +25,8 @@ PACKAGES = (
 
 OWN: Mapping[str, str] = {
     "adapters/aws": "batches",
+    "adapters/files/archives": "transfers",
+    "adapters/files/openpgp": "transfers",
     "adapters/files/rasters": "jobs",
     "adapters/files/schedules": "imports",
     "adapters/files/vectors": "jobs",
@@ -34,11 +36,13 @@ OWN: Mapping[str, str] = {
     "adapters/memory/routes.py": "transfers",
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",
-    "adapters/places": "transfers",
     "adapters/ports/places.py": "transfers",
     "adapters/ports/rasters.py": "jobs",
     "adapters/ports/vectors.py": "jobs",
     "adapters/ports/webhooks.py": "jobs",
+    "adapters/places": "transfers",
+    "adapters/scanning": "transfers",
+    "adapters/staging": "transfers",
     "adapters/temporal/open_runs.py": "batches",
     "stack/sample_club.py": "spreadsheets",
     "stack/sample_documents.py": "batches",
@@ -46,6 +50,7 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/resources/transfer_files.py": "transfers",
     "workers/resources/far_ends.py": "transfers",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""

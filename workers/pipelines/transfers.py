@@ -58,10 +58,14 @@ def _workflows() -> Sequence[type]:
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
-    from workers.settings.transfer_files import TransferFileSettings
     from workers.settings.transfer_queues import RouteSettings
     from workers.settings.transfer_watches import WatchSettings, clocks_of
-    from workers.settings.transfers import FarEndSettings, TransferSettings, queues_of
+    from workers.settings.transfers import (
+        FarEndSettings,
+        TransferFileSettings,
+        TransferSettings,
+        queues_of,
+    )
 
     groups = (
         TransferSettings,
@@ -132,21 +136,20 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         FileWriting(own.ends),
         HttpCalling(own.ends),
         SourceSettling(own.ends),
-        Crypto(own.files.crypto),
-        ArchiveSteps(own.files.archives),
-        Scanning(own.files.scan),
+        Crypto(own.crypto),
+        ArchiveSteps(own.archives),
+        Scanning(own.scan),
         Checksums(own.staging),
         Firing(own.sender, own.staging),
-        Receipts(own.files.receipts),
-        KeyExpiry(own.ends.partners, own.files.crypto.openpgp),
+        Receipts(own.receipts),
+        KeyExpiry(own.partners, own.openpgp),
         Watching(own.watches),
         Expecting(own.expected),
     )
 
 
 def _probes(own: "TransfersOpened") -> Mapping[Dependency, "Probe"]:
-    scanner = own.files.scanner
-    return {} if scanner is None else {Dependency.SCANNER: scanner.probe}
+    return {} if own.scanner is None else {Dependency.SCANNER: own.scanner.probe}
 
 
 def _schedules() -> Mapping[str, "Declared"]:
@@ -171,7 +174,7 @@ def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
     from activities.transfers.far_ends import partner_probe
 
     ends = own.ends
-    return {Dependency.PARTNER: partial(partner_probe, ends.places, ends.partners)}
+    return {Dependency.PARTNER: partial(partner_probe, ends.probing, ends.partners)}
 
 
 def _lanes(environment: Mapping[str, str]) -> Sequence[Lane]:

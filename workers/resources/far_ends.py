@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from activities.transfers.breaker import Breaker
 from activities.transfers.far_ends import EndPorts
 from adapters.aws.session import AwsSettings
 from adapters.database import Database
@@ -17,8 +18,7 @@ from adapters.staging.notes import BlobNotes
 from workers.settings.batches import read_aws
 from workers.settings.check import declared_groups
 from workers.settings.errors import SettingsError
-from workers.settings.transfer_files import TransferFileSettings
-from workers.settings.transfers import FarEndSettings
+from workers.settings.transfers import FarEndSettings, TransferFileSettings
 
 _OWN = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY")
 
@@ -77,8 +77,8 @@ def end_ports(
         SettingsError: A setting is wrong.
     """
     partners = SqlPartnerStore(database)
-    places = partner_places(environment, partners, secrets)
-    return EndPorts(places, partners, staging, BlobNotes(blobs, scratch))
+    breaker = Breaker(partner_places(environment, partners, secrets))
+    return EndPorts(breaker, partners, staging, BlobNotes(blobs, scratch), breaker.probing)
 
 
 def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:

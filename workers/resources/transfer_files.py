@@ -18,8 +18,7 @@ from adapters.staging.store import BlobCopies, BlobStaging, SealedBlobs, Staging
 from workers.resources.blobs import open_blobs
 from workers.resources.far_ends import secret_manager
 from workers.settings.common import BlobSettings
-from workers.settings.transfer_files import TransferFileSettings
-from workers.settings.transfers import FarEndSettings
+from workers.settings.transfers import FarEndSettings, TransferFileSettings
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from activities.transfers.archives import ArchivePorts
 from activities.transfers.closing import ClosingPorts
+from activities.transfers.crypto import CryptoPorts
 from activities.transfers.expecting import ExpectedPorts
 from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
+from activities.transfers.receipt import ReceiptPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
+from activities.transfers.scan import ScanPorts
 from activities.transfers.watching import WatchPorts
 from adapters.azure.route_table import AzureRouteTable
 from adapters.database import Database
@@ -22,7 +26,15 @@ from adapters.database.transfers.turns import SqlTurns
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
-from adapters.ports.transfers import EventSender, PartnerStore, RouteStore, SettingsSource, Staging
+from adapters.ports.transfers import (
+    EventSender,
+    OpenPgp,
+    PartnerStore,
+    RouteStore,
+    SettingsSource,
+    Staging,
+)
+from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
 from domain.transfers.queues import Queue
 from workers.resources.transfer_files import FilePorts
@@ -43,8 +55,13 @@ class TransfersOpened:
     closing: ClosingPorts
     ends: EndPorts
     """What actions at far ends are given."""
-    files: FilePorts
-    """What actions on files are given."""
+    openpgp: OpenPgp
+    crypto: CryptoPorts
+    archives: ArchivePorts
+    scan: ScanPorts
+    receipts: ReceiptPorts
+    scanner: Clamd | None
+    """None: the settings name none."""
     sender: EventSender
     watches: WatchPorts
     expected: ExpectedPorts
@@ -118,7 +135,12 @@ def transfer_resources(
         planning=PlanningPorts(source, partners, queues, turns, store),
         closing=ClosingPorts(store, files.staging, turns),
         ends=ends,
-        files=files,
+        openpgp=files.crypto.openpgp,
+        crypto=files.crypto,
+        archives=files.archives,
+        scan=files.scan,
+        receipts=files.receipts,
+        scanner=files.scanner,
         sender=sender,
         watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),

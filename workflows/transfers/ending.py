@@ -72,10 +72,6 @@ class Ending:
         stored = await self._last(lambda: _execute("transfers.receipt", order, StoredReceipt))
         return stored.blob
 
-    async def restaged(self) -> Manifest:
-        """The files of a kept copy, in the staging area of this run."""
-        return await _execute("transfers.restage", self._order, Manifest)
-
     async def settle(
         self, plan: TransferPlan, read: Mapping[int, Manifest], *, succeeded: bool
     ) -> Sequence[str]:

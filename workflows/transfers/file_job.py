@@ -118,9 +118,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             raise _Failed(loop)
         if self._plan.sequence is not None:
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
-        if self._order.resent_from is not None:
-            park = self._park_at("kept copy")
-            self._files = await self._waiting.retried(self._ending.restaged, park)
         index = 0
         while index < len(self._actions):
             await self._until_done(index)
@@ -184,6 +181,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             round=self._round,
             action=action,
             settings_job=plan.job.job,
+            configured_by=plan.job.configured_by,
             names=plan.names[index],
             files=self._files,
             previous=self._previous,

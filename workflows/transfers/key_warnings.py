@@ -1,10 +1,12 @@
 """Tells people of keys of partners that expire; started by a schedule, once a day."""
 
+from functools import partial
+
 from temporalio import workflow
 
 from activities.transfers.key_expiry import KeyExpiry
 from contracts.notices import NoticeKind, notice_id
-from contracts.transfers.ends import KeyWarnings, KeyWarningsOrder
+from contracts.transfers.ends import KeysTold, KeyWarnings, KeyWarningsOrder
 from workflows import policies
 from workflows.notices import Notices
 from workflows.waiting import Waiting
@@ -15,16 +17,19 @@ class PartnerKeyWarnings:
     """Sends one notice for each key and step: 30, 14 and 7 days before its end, and after it."""
 
     @workflow.run
-    async def run(self, order: KeyWarningsOrder) -> KeyWarnings:
+    async def run(self, order: KeyWarningsOrder) -> KeysTold:
         """Look once; what people were told of before is not sent again."""
-        found = await Waiting().done(lambda: _found(order))
         notices = Notices(order.notices)
-        for warning in found.warnings:
-            id = notice_id("key", warning.partner, warning.key, warning.ends.date(), warning.step)
-            await notices.once(
-                notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
-            )
-        return found
+        while found := (await Waiting().done(partial(_found, order))).warnings:
+            for warning in found:
+                id = notice_id(
+                    "key", warning.partner, warning.key, warning.ends.date(), warning.step
+                )
+                await notices.once(
+                    notices.order(NoticeKind.NEEDS_YOU, "expiring", warning.sentence, id=id)
+                )
+            order = order.model_copy(update={"skip": order.skip + len(found)})
+        return KeysTold(keys=order.skip)
 
 
 async def _found(order: KeyWarningsOrder) -> KeyWarnings:

@@ -2,7 +2,7 @@
 
 import tarfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, Protocol
 
 from adapters.ports import UnreadableDocument
 from domain.transfers.archive_names import ArchiveNames
@@ -22,6 +22,14 @@ _EXTENDED_BYTES: Final = 1 << 20
 """Of a header that is held in memory; names are shorter."""
 _MAGIC_AT: Final = 257
 _HEADER: Final = 512
+
+
+class ReadBytes(Protocol):
+    """A file of which no more than this is needed."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes."""
+        ...
 
 
 class _Header(tarfile.TarInfo):
@@ -56,23 +64,16 @@ def is_tar(head: bytes) -> bool:
     return True
 
 
-def members(file: BinaryIO, names: ArchiveNames) -> Iterator[tuple[str, Iterator[bytes]]]:
+def members(file: ReadBytes, names: ArchiveNames) -> Iterator[tuple[str, Iterator[bytes]]]:
     """The files, each to be read to its end before the next.
 
     Raises:
         UnreadableDocument: It is damaged or cut off, or holds more than files and folders.
     """
     try:
-        with tarfile.open(
-            fileobj=file,
-            mode="r|",
-            tarinfo=_Header,
-            bufsize=_BLOCK,
-            encoding="utf-8",
-            errors="surrogateescape",
-        ) as archive:
+        with _opened(file) as archive:
             while (member := archive.next()) is not None:
-                archive.members.clear()
+                _forget(archive)
                 if member.isdir():
                     continue
                 raw = member.name.encode("utf-8", "surrogateescape")
@@ -83,6 +84,23 @@ def members(file: BinaryIO, names: ArchiveNames) -> Iterator[tuple[str, Iterator
                 raise _damaged()
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _damaged() from error
+
+
+def _opened(file: Any) -> tarfile.TarFile:
+    """Only `read` of the file is called; the library's types ask for more."""
+    return tarfile.open(
+        fileobj=file,
+        mode="r|",
+        tarinfo=_Header,
+        bufsize=_BLOCK,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+
+
+def _forget(archive: Any) -> None:
+    """The library keeps every header that it has read."""
+    archive.members.clear()
 
 
 def _require_file(member: tarfile.TarInfo, name: str) -> None:

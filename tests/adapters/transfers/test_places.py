@@ -137,12 +137,6 @@ async def test_a_file_that_was_picked_up_after_it_had_its_name_is_a_success(far:
         written = await write(place, "file.csv", b"bytes", namings=namings)
         assert await place.delete(written.entry)
         # The worker was killed before the run knew: another attempt.
-        if (
-            namings.notes[-1] is not None
-            and not namings.notes[-1].done
-            and far.kind == "sftp-direct"
-        ):
-            pytest.xfail("without renames nothing tells that a file was whole")
         again = await write(place, "file.csv", b"bytes", namings=namings)
         assert again.picked_up
         with pytest.raises(FileMissing):

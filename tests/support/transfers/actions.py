@@ -53,7 +53,7 @@ class FarEnds:
         """What activities are given."""
         staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
         notes = BlobNotes(self.blobs, self.scratch / "scratch")
-        return EndPorts(self.places, self.partners, staging, notes, lambda: self.now)
+        return EndPorts(self.places, self.partners, staging, notes, self.places, lambda: self.now)
 
     def order(
         self, action: Action, names: dict[str, str], files: Manifest | None = None, **fields: Any

@@ -59,7 +59,7 @@ class HttpFiles:
             if content is not None and headers.get("if-none-match") == "*":
                 return "412 Precondition Failed", [], b""
             self.files[path] = body
-            return "201 Created", [], b""
+            return "201 Created", [f"ETag: {_tag(body)}"], b""
         if method == "POST":
             return "202 Accepted", [], b"thank you"
         if not self.readable:
@@ -69,7 +69,7 @@ class HttpFiles:
         if method == "DELETE":
             del self.files[path]
             return "204 No Content", [], b""
-        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+        tag = _tag(content)
         if headers.get("if-match", tag) != tag:
             return "412 Precondition Failed", [], b""
         known = [f"ETag: {tag}"]
@@ -77,6 +77,10 @@ class HttpFiles:
             start = int(asked.removeprefix("bytes=").rstrip("-"))
             return "206 Partial Content", known, content[start:]
         return "200 OK", known, content
+
+
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
 
 @asynccontextmanager

@@ -15,7 +15,6 @@ from contracts.transfers import (
     ActionResult,
     EventRoute,
     FileEventOrder,
-    FileJobOrder,
     KeepOrder,
     KeptCopy,
     LoadOrder,
@@ -59,9 +58,6 @@ class Actions:
     @activity.defn(name="transfers.keep")
     async def keep(self, order: KeepOrder) -> KeptCopy: ...  # type: ignore[empty-body]
 
-    @activity.defn(name="transfers.restage")
-    async def restage(self, order: FileJobOrder) -> Manifest: ...  # type: ignore[empty-body]
-
     @activity.defn(name="transfers.receipt")
     async def receipt(self, order: ReceiptOrder) -> StoredReceipt: ...  # type: ignore[empty-body]
 
@@ -93,7 +89,6 @@ class ScriptedTransfer(ScriptedActivities):
             "load_plan": self._plan,
             "take_turn": lambda order: self.turns.pop(0),
             "settle_source": SettleResult(),
-            "restage": lambda order: order.files,
             "keep": lambda order: KeptCopy(files=order.files, until="2027-01-01"),
             "receipt": StoredReceipt(blob=BlobRef(name="receipt.json", size=1), steps=1, sha256=""),
             **{name: _done for name in actions},

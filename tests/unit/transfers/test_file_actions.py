@@ -280,7 +280,8 @@ MD5 = hashlib.md5(CSV, usedforsecurity=False).hexdigest()
 async def summed(
     ends: FarEnds, action: Checksum, files: Mapping[str, bytes], expected: str | None = None
 ) -> ActionResult:
-    order = ends.order(action, {} if expected is None else {"expected": expected})
+    names = {} if expected is None else {"expected": expected}
+    order = ends.order(action, names, configured_by="ida")
     order = order.model_copy(update={"files": await ends.staged(order, **files)})
     return await environment().run(Checksums(ends.ports.staging).checksum, order)
 
@@ -299,8 +300,9 @@ async def summed(
 async def test_a_file_is_compared_with_the_checksum_beside_it(ends: FarEnds, text: str) -> None:
     result = await summed(ends, Checksum(), {"a.csv": CSV, "a.csv.sha256": text.encode()})
     assert await ends.contents(result.files) == {"a.csv": CSV}
-    verdicts = [line.verdict for line in (await step_of(ends, result)).files]
-    assert verdicts == [f"sha256 {SHA} as expected", None]
+    step = await step_of(ends, result)
+    assert step.configured_by == "ida"
+    assert [line.verdict for line in step.files] == [f"sha256 {SHA} as expected", None]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from domain.transfers.partner_rules import expiry_step
 from domain.transfers.paths import matcher, numbered, temporary
 from domain.transfers.windows import opens_at
 from tests.support.imports.activities import environment
+from tests.support.transfers.actions import NOON
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKd3l0b5ZmQyYnJzYmFzZTY0c3R1ZmZoZXJlISEh"
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def partner(**fields: Any) -> Partner:
@@ -124,8 +124,8 @@ async def test_keys_that_expire_are_told_with_what_that_means() -> None:
             update={"name": "disabled", "enabled": False}
         ),
     )
-    expiry = KeyExpiry(store, keyrings, lambda: NOON)  # type: ignore[arg-type]
-    found = (await environment().run(expiry.expiring_keys, KeyWarningsOrder())).warnings
+    look = KeyExpiry(store, keyrings, lambda: NOON).expiring_keys  # type: ignore[arg-type]
+    found = (await environment().run(look, KeyWarningsOrder())).warnings
     assert [(each.partner, each.step) for each in found] == [
         ("acme", 7),
         ("acme", 0),
@@ -137,3 +137,6 @@ async def test_keys_that_expire_are_told_with_what_that_means() -> None:
     assert "still decrypts" in own and "has expired on 2026-02-27" in own
     assert "nothing is encrypted to it" in other
     assert "cannot be used" in unreadable
+    rest = await environment().run(look, KeyWarningsOrder(skip=3))
+    assert rest.warnings == found[3:]
+    assert (await environment().run(look, KeyWarningsOrder(skip=4))).warnings == ()

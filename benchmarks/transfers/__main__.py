@@ -1,0 +1,50 @@
+"""`make bench-transfers`: what transfers cost, on one machine.
+
+It prints markdown and asserts nothing. Name parts to run only these.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.report import Table
+from benchmarks.transfers import events
+
+PARTS = ("events", "beside")
+
+
+async def measure(part: str, folder: Path, rounds: int) -> Table:
+    """One part."""
+    match part:
+        case "events":
+            return await events.events(folder, rounds)
+        case _:
+            return await events.beside(folder)
+
+
+async def run(parts: Sequence[str], rounds: int) -> None:
+    """Run the parts that were asked for, each with servers of its own."""
+    print(f"## Transfers\n\n{machine.describe()}", flush=True)
+    for part in parts:
+        with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
+            table = await measure(part, Path(name), rounds)
+            print(table.markdown(), flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.transfers", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [all]")
+    parser.add_argument("--rounds", type=int, default=3, help="figures are medians [3]")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown part {', '.join(sorted(unknown))}; known are {', '.join(PARTS)}")
+    asyncio.run(run(options.parts or PARTS, options.rounds))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

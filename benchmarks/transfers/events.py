@@ -1,0 +1,243 @@
+"""A thousand small events, from message to `Succeeded`; and one beside ten thousand others."""
+
+import asyncio
+import json
+import os
+import time
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.transfers.closing import Closing
+from activities.transfers.planning import Planning
+from activities.transfers.receiving import Receiving
+from adapters.database import upgrade
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.ports.transfers import TransferStore
+from benchmarks.report import Table, at_least, at_most, middle, percentile, spread
+from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    Manifest,
+    Partner,
+    PlaceKind,
+    RouteRule,
+    TransferStatus,
+)
+from stack.postgres import postgres_server
+from stack.temporal import temporal_server
+from workers.building import build_lanes, build_worker
+from workers.connect import connect
+from workers.pipelines.base import Context, Lane, Pipeline
+from workers.pipelines.transfers import TRANSFERS
+from workers.resources.common import Resources, open_resources
+from workers.services.transfers.intake import TransferIntake
+
+NUMBER: Final = 1_000
+BURST: Final = 10_000
+SINGLE: Final = 40
+SHARE: Final = 0.7
+SECONDS: Final = 2.0
+_ABREAST: Final = 50
+"""Starts in flight, as a bridge has them."""
+_QUEUES: Final = "queues:\n- name: jobs\n  handler: FileJobHandler\n  slots: 100\n"
+
+
+class NoActions:
+    """Far ends that are there at once: what is measured is docflow around them."""
+
+    @activity.defn(name="transfers.read_file")
+    async def read_file(self, order: ActionOrder) -> ActionResult:
+        """One file of ten bytes."""
+        return ActionResult(files=Manifest(files=1, bytes=10))
+
+    @activity.defn(name="transfers.write_file")
+    async def write_file(self, order: ActionOrder) -> ActionResult:
+        """It is written."""
+        return ActionResult(files=order.files)
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Workers of events and of one queue, and those of bare workflows."""
+
+    client: Client
+    intake: TransferIntake
+    store: TransferStore
+
+    async def transfer(self, account: str) -> str:
+        """Have an event taken in; the id of its transfer."""
+        verdict = await self.intake.accept(an_event(account), 0, None)
+        return verdict.workflow_id.split("/")[1]  # type: ignore[union-attr]
+
+    async def transfers(self, number: int) -> float:
+        """Seconds until so many events are carried out."""
+        before = await self._completed("FileJob")
+        began = time.perf_counter()
+        await _abreast(number, lambda _: self.transfer("A"))
+        await self._until("FileJob", before + number)
+        return time.perf_counter() - began
+
+    async def single(self, account: str) -> float:
+        """Seconds until one event is carried out."""
+        began = time.perf_counter()
+        await self.job_of(await self.transfer(account))
+        return time.perf_counter() - began
+
+    async def job_of(self, transfer_id: str) -> None:
+        """Wait for the end of the job, which may not have begun."""
+        while True:
+            row = await self.store.get(transfer_id)
+            if row is not None and row.status is TransferStatus.SUCCEEDED:
+                return
+            await asyncio.sleep(0.05)
+
+    async def bare(self, number: int) -> float:
+        """Seconds that as many bare workflows take."""
+        before, run = await self._completed("BareJob"), uuid.uuid4().hex
+
+        async def start(n: int) -> None:
+            await self.client.start_workflow(
+                BareEvent.run, Bare(number=n), id=f"bare/{run}/{n}", task_queue=EVENTS
+            )
+
+        began = time.perf_counter()
+        await _abreast(number, start)
+        await self._until("BareJob", before + number)
+        return time.perf_counter() - began
+
+    async def _completed(self, workflow: str) -> int:
+        query = f"WorkflowType = '{workflow}' AND ExecutionStatus = 'Completed'"
+        return (await self.client.count_workflows(query)).count
+
+    async def _until(self, workflow: str, number: int) -> None:
+        while await self._completed(workflow) < number:
+            await asyncio.sleep(0.1)
+
+
+def an_event(account: str) -> bytes:
+    """An event that never came."""
+    return json.dumps(
+        {
+            "specversion": "1.0",
+            "id": uuid.uuid4().hex,
+            "source": "bench",
+            "type": "Succeeded",
+            "subject": "File Upload",
+            "data": {"accountId": account, "fileName": "orders.csv"},
+        }
+    ).encode()
+
+
+async def _abreast(number: int, do: Callable[[int], Awaitable[Any]]) -> list[Any]:
+    slots = asyncio.Semaphore(_ABREAST)
+
+    async def one(n: int) -> Any:
+        async with slots:
+            return await do(n)
+
+    return await asyncio.gather(*(one(n) for n in range(number)))
+
+
+def _register(environment: Mapping[str, str]) -> Pipeline:
+    """That of transfers, with actions that take no time."""
+
+    def activities(common: Resources, own: Any) -> Sequence[object]:
+        control = (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+        return (*control, NoActions())
+
+    def lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
+        return [replace(each, activities=activities) for each in TRANSFERS.lanes_in(environment)]
+
+    return replace(TRANSFERS, activities=activities, lanes_of_settings=lanes)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncGenerator[Installation]:
+    """Temporal in memory, PostgreSQL, one process of workers and intake."""
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(postgres_server(durable=True))
+        await upgrade(url)
+        server = await stack.enter_async_context(
+            temporal_server(folder / "temporal", ui=False, in_memory=True)
+        )
+        environment = {
+            "DATABASE_URL": url,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
+            "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
+        }
+        (folder / "queues.yaml").write_text(_QUEUES)
+        read = {"Action": "ReadFile", "Partner": "acme", "Path": "in/{data.fileName}"}
+        write = {"Action": "WriteFile", "Partner": "acme"}
+        job = {"Job": "bench", "Queue": "jobs", "Actions": {"List": [read, write]}}
+        (folder / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
+        common = await stack.enter_async_context(open_resources(environment))
+        client = await connect(server.address)
+        register = _register(environment)
+        context = Context(environment, client, common)
+        settings = register.settings(environment)
+        own = await stack.enter_async_context(register.open(context, settings))
+        await SqlPartnerStore(common.database).put(Partner(name="acme", kind=PlaceKind.FOLDER))
+        await SqlRouteStore(common.database).put(RouteRule(queue="jobs", rule="1"))
+        workers = [
+            build_worker(client, register, common, own),
+            *build_lanes(client, register, common, own, environment=environment),
+            Worker(client, task_queue=EVENTS, workflows=[BareEvent], activities=[step]),
+            Worker(client, task_queue=JOBS, workflows=[BareJob], activities=[step]),
+        ]
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        intake = TransferIntake(client, common.rejected, way_in="bench")
+        yield Installation(client, intake, own.store)
+
+
+async def events(folder: Path, rounds: int) -> Table:
+    """Small events against bare workflows of the same shape and as many activities."""
+    table = Table(
+        f"{NUMBER:,} small events: two actions each, rows in PostgreSQL",
+        ("bare workflows s", "docflow s", "events/s", "share of the engine's limit"),
+    )
+    async with opened(folder) as installation:
+        await installation.transfers(50)
+        bare, ours = list[float](), list[float]()
+        for _ in range(rounds):
+            bare.append(await installation.bare(NUMBER))
+            ours.append(await installation.transfers(NUMBER))
+    share = middle(bare) / middle(ours)
+    rate = NUMBER / middle(ours)
+    table.add(spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}")
+    table.notes.append(at_least(share, SHARE))
+    return table
+
+
+async def beside(folder: Path) -> Table:
+    """One event of an account while another account's ten thousand are carried out."""
+    table = Table(
+        f"A single event beside {BURST:,} of another account",
+        ("events", "median s", "p95 s", "load"),
+    )
+    async with opened(folder) as installation:
+        burst = asyncio.create_task(_abreast(BURST, lambda _: installation.transfer("A")))
+        seconds: list[float] = []
+        try:
+            for _ in range(SINGLE):
+                seconds.append(await installation.single("B"))
+        finally:
+            burst.cancel()
+            await asyncio.gather(burst, return_exceptions=True)
+        load = os.getloadavg()[0]
+    slow = percentile(seconds, 0.95)
+    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", f"{load:.1f}")
+    table.notes.append(at_most(slow, SECONDS, " s"))
+    return table

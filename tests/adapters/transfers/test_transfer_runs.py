@@ -1,0 +1,295 @@
+"""Whole transfers over real tables and a real server, from their message to their rows."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, WorkflowFailureError
+
+from activities import dependencies
+from contracts.dependencies import outage_id
+from contracts.errors import KEY_REUSED
+from contracts.transfers import (
+    RouteRule,
+    TransferRetry,
+    TransferStatus,
+    TransferView,
+    file_job_id,
+    transfer_workflow_id,
+)
+from domain.errors import RuleViolation
+from domain.transfers.events import head_of
+from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
+from tests.support.transfers.installation import OLGA, Installation, open_installation
+from tests.support.waiting import eventually
+from workers.services.errors import InvalidRequest, WrongState
+from workers.services.verdicts import DeadLetter, Settle
+from workflows.transfers.file_event import FileEvent
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def transfers(
+    client: Client, sqlite_database_url: str, tmp_path: Path
+) -> AsyncGenerator[Installation]:
+    async with open_installation(client, sqlite_database_url, tmp_path) as opened:
+        yield opened
+
+
+def a_message(**fields: Any) -> tuple[bytes, str]:
+    """The body of an event, and the id of its transfer."""
+    body = json.dumps(an_event(**fields))
+    return body.encode(), head_of(body).transfer_id
+
+
+async def until(transfers: Installation, transfer_id: str, status: TransferStatus) -> None:
+    async def has_status() -> bool:
+        row = await transfers.store.get(transfer_id)
+        return row is not None and row.status is status
+
+    await eventually(has_status)
+
+
+async def ended(transfers: Installation, transfer_id: str) -> TransferView:
+    await until(transfers, transfer_id, TransferStatus.SUCCEEDED)
+    run = transfers.client.get_workflow_handle(file_job_id(transfer_id), result_type=TransferView)
+    return await run.result()
+
+
+async def test_an_event_is_routed_and_carried_out_and_every_state_recorded(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="whole")
+    verdict = await transfers.intake().accept(raw, 0, "m-1")
+    again = await transfers.intake().accept(raw, 1, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    assert verdict == Settle(transfer_workflow_id(id))
+    assert again == Settle(transfer_workflow_id(id), duplicate=True)
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+    row = await transfers.service.row(OLGA, id[:8])
+    assert (row.queue, row.job, row.file) == ("jobs", "orders", "orders.csv")
+    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+    described = await transfers.client.get_workflow_handle(file_job_id(id)).describe()
+    assert described.task_queue == "transfers-jobs"
+    assert (await described.memo())["filename"] == "orders.csv"
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "reason"),
+    [
+        (b"no json", "Invalid", "it is not JSON"),
+        (b'\xff\xfe{"a"', "Invalid", "it is not JSON"),
+        (b"{}", "Garbage", "the event lacks specversion and id"),
+    ],
+)
+async def test_what_is_no_event_has_a_row_and_is_rejected(
+    transfers: Installation, raw: bytes, status: str, reason: str
+) -> None:
+    verdict = await transfers.intake().accept(raw, 0, None)
+    assert isinstance(verdict, Settle)
+    await transfers.client.get_workflow_handle(verdict.workflow_id).result()
+    [row] = await transfers.service.list(OLGA)
+    [rejected] = await transfers.resources.rejected.list()
+    assert row.status.value == rejected.reason == status
+    assert row.reason is not None and row.reason.startswith(reason)
+    assert rejected.queue == "intake"
+
+
+async def test_a_message_that_is_too_long_is_rejected(transfers: Installation) -> None:
+    verdict = await transfers.intake().accept(b"x" * 70_000, 0, "long")
+    assert isinstance(verdict, DeadLetter)
+    [rejected] = await transfers.resources.rejected.list()
+    assert rejected.description == "the message has 70,000 bytes; 65,536 are accepted"
+
+
+async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="reused")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    other, _ = a_message(id="reused", type="Other")
+    verdict = await transfers.intake().accept(other, 0, "m-2")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
+    with pytest.raises(InvalidRequest):
+        await transfers.service.submit(OLGA, other.decode())
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+
+
+async def test_rows_know_an_event_for_longer_than_temporal_does(transfers: Installation) -> None:
+    raw, id = a_message(id="forgotten")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    # Under another id of the run, as if that of the first one were forgotten.
+    order = an_event_order(an_event(id="forgotten", type="Other"))
+    run = await transfers.client.start_workflow(
+        FileEvent.run, order, id=f"{transfer_workflow_id(id)[:-1]}x", task_queue="transfers"
+    )
+    with pytest.raises(WorkflowFailureError):
+        await run.result()
+    [rejected] = await transfers.resources.rejected.list()
+    assert rejected.reason == KEY_REUSED
+
+
+async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:
+    raw, id = a_message(id="routed", source="Nobody")
+    verdict = await transfers.intake("jobstmsroute").accept(raw, 0, "m-1")
+    assert verdict == Settle(file_job_id(id))
+    await ended(transfers, id)
+    assert await transfers.states(id) == ["ReadMessage", "Succeeded"]
+
+
+async def test_events_without_a_route_are_rerouted_when_a_rule_was_added(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="rerouted", source="Pricing.LCP")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.NO_ASSIGNED)
+    row = await transfers.service.row(OLGA, id)
+    [tried] = await transfers.service.reroute(OLGA)
+    await transfers.routes.put(RouteRule(queue="jobs", rule="2", source="Pricing.*"))
+
+    async def is_rerouted() -> bool:
+        # It may still be looking at the rules as they were.
+        done = await transfers.service.reroute(OLGA)
+        return not done
+
+    await eventually(is_rerouted)
+    await ended(transfers, id)
+    assert row.reason is not None and "jobs/1: source is 'Pricing.LCP'" in row.reason
+    assert tried.problem is None
+    assert (await transfers.states(id))[:2] == ["NoAssigned", "Assigned"]
+
+
+async def test_an_event_without_a_route_is_assigned_by_a_person(transfers: Installation) -> None:
+    raw, id = a_message(id="assigned", source="Nobody")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.NO_ASSIGNED)
+    with pytest.raises(InvalidRequest, match="there is no queue nowhere"):
+        await transfers.service.assign(OLGA, id, "nowhere")
+    await transfers.service.assign(OLGA, id[:12], "jobstmsroute", "a new customer")
+    await ended(transfers, id)
+    trail = await transfers.store.trail(id)
+    assert (trail[1].queue, trail[1].by, trail[1].reason) == (
+        *("jobstmsroute", "olga", "a new customer"),
+    )
+    with pytest.raises(WrongState, match="it waits for no queue: it is Succeeded"):
+        await transfers.service.assign(OLGA, id, "jobs")
+
+
+async def test_a_rule_with_a_queue_that_is_not_there_waits_for_a_person(
+    transfers: Installation,
+) -> None:
+    await transfers.routes.put(RouteRule(queue="gone", rule="9", source="Gone"))
+    raw, id = a_message(id="gone", source="Gone")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.NO_ASSIGNED)
+    row = await transfers.service.row(OLGA, id)
+    assert row.reason == "rule 9: there is no queue gone; there are jobs, jobstmsroute"
+    await transfers.service.assign(OLGA, id, "jobs")
+    await ended(transfers, id)
+
+
+async def test_wrong_settings_park_a_job_until_they_are_right(transfers: Installation) -> None:
+    transfers.configure({**READ, "Partner": "nobody"}, WRITE)
+    raw, id = a_message(id="no-partner")
+    await transfers.intake().accept(raw, 0, "m-1")
+    run = transfers.client.get_workflow_handle(file_job_id(id))
+
+    async def is_parked() -> bool:
+        row = await transfers.store.get(id)
+        return row is not None and (row.reason or "").startswith("parked: ")
+
+    await eventually(is_parked)
+    row = await transfers.service.row(OLGA, id)
+    transfers.configure()
+    await run.execute_update("retry", TransferRetry(by="ann"))
+    await ended(transfers, id)
+    assert row.reason == (
+        "parked: job orders names the partner nobody, and there is no such partner: "
+        "`docflow partners add nobody`"
+    )
+
+
+async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
+    transfers: Installation,
+) -> None:
+    transfers.far.fails["write"] = [RuleViolation("no such folder")]
+    raw, id = a_message(id="corrected")
+    await transfers.intake().accept(raw, 0, "m-1")
+    run = transfers.client.get_workflow_handle(file_job_id(id))
+
+    async def is_parked() -> bool:
+        view = await run.query("status", result_type=TransferView)
+        return view.since is not None
+
+    await until(transfers, id, TransferStatus.READ_MESSAGE)
+    await eventually(is_parked)
+    transfers.configure(READ, {**WRITE, "Path": "fixed/{name}"})
+    await run.execute_update("retry", TransferRetry(settings=True, by="ann"))
+    await ended(transfers, id)
+    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:
+    transfers.configure(KeepCopyDays=30)
+    raw, id = a_message(id="resent")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    sent = await transfers.service.resend(OLGA, id[:8], "acme")
+    await ended(transfers, sent.transfer_id)
+    second = await transfers.service.resend(OLGA, id[:8])
+    await ended(transfers, second.transfer_id)
+    assert len({id, sent.transfer_id, second.transfer_id}) == 3
+    assert transfers.far.done[2:] == [
+        ("write acme", sent.transfer_id),
+        ("write store", second.transfer_id),
+    ]
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+
+
+async def test_only_a_kept_copy_is_sent_again(transfers: Installation) -> None:
+    raw, id = a_message(id="not-kept")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    with pytest.raises(WrongState, match="no copy was kept"):
+        await transfers.service.resend(OLGA, id)
+
+
+async def test_runs_wait_for_a_partner_in_one_outage(
+    transfers: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("SHORTEST_SECONDS", 0.2),
+        ("LONGEST_SECONDS", 0.4),
+        ("FAILURE_COUNTS_SECONDS", 0.1),
+    ):
+        monkeypatch.setattr(dependencies, name, value)
+    transfers.far.away.add("store")
+    ids: list[str] = []
+    for number in range(3):
+        raw, id = a_message(id=f"away-{number}")
+        await transfers.intake().accept(raw, 0, None)
+        ids.append(id)
+    outage = transfers.client.get_workflow_handle("outage/partner/store")
+
+    async def all_wait() -> bool:
+        views = [(await transfers.service.get(OLGA, id)).view for id in ids]
+        return all(view is not None and view.waiting_for == "partner store" for view in views)
+
+    async def is_shown() -> bool:
+        found = [run async for run in transfers.client.list_workflows("WorkflowType = 'Outage'")]
+        return [run.id for run in found] == [outage_id(dependencies.Dependency.PARTNER, "store")]
+
+    for id in ids:
+        await until(transfers, id, TransferStatus.READ_MESSAGE)
+    await eventually(all_wait)
+    await eventually(is_shown)
+    transfers.far.away.clear()
+    for id in ids:
+        assert (await ended(transfers, id)).status is TransferStatus.SUCCEEDED
+    assert (await outage.result())["name"] == "store"

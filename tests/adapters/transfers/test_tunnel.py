@@ -1,0 +1,55 @@
+"""The tunnel that checks the addresses which `obstore` connects to."""
+
+import httpx
+import obstore
+import pytest
+from obstore.store import S3Store
+
+from adapters.places.egress import Egress
+from adapters.places.tunnel import Tunnel
+from tests.support.certificates import certificate_for
+from tests.support.transfers.http_files import http_files
+
+
+async def test_what_is_permitted_passes_encrypted_end_to_end() -> None:
+    certificate = certificate_for("127.0.0.1")
+    content = bytes(300_000)
+    async with http_files(certificate.server) as server, Tunnel(Egress(local=True)).serve() as way:
+        store = S3Store(
+            "far",
+            endpoint=f"https://127.0.0.1:{server.port}",
+            region="us-east-1",
+            access_key_id="id",
+            secret_access_key="planted-secret",
+            client_options={"proxy_url": way.url, "allow_invalid_certificates": True},
+        )
+        await obstore.put_async(store, "file.bin", content, use_multipart=False)
+        assert server.files == {"far/file.bin": content}
+        url = f"https://127.0.0.1:{server.port}/far/file.bin"
+        async with httpx.AsyncClient(
+            proxy=way.url, verify=certificate.client, trust_env=False
+        ) as client:
+            assert (await client.get(url)).content == content
+        assert way.refused is None
+
+
+async def test_what_is_not_permitted_is_refused_and_said() -> None:
+    async with (
+        Tunnel(Egress()).serve() as way,
+        httpx.AsyncClient(proxy=way.url, trust_env=False) as client,
+    ):
+        with pytest.raises(httpx.ProxyError, match="403"):
+            await client.get("https://127.0.0.1:443/")
+        assert way.refused is not None and "127.0.0.1" in way.refused
+
+
+async def test_others_on_this_machine_cannot_use_it() -> None:
+    certificate = certificate_for("127.0.0.1")
+    async with http_files(certificate.server) as server, Tunnel(Egress(local=True)).serve() as way:
+        stranger = way.url.replace("docflow:", "docflow:x")
+        async with httpx.AsyncClient(
+            proxy=stranger, verify=certificate.client, trust_env=False
+        ) as client:
+            with pytest.raises(httpx.ProxyError, match="502"):
+                await client.get(f"https://127.0.0.1:{server.port}/")
+        assert server.requests == []

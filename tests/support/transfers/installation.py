@@ -1,0 +1,246 @@
+"""Workers of transfers over real tables and a real server; far ends are played by the test."""
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.client import Client
+
+from activities.failures import translate_failures
+from activities.transfers.closing import Closing, ClosingPorts
+from activities.transfers.planning import Planning, PlanningPorts
+from activities.transfers.receiving import Receiving, ReceivingPorts
+from activities.transfers.route_cache import RouteCache
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.transfers.turns import SqlTurns
+from adapters.ports.places import PartnerAway
+from contracts.blobs import BlobRef
+from contracts.dependencies import Dependency
+from contracts.transfers import (
+    ActionOrder,
+    ActionResult,
+    KeepOrder,
+    KeptCopy,
+    Manifest,
+    Partner,
+    PlaceKind,
+    ReceiptOrder,
+    RouteRule,
+    SettleOrder,
+    SettleResult,
+    StoredReceipt,
+)
+from domain.transfers.queues import read_queues
+from tests.support.transfers.events import READ, WRITE
+from workers.building import build_lanes, build_worker
+from workers.pipelines.base import Lane, Pipeline
+from workers.pipelines.transfers import TRANSFERS
+from workers.resources.common import Resources, open_resources
+from workers.resources.transfers import settings_source
+from workers.services.identity import OPERATOR, Identity
+from workers.services.transfers.intake import TransferIntake
+from workers.services.transfers.service import TransferService
+from workers.services.transfers.transfer_opening import transfer_service
+from workers.settings.transfers import TransferSettings
+
+QUEUES = """
+queues:
+- name: jobs
+  handler: FileJobHandler
+- name: jobstmsroute
+  handler: FileJobHandler-TMSRoute
+  priority: 2
+"""
+OLGA = Identity("olga", (), frozenset({OPERATOR}))
+
+
+@dataclass
+class FarEnds:
+    """Actions that remember what they were asked, and fail as a test says."""
+
+    away: set[str] = field(default_factory=set[str])
+    """Partners that cannot be reached."""
+    fails: dict[str, list[Exception]] = field(default_factory=lambda: defaultdict(list))
+    """What the next calls raise, by name."""
+    done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Action, and id of the transfer."""
+
+    @activity.defn(name="transfers.read_file")
+    @translate_failures
+    async def read_file(self, order: ActionOrder) -> ActionResult:
+        """Read one file of ten bytes."""
+        return self._act("read", order)
+
+    @activity.defn(name="transfers.write_file")
+    @translate_failures
+    async def write_file(self, order: ActionOrder) -> ActionResult:
+        """Write it."""
+        return self._act("write", order)
+
+    @activity.defn(name="transfers.settle_source")
+    async def settle_source(self, order: SettleOrder) -> SettleResult:
+        """Leave it."""
+        return SettleResult()
+
+    @activity.defn(name="transfers.keep")
+    async def keep(self, order: KeepOrder) -> KeptCopy:
+        """Keep it for ever."""
+        return KeptCopy(files=order.files, until=date(2999, 1, 1))
+
+    @activity.defn(name="transfers.receipt")
+    async def receipt(self, order: ReceiptOrder) -> StoredReceipt:
+        """A receipt of no content."""
+        blob = BlobRef(name=f"receipts/{order.job.transfer_id}", size=1)
+        return StoredReceipt(blob=blob, steps=len(order.steps), sha256="")
+
+    async def probe(self, name: str) -> None:
+        """Whether a partner can be reached."""
+        if name in self.away:
+            raise PartnerAway(name, "no route to host")
+
+    def _act(self, name: str, order: ActionOrder) -> ActionResult:
+        partner = getattr(order.action, "partner", "")
+        if partner in self.away:
+            raise PartnerAway(partner, "no route to host")
+        if self.fails[name]:
+            raise self.fails[name].pop(0)
+        self.done.append((f"{name} {partner}", order.job.transfer_id))
+        blob = BlobRef(name=f"staging/{order.index}", size=10)
+        return ActionResult(files=Manifest(files=1, bytes=10, blob=blob))
+
+
+class NothingStaged:
+    """A staging area that is empty."""
+
+    async def remove(self, run: str) -> int:
+        """Nothing is there."""
+        return 0
+
+
+@dataclass
+class Installation:
+    """What a test of whole transfers is given."""
+
+    client: Client
+    resources: Resources
+    far: FarEnds
+    store: SqlTransferStore
+    routes: SqlRouteStore
+    service: TransferService
+    settings: Path
+
+    def intake(self, queue: str | None = None) -> TransferIntake:
+        """Of a queue whose messages are routed already, or of one whose are not."""
+        found = self.service.queues[queue] if queue else None
+        return TransferIntake(
+            self.client, self.resources.rejected, way_in=queue or "intake", queue=found
+        )
+
+    def configure(self, *actions: Mapping[str, Any], **fields: Any) -> None:
+        """Write `jobsettings.json`: one job of each queue."""
+        jobs = [
+            {
+                "Job": "orders",
+                "Queue": queue,
+                **fields,
+                "Actions": {
+                    "RetryFailureSource": 0,
+                    "RetryFailureDestination": 0,
+                    "List": actions or [READ, WRITE],
+                },
+            }
+            for queue in self.service.queues
+        ]
+        self.settings.write_text(json.dumps({"Jobs": jobs}))
+
+    async def states(self, transfer_id: str) -> list[str]:
+        """Every state that a transfer was in."""
+        return [each.status.value for each in await self.store.trail(transfer_id)]
+
+
+@asynccontextmanager
+async def open_installation(
+    client: Client, database_url: str, folder: Path
+) -> AsyncGenerator[Installation]:
+    """Workers of events and of two queues, on a database at the newest schema."""
+    environment = {
+        "DATABASE_URL": database_url,
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
+        "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
+    }
+    (folder / "queues.yaml").write_text(QUEUES)
+    far = FarEnds()
+    async with AsyncExitStack() as exits:
+        resources = await exits.enter_async_context(open_resources(environment))
+        database = resources.database
+        own = _opened(environment, resources)
+        register = _played_by(far)
+        partners = SqlPartnerStore(database)
+        for name in ("acme", "store"):
+            await partners.put(Partner(name=name, kind=PlaceKind.FOLDER))
+        routes = SqlRouteStore(database)
+        await routes.put(RouteRule(queue="jobs", rule="1", source="TMS.Route"))
+        await exits.enter_async_context(build_worker(client, register, resources, own))
+        for lane in build_lanes(client, register, resources, own, environment=environment):
+            await exits.enter_async_context(lane)
+        service = transfer_service(environment, client, database)
+        settings = folder / "jobsettings.json"
+        opened = Installation(client, resources, far, own.store, routes, service, settings)
+        opened.configure()
+        yield opened
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the activities are given that are not those of actions."""
+
+    store: SqlTransferStore
+    staging: NothingStaged
+    receiving: ReceivingPorts
+    planning: PlanningPorts
+    closing: ClosingPorts
+
+
+def _opened(environment: Mapping[str, str], resources: Resources) -> Opened:
+    database, queues = resources.database, read_queues(QUEUES)
+    store, turns = SqlTransferStore(database), SqlTurns(database)
+    place = TransferSettings.read(environment).job_settings
+    source = settings_source(place, resources.blobs, resources.scratch)
+    staging: Any = NothingStaged()
+    routes = RouteCache(SqlRouteStore(database))
+    return Opened(
+        store,
+        staging,
+        ReceivingPorts(store, routes, queues, resources.rejected),
+        PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
+        ClosingPorts(store, staging, turns),
+    )
+
+
+def _played_by(far: FarEnds) -> Pipeline:
+    """The register, with actions and partners of the test."""
+
+    def activities(common: Resources, own: Any) -> Sequence[object]:
+        return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing), far)
+
+    def lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
+        named = TRANSFERS.lanes_in(environment)
+        return [replace(lane, activities=activities) for lane in named]
+
+    return replace(
+        TRANSFERS,
+        activities=activities,
+        lanes_of_settings=lanes,
+        probes=lambda own: {},
+        named_probes=lambda own: {Dependency.PARTNER: far.probe},
+    )

@@ -1,0 +1,91 @@
+"""A partner that is away is asked by one, and all others are told."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from activities.transfers.breaker import LONGEST_SECONDS, Breaker
+from adapters.ports.places import PartnerAway
+from contracts.transfers import Partner, PlaceKind
+
+ACME = Partner(name="acme", kind=PlaceKind.SFTP)
+OTHER = Partner(name="other", kind=PlaceKind.SFTP)
+
+
+@dataclass
+class Far:
+    """Far ends and records of a test."""
+
+    failure: Exception | None = None
+    opened: list[str] = field(default_factory=list[str])
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.breaker = Breaker(self, lambda: self.now)  # type: ignore[arg-type]
+
+    @asynccontextmanager
+    async def open(self, partner: Partner) -> AsyncGenerator[Any]:
+        self.opened.append(partner.name)
+        if self.failure is not None:
+            raise self.failure
+        yield partner.name
+
+    async def probe(self) -> None:
+        async with self.breaker.probing.open(ACME):
+            pass
+
+    async def use(self, partner: Partner = ACME) -> None:
+        async with self.breaker.open(partner):
+            pass
+
+    async def is_away(self, partner: Partner = ACME) -> str:
+        with pytest.raises(PartnerAway) as raised:
+            await self.use(partner)
+        return str(raised.value)
+
+
+async def test_after_a_failure_nobody_connects_for_some_seconds() -> None:
+    far = Far(PartnerAway("acme", "no route to host"))
+    assert await far.is_away() == "no route to host"
+    far.failure = None
+    assert await far.is_away() == "no route to host"
+    await far.use(OTHER)
+    assert far.opened == ["acme", "other"]
+    far.now = 5.0
+    await far.use()
+    assert far.opened == ["acme", "other", "acme"]
+
+
+async def test_each_failure_counts_for_twice_as_long_up_to_a_minute() -> None:
+    far = Far(PartnerAway("acme", "no route to host"))
+    await far.is_away()
+    pauses: list[float] = []
+    for _ in range(6):
+        began, tries = far.now, len(far.opened)
+        while len(far.opened) == tries:
+            far.now += 5.0
+            await far.is_away()
+        pauses.append(far.now - began)
+    assert pauses == [5, 10, 20, 40, LONGEST_SECONDS, LONGEST_SECONDS]
+
+
+async def test_the_probe_connects_and_closes_the_breaker() -> None:
+    far = Far(PartnerAway("acme", "no route to host"))
+    await far.is_away()
+    with pytest.raises(PartnerAway):
+        await far.probe()
+    far.failure = None
+    await far.probe()
+    await far.use()
+    assert far.opened == ["acme"] * 4
+
+
+async def test_a_connection_that_breaks_while_it_is_used_opens_the_breaker() -> None:
+    far = Far()
+    with pytest.raises(PartnerAway):
+        async with far.breaker.open(ACME):
+            raise PartnerAway("acme", "connection lost")
+    assert await far.is_away() == "connection lost"

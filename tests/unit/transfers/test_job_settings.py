@@ -1,0 +1,237 @@
+"""`jobsettings.json`: what is read, what is said of it, and which job an event gets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.transfers import (
+    CallHttp,
+    Checksum,
+    FireEvent,
+    ReadFile,
+    RouteKey,
+    Scan,
+    Side,
+    WriteFile,
+)
+from domain.errors import RuleViolation
+from domain.transfers.job_settings import (
+    ACTIONS,
+    PLAN_BYTES,
+    corrected,
+    job_of,
+    may_be_left_out,
+    partners_of,
+    plan_of,
+    read_settings,
+    refuse_other_past,
+    schema,
+    side_of,
+    verb_of,
+)
+from tests.support.chaos import examples
+from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order
+
+ROOT = Path(__file__).parents[3]
+EVENT = a_job_order().event
+
+
+def a_file(*jobs: dict[str, Any], **fields: Any) -> bytes:
+    return json.dumps({"Jobs": list(jobs), **fields}).encode()
+
+
+def one(**fields: Any) -> dict[str, Any]:
+    """A job as it stands in the file."""
+    return {"Job": "orders", "Queue": "jobs", "Actions": {"List": [READ, WRITE]}, **fields}
+
+
+def key(source: str = "TMS.Route") -> RouteKey:
+    return RouteKey(account_id="TMS001", source=source, type="Succeeded", subject="File Upload")
+
+
+def test_keys_are_written_as_in_the_system_that_docflow_replaces() -> None:
+    actions = {
+        "RetryFailureSource": 3,
+        "RetryFailureDestination": 4,
+        "RetryFailureSourceDelay": 5,
+        "RetryFailureDestinationDelay": 6,
+        "List": [READ],
+    }
+    [job] = read_settings(a_file(one(Actions=actions, EventAccountID="TMS001"))).jobs.jobs
+    assert job.event_account_id == "TMS001"
+    assert (job.actions.retry_failure_source, job.actions.retry_failure_destination) == (3, 4)
+    assert job.actions.retry_failure_destination_delay == 6
+
+
+def test_keys_that_nothing_reads_are_named_with_their_place() -> None:
+    actions = {"List": [{**READ, "Pth": 1}, {**FIRE, "Data": {"any": "x"}}], "Retries": 3}
+    found = read_settings(a_file(one(Actions=actions, EventAccount="x"), Comment="y"))
+    assert set(found.unused) == {
+        "Comment",
+        "Jobs[0].EventAccount",
+        "Jobs[0].Actions.Retries",
+        "Jobs[0].Actions.List[0].Pth",
+    }
+    plan = plan_of(found.jobs.jobs[0], EVENT, None, found.unused)
+    assert "nothing reads the key Comment" in plan.remarks
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff", "is not JSON"),
+        (b"[]", "jobsettings.json: "),
+        (a_file(one(Queue="Jobs")), r"Jobs\.0\.Queue"),
+        (a_file(one(Actions={"List": []})), r"Jobs\.0\.Actions\.List"),
+        (a_file(one(Actions={"List": [{"Action": "Copy"}]})), "Copy"),
+        (a_file(one(Actions={"List": [{**READ, "AtMost": 0}]})), "AtMost"),
+        (a_file(one(), version=2), "ersion"),
+        (a_file(one(), one()), "two jobs 'orders'"),
+        (a_file(one(), one(Job="copy")), "take the same events"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_said_with_its_place(text: bytes, said: str) -> None:
+    with pytest.raises(RuleViolation, match=said):
+        read_settings(text)
+
+
+def test_jobs_of_other_queues_or_priorities_are_no_tie() -> None:
+    read_settings(a_file(one(), one(Job="b", Queue="jobstmsroute"), one(Job="c", Priority=1)))
+
+
+def test_the_most_specific_job_of_the_queue_takes_an_event() -> None:
+    jobs = read_settings(
+        a_file(
+            one(),
+            one(Job="tms", EventSource="TMS.*"),
+            one(Job="exact", EventSource="TMS.Route"),
+            one(Job="other", Queue="jobstmsroute", EventSource="TMS.Route"),
+        )
+    ).jobs
+    assert job_of(jobs, "jobs", key()).job == "exact"
+    assert job_of(jobs, "jobs", key("TMS.Status")).job == "tms"
+    assert job_of(jobs, "jobs", key("Pricing")).job == "orders"
+    assert job_of(jobs, "jobstmsroute", key()).job == "other"
+
+
+def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
+    jobs = read_settings(a_file(one(EventSource="TMS.Status"))).jobs
+    with pytest.raises(RuleViolation, match=r"no job of queue jobs .* orders: source is"):
+        job_of(jobs, "jobs", key())
+    with pytest.raises(RuleViolation, match="has no job of queue jobscalgary"):
+        job_of(jobs, "jobscalgary", key())
+
+
+def test_a_disabled_job_takes_nothing() -> None:
+    jobs = read_settings(a_file(one(Enabled=False))).jobs
+    with pytest.raises(RuleViolation, match="is disabled"):
+        job_of(jobs, "jobs", key())
+
+
+def test_a_plan_has_every_name_resolved() -> None:
+    plan = plan_of(a_job(READ, WRITE, SequenceKey="ftp/{accountId}"), EVENT, None)
+    assert plan.names == ({"path": "in/orders.csv"}, {"path": "2026/{name}"})
+    assert plan.sequence == "ftp/TMS001"
+
+
+def test_a_job_needs_a_file_before_it_works_on_one() -> None:
+    with pytest.raises(RuleViolation, match="Scan comes first"):
+        plan_of(a_job(SCAN, WRITE), EVENT, None)
+    plan_of(a_job(SCAN, WRITE), EVENT, None, has_files=True)
+    plan_of(a_job(FIRE), EVENT, None)
+
+
+def test_a_plan_that_is_too_long_for_a_history_is_refused() -> None:
+    fire = {**FIRE, "Data": {str(n): "{data.fileName}" + "x" * 1_000 for n in range(40)}}
+    with pytest.raises(RuleViolation, match="are accepted: divide it"):
+        plan_of(a_job(*[fire] * 8), EVENT, None)
+    assert PLAN_BYTES < 1024 * 1024
+
+
+def test_a_corrected_action_keeps_its_kind_and_the_rest_of_the_plan() -> None:
+    plan = plan_of(a_job(), EVENT, None)
+    fixed = corrected(plan, EVENT, 2, {"Path": "fixed/{name}"})
+    assert fixed.names[2] == {"path": "fixed/{name}"}
+    assert fixed.names[:2] == plan.names[:2]
+    assert fixed.job.actions.list[2] == WriteFile(partner="store", path="fixed/{name}")
+    for action, said in (
+        ({"Action": "Scan"}, "stays one"),
+        ({"Partner": "store", "Mode": "999"}, "Mode"),
+        ({"Partner": "store", "Path": "../x"}, "segment"),
+        ({"Partner": "No One"}, "Partner"),
+        ({"Pth": "x"}, "has no Pth"),
+    ):
+        with pytest.raises(RuleViolation, match=said):
+            corrected(plan, EVENT, 2, action)
+
+
+def test_settings_that_changed_before_the_failed_action_are_refused() -> None:
+    plan = plan_of(a_job(), EVENT, None)
+    refuse_other_past(plan_of(a_job(READ, SCAN, FIRE), EVENT, None), plan, 2)
+    with pytest.raises(RuleViolation, match=r"action 1 .ReadFile. is done"):
+        other = a_job({**READ, "Path": "other"}, SCAN, WRITE)
+        refuse_other_past(plan_of(other, EVENT, None), plan, 2)
+    with pytest.raises(RuleViolation, match="fewer actions"):
+        refuse_other_past(plan_of(a_job(READ, SCAN), EVENT, None), plan, 2)
+
+
+def test_every_action_has_a_verb_and_a_side() -> None:
+    read, write = ReadFile(partner="a", path="x"), WriteFile(partner="a")
+    call, scan = CallHttp(partner="a"), Scan()
+    assert [verb_of(each) for each in (read, write, call, scan)] == [
+        *("transfers.read_file", "transfers.write_file", "transfers.call_http", "transfers.scan"),
+    ]
+    assert [side_of(each) for each in (read, write, call, scan)] == [
+        *(Side.SOURCE, Side.DESTINATION, Side.DESTINATION, Side.OWN),
+    ]
+    assert partners_of([read, scan, write, WriteFile(partner="b")]) == ("a", "b")
+
+
+def test_what_protects_somebody_is_never_left_out() -> None:
+    protects = {"ReadFile", "Decrypt", "Encrypt", "Verify", "Scan", "Checksum", "Extract"}
+    assert protects <= set(ACTIONS)
+    fire = FireEvent(source="a", subject="b")
+    assert may_be_left_out(WriteFile(partner="a")) and may_be_left_out(fire)
+    assert not may_be_left_out(Scan()) and not may_be_left_out(Checksum())
+
+
+def test_the_committed_schema_is_what_the_command_writes() -> None:
+    committed = json.loads((ROOT / "docs/reference/jobsettings.schema.json").read_text())
+    assert committed == schema(), "run `python -m workers.services.transfers.schema`"
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+ACTION = st.fixed_dictionaries(
+    {"Action": st.sampled_from([*ACTIONS, "Copy"])},
+    optional={name: JSON_VALUES for name in ("Partner", "Path", "Format", "Source", "Subject")},
+)
+JOB = st.fixed_dictionaries(
+    {"Job": st.just("orders") | JSON_VALUES, "Queue": st.just("jobs") | JSON_VALUES},
+    optional={
+        "Actions": JSON_VALUES | st.fixed_dictionaries({"List": st.lists(ACTION, max_size=3)}),
+        "Zone": st.sampled_from(["UTC", "Mars"]) | JSON_VALUES,
+        "SequenceKey": st.sampled_from(["{accountId}", "{x"]) | JSON_VALUES,
+    },
+)
+
+
+@given(JSON_VALUES | st.fixed_dictionaries({"Jobs": st.lists(JOB, max_size=3) | JSON_VALUES}))
+@settings(max_examples=examples(fast=300, deep=5_000))
+def test_whatever_the_file_holds_it_is_read_or_says_what_is_wrong(raw: Any) -> None:
+    try:
+        found = read_settings(json.dumps(raw))
+        for job in found.jobs.jobs:
+            plan_of(job, EVENT, None, found.unused)
+    except RuleViolation as error:
+        assert str(error)
