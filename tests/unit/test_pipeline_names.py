@@ -39,6 +39,7 @@ OWN: Mapping[str, str] = {
     "adapters/ports/places.py": "transfers",
     "adapters/ports/rasters.py": "jobs",
     "adapters/ports/vectors.py": "jobs",
+    "adapters/ports/watches.py": "transfers",
     "adapters/ports/webhooks.py": "jobs",
     "adapters/places": "transfers",
     "adapters/scanning": "transfers",
@@ -50,8 +51,10 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader.py": "batches",
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
+    "workers/pipelines/transfer_clocks.py": "transfers",
     "workers/resources/transfer_files.py": "transfers",
     "workers/resources/far_ends.py": "transfers",
+    "workers/settings/transfer_watches.py": "transfers",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
