@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, time
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -66,9 +66,10 @@ class Watch(Clocked):
     @model_validator(mode="before")
     @classmethod
     def _named_source(cls, values: object) -> object:
-        if isinstance(values, dict) and not values.get("source"):
-            return {**values, "source": f"docflow.watch.{values.get('name', '')}"}
-        return values
+        if not isinstance(values, dict):
+            return values
+        given = cast(dict[str, object], values)
+        return given | {"source": given.get("source") or f"docflow.watch.{given.get('name')}"}
 
 
 class SeenFile(Contract):

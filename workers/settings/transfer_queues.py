@@ -82,7 +82,7 @@ class StorageQueueSettings(Settings):
         description="a file as the replaced system's `appsettings.json`: for each queue its `Url` "
         "and `SASToken`",
     )
-    intake: str | None = Field(
+    intake: Annotated[str | None, Setting(kind="text")] = Field(
         None,
         validation_alias="DOCFLOW_TRANSFERS_INTAKE_QUEUE",
         description="a queue whose events are routed by the rules; those of the others are "

@@ -1,7 +1,8 @@
 """What people do with watches and expected files: list them, run them now, pause them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -17,9 +18,16 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.transfers.expectations import Clocks
-from workers.pipelines.schedules import Declared
-from workers.schedules import ScheduleView, look
 from workers.services.errors import NotFound, TemporalUnavailable
+
+
+@dataclass(frozen=True)
+class ClockView:
+    """A schedule, as Temporal has it."""
+
+    state: str
+    """`missing`, `paused` or `active`; `docflow schedules list` says whether it is as declared."""
+    next_run: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class WatchView:
     """A watch, its schedule, and what its last look came to."""
 
     watch: Watch
-    schedule: ScheduleView
+    schedule: ClockView
     state: WatchState | None
 
 
@@ -36,7 +44,7 @@ class ExpectedView:
     """An expectation, its schedule, and its newest day."""
 
     expectation: Expectation
-    schedule: ScheduleView
+    schedule: ClockView
     day: ExpectedDay | None
 
 
@@ -46,7 +54,6 @@ class ClockService:
     Args:
         client: Of Temporal, which keeps the schedules.
         clocks: What is declared.
-        schedules: The same, as schedules, by id.
         watches: What looks have seen.
         expected: What was recorded of days.
     """
@@ -55,28 +62,26 @@ class ClockService:
         self,
         client: Client,
         clocks: Clocks,
-        schedules: Mapping[str, Declared],
         watches: WatchStore,
         expected: ExpectedStore,
     ) -> None:
-        self._client, self._clocks, self._schedules = client, clocks, schedules
+        self._client, self._clocks = client, clocks
         self._watches, self._expected = watches, expected
 
     async def watches(self) -> Sequence[WatchView]:
         """All watches."""
-        views = await self._views(WATCH_PREFIX)
         return [
-            WatchView(each, views[name], await self._watches.state(name))
+            WatchView(each, await self._view(WATCH_PREFIX, name), await self._watches.state(name))
             for name, each in self._clocks.watches.items()
         ]
 
     async def expected(self) -> Sequence[ExpectedView]:
         """Everything that is expected."""
-        views = await self._views(EXPECTED_PREFIX)
         found: list[ExpectedView] = []
         for name, each in self._clocks.expected.items():
             days = await self._expected.days(name, 1)
-            found.append(ExpectedView(each, views[name], days[0] if days else None))
+            view = await self._view(EXPECTED_PREFIX, name)
+            found.append(ExpectedView(each, view, days[0] if days else None))
         return found
 
     async def days(self, name: str, limit: int) -> Sequence[ExpectedDay]:
@@ -106,16 +111,21 @@ class ClockService:
             raise _refused(name, error) from error
 
     def _schedule_of(self, prefix: str, name: str) -> str:
-        id = f"{prefix}{name}"
-        if id not in self._schedules:
-            declared = self._clocks.watches if prefix == WATCH_PREFIX else self._clocks.expected
+        declared = self._clocks.watches if prefix == WATCH_PREFIX else self._clocks.expected
+        if name not in declared:
             known = ", ".join(declared) or "none"
             raise NotFound(f"{name} is not declared; declared are {known}")
-        return id
+        return f"{prefix}{name}"
 
-    async def _views(self, prefix: str) -> Mapping[str, ScheduleView]:
-        own = {id: row for id, row in self._schedules.items() if id.startswith(prefix)}
-        return {view.id.removeprefix(prefix): view for view in await look(self._client, own)}
+    async def _view(self, prefix: str, name: str) -> ClockView:
+        try:
+            found = await self._client.get_schedule_handle(f"{prefix}{name}").describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return ClockView("missing")
+            raise _refused(name, error) from error
+        state = "paused" if found.schedule.state.paused else "active"
+        return ClockView(state, next(iter(found.info.next_action_times), None))
 
 
 def _refused(name: str, error: RPCError) -> NotFound | TemporalUnavailable:

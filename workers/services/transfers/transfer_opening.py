@@ -67,15 +67,14 @@ async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockSe
     from adapters.database.transfers.expected import SqlExpectedStore
     from adapters.database.transfers.watches import SqlWatchStore
     from workers.connect import connect
-    from workers.pipelines.transfer_clocks import declared
     from workers.resources.tables import open_tables
     from workers.services.transfers.clocks import ClockService
     from workers.settings.errors import SettingsError
     from workers.settings.transfer_watches import WATCHES, clocks_of
 
-    clocks, schedules = clocks_of(environment), declared(environment)
-    if clocks is None or schedules is None:
+    clocks = clocks_of(environment)
+    if clocks is None:
         raise SettingsError(f"{WATCHES} is not set: no watch and nothing expected is declared")
     async with open_tables(environment) as database:
         stores = SqlWatchStore(database), SqlExpectedStore(database)
-        yield ClockService(await connect(), clocks, schedules, *stores)
+        yield ClockService(await connect(), clocks, *stores)
