@@ -127,7 +127,7 @@ class ExpectedFiles(Parkable, skip=Answer):
     async def run(self, order: GapOrder) -> GapView:
         """Tell people, and wait."""
         if order.day.state is ExpectedState.LATE:
-            id = notice_id("late", workflow.info().workflow_id)
+            id = notice_id("expected", self._day.name, self._day.day, self._day.state)
             await self._notices.once(
                 self._notices.order(NoticeKind.NEEDS_YOU, "late", self._sentence, id=id)
             )
