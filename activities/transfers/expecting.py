@@ -13,6 +13,7 @@ from adapters.ports.transfers import RouteStore
 from adapters.ports.watches import Arrival, ExpectedStore
 from contracts.transfers import RouteRule
 from contracts.transfers.watches import (
+    JUDGED,
     Expectation,
     ExpectedDay,
     ExpectedDays,
@@ -86,6 +87,9 @@ class Expecting:
                 arrived.append(day)
             if day != before:
                 days.append(day)
+            if len(days) == JUDGED:
+                # The next check goes on behind them.
+                break
         return ExpectedResult(days=tuple(days), gaps=tuple(gaps), arrived=tuple(arrived))
 
     async def _rules(self, expected: Expectation) -> Sequence[RouteRule]:

@@ -25,6 +25,8 @@ GAP_PREFIX: Final = "expected"
 WATCHED_FILES: Final = 100_000
 """Files that one watch sees at most, unless it says otherwise."""
 NAMED: Final = 10
+JUDGED: Final = 8
+"""Days of an expectation that one check records; the next check goes on with the others."""
 
 WatchName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Minutes = Annotated[int, Field(ge=1, le=60)]
@@ -106,7 +108,7 @@ class LookResult(Contract):
     """Files that are not stable yet, or lack their marker."""
     vanished: int = 0
     """That were there at the look before."""
-    vanished_unsent: tuple[str, ...] = Field(default=(), max_length=NAMED)
+    vanished_unsent: tuple[Sentence, ...] = Field(default=(), max_length=NAMED)
     """Those of them that were never sent, the first few."""
     problems: tuple[Sentence, ...] = Field(default=(), max_length=NAMED)
 
@@ -219,17 +221,17 @@ class GapOrder(Contract):
 class ExpectedResult(Contract):
     """Result of `transfers.check_expected`; nothing is recorded yet."""
 
-    days: tuple[ExpectedDay, ...] = Field(default=(), max_length=100)
+    days: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """To be recorded when people were told."""
-    gaps: tuple[GapOrder, ...] = Field(default=(), max_length=100)
-    arrived: tuple[ExpectedDay, ...] = Field(default=(), max_length=100)
+    gaps: tuple[GapOrder, ...] = Field(default=(), max_length=JUDGED)
+    arrived: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """Days whose missing files have come since."""
 
 
 class ExpectedDays(Contract):
     """Input of `transfers.record_expected`."""
 
-    days: tuple[ExpectedDay, ...] = Field(max_length=100)
+    days: tuple[ExpectedDay, ...] = Field(max_length=JUDGED)
 
 
 class GapView(Contract):

@@ -135,6 +135,17 @@ async def test_days_that_no_worker_saw_are_judged_afterwards(database: Database)
     assert (await checks.check(24 * 2 + 8)).gaps == ()
 
 
+async def test_a_long_absence_is_made_up_for_in_several_checks(database: Database) -> None:
+    checks = Checks(database, count=1)
+    await checks.came(1, "a")
+    await checks.check(5)
+    now = 24 * 12 + 7
+    found = [await checks.check(now) for _ in range(3)]
+    told = [each.day.day.day for result in found for each in result.gaps]
+    assert sorted(set(told)) == list(range(3, 15))
+    assert [len(result.days) for result in found] == [8, 5, 0]
+
+
 async def test_what_a_person_has_closed_stays_closed(database: Database) -> None:
     checks = Checks(database)
     (gap,) = (await checks.check(7)).gaps
