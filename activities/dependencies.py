@@ -1,23 +1,28 @@
 """Waiting for what docflow itself needs, with one check for all that wait."""
 
 import asyncio
+import logging
 import random
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.scratch import disk_full, scratch_folder
 from adapters.ports import Outages, PortError, Unavailable
 from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery, label_of
 from contracts.errors import UNAVAILABLE
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Probe = Callable[[], Awaitable[None]]
 """Sees at little cost whether a dependency can be used; raises `Unavailable` when it cannot."""
 NamedProbe = Callable[[str], Awaitable[None]]
@@ -83,20 +88,25 @@ class Dependencies:
         info = activity.info()
         check = self._check(awaited)
         failure = await check.failure(info.task_queue)
-        if failure is None and (failure := self._missing_room(awaited.room)) is not None:
-            await check.begin_outage(failure, info.task_queue)
+        if failure is None and awaited.room:
+            failure = self._missing_room(awaited.room)
+            await _apart(check.room(failure, info.task_queue))
         if failure is not None and awaited.problem is not None:
             now = check.outage(failure)
             if (now.problem, now.settings) != (awaited.problem, awaited.settings):
                 return Recovery(was_down=True, problem=now.problem, settings=now.settings)
         if failure is not None:
             raise ApplicationError(
-                str(failure), type=UNAVAILABLE, next_retry_delay=delay(info.attempt)
+                str(failure),
+                type=UNAVAILABLE,
+                next_retry_delay=delay(info.attempt),
+                # One of many that wait: the check logs when the state of the dependency changes.
+                category=ApplicationErrorCategory.BENIGN,
             )
         return Recovery(was_down=info.attempt > 1)
 
     def _missing_room(self, room: int) -> Unavailable | None:
-        is_free = not room or shutil.disk_usage(self._scratch).free >= room
+        is_free = shutil.disk_usage(self._scratch).free >= room
         return None if is_free else disk_full(room)
 
 
@@ -117,6 +127,25 @@ def scratch_probe(scratch: Path) -> Probe:
         await asyncio.to_thread(write)
 
     return probe
+
+
+async def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """Do what is about a dependency, and not about the run and message that happen to ask."""
+    return await asyncio.create_task(work, context=Context())
+
+
+class _State:
+    """What was last logged of a dependency: a line is logged when that changes."""
+
+    def __init__(self, over: str) -> None:
+        self._over = over
+        self._problem: str | None = None
+
+    def show(self, problem: str | None) -> None:
+        """Log a problem, or that it is over when there is none."""
+        if problem != self._problem:
+            self._problem = problem
+            logger.warning("%s", self._over if problem is None else problem)
 
 
 class _Check:
@@ -141,13 +170,15 @@ class _Check:
         self._next: asyncio.Task[Unavailable | None] | None = None
         self._failure: Unavailable | None = None
         self._failed_at = 0.0
+        self._state = _State(f"the {self._label} answers again")
+        self._room = _State(f"the {self._label} has room again")
 
     async def failure(self, task_queue: str) -> Unavailable | None:
         """Check, or share a check that has not begun; why the dependency cannot be used."""
         if (failure := self._recent_failure()) is not None:
             return failure
         if self._next is None:
-            self._next = asyncio.create_task(self._run(task_queue))
+            self._next = asyncio.create_task(self._run(task_queue), context=Context())
         # One who no longer waits does not end the check of the others.
         return await asyncio.shield(self._next)
 
@@ -159,14 +190,17 @@ class _Check:
         async with self._turn:
             self._next = None
             self._failure = await self._probed()
+            self._state.show(self._failure and f"the {self._label} cannot be used: {self._failure}")
             if self._failure is not None:
                 self._failed_at = time.monotonic()
-                await self.begin_outage(self._failure, task_queue)
+                await self._outages.begin(self.outage(self._failure), task_queue)
             return self._failure
 
-    async def begin_outage(self, failure: Unavailable, task_queue: str) -> None:
-        """Show operators that the dependency cannot be used."""
-        await self._outages.begin(self.outage(failure), task_queue)
+    async def room(self, failure: Unavailable | None, task_queue: str) -> None:
+        """Show operators whether there is room for what a run needs, which differs from others'."""
+        self._room.show(failure and str(disk_full()))
+        if failure is not None:
+            await self._outages.begin(self.outage(failure), task_queue)
 
     async def _probed(self) -> Unavailable | None:
         try:
@@ -178,7 +212,7 @@ class _Check:
             return error
         except PortError as error:
             # It refuses something, so it answers.
-            activity.logger.info("the %s answers: %s", self._label, error)
+            logger.info("the %s answers: %s", self._label, error)
         return None
 
     def outage(self, failure: Unavailable) -> OutageOrder:

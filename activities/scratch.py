@@ -137,12 +137,21 @@ async def fetched(
     with scratch_folder(scratch) as folder:
         path = folder / "document"
         found = await _download(blobs, name, path)
-        if expected is not None and expected.etag and found.etag and expected.etag != found.etag:
-            raise RuleViolation(
-                f"{name} was replaced while its import was running; "
-                "send the new file with a new message"
-            )
+        refuse_replaced(found, expected)
         yield path
+
+
+def refuse_replaced(found: BlobRef, expected: BlobRef | None) -> None:
+    """Refuse a blob that is not the one that its run first saw.
+
+    Raises:
+        RuleViolation: It was replaced.
+    """
+    if expected is not None and expected.etag and found.etag and expected.etag != found.etag:
+        raise RuleViolation(
+            f"{found.name} was replaced while its import was running; "
+            "send the new file with a new message"
+        )
 
 
 async def _download(blobs: Blobs, name: str, path: Path) -> BlobRef:

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -123,18 +124,22 @@ def _new_file(folder: Path) -> Path:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    disk = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-    for setting in (
-        f"cache_size=-{_PAGE_CACHE_KIB}",
-        "synchronous=OFF",
-        "journal_mode=OFF",
-        "locking_mode=EXCLUSIVE",
-        # Else they go to the system's folder.
-        "temp_store=MEMORY",
-    ):
-        disk.execute(f"PRAGMA {setting}")
-    disk.execute(
-        "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER) WITHOUT ROWID"
-    )
-    disk.execute("BEGIN")
-    return disk
+    with ExitStack() as until_ready:
+        disk = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        until_ready.callback(disk.close)
+        for setting in (
+            f"cache_size=-{_PAGE_CACHE_KIB}",
+            "synchronous=OFF",
+            "journal_mode=OFF",
+            "locking_mode=EXCLUSIVE",
+            # Else they go to the system's folder.
+            "temp_store=MEMORY",
+        ):
+            disk.execute(f"PRAGMA {setting}")
+        disk.execute(
+            "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER)"
+            " WITHOUT ROWID"
+        )
+        disk.execute("BEGIN")
+        until_ready.pop_all()
+        return disk

@@ -33,6 +33,8 @@ def digest_of(message: Contract) -> str:
     field that a later release adds with a default leaves the digest as it is.
     """
     content = message.model_dump(mode="json", exclude_defaults=True)
+    # Older releases dropped fields that they did not know.
+    content.pop("unknown_fields", None)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

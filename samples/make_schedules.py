@@ -10,7 +10,7 @@ tankfarm.xml         another project as PMXML
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -167,9 +167,21 @@ def _roles(project: Project) -> Iterator[tuple[object, ...]]:
 
 
 def _calendars(project: Project) -> Iterator[tuple[object, ...]]:
-    data = "(0||CalendarData()(\x7f\x7f  (0||DaysOfWeek()(...))))"
-    yield project.id("calendar", "SITE"), "", "Baustelle 6 x 10", "CA_Base", 10, data
-    yield project.id("calendar", "OFFICE"), "", "Büro 5 x 8", "CA_Base", 8, data
+    site = _calendar_data(range(2, 8), ("07:00", "12:00"), ("12:30", "17:30"))
+    office = _calendar_data(range(2, 7), ("08:00", "12:00"), ("13:00", "17:00"))
+    yield project.id("calendar", "SITE"), "", "Baustelle 6 x 10", "CA_Base", 10, site
+    yield project.id("calendar", "OFFICE"), "", "Büro 5 x 8", "CA_Base", 8, office
+
+
+def _calendar_data(days: Iterable[int], *periods: tuple[str, str]) -> str:
+    """Days from 1, Sunday, and their periods; 1 May 2025 is free, the day after a short one."""
+    work = "".join(f"(0||{n}(s|{start}|f|{end})())" for n, (start, end) in enumerate(periods))
+    week = "".join(f"\x7f\x7f(0||{day}()({work if day in days else ''}))" for day in range(1, 8))
+    short = f"(0||0(s|{periods[0][0]}|f|{periods[0][1]})())"
+    return (
+        f"(0||CalendarData()(\x7f\x7f  (0||DaysOfWeek()({week}))"
+        f"\x7f\x7f  (0||Exceptions()((0||0(d|45778)())(0||1(d|45779)({short}))))))"
+    )
 
 
 def _wbs(project: Project) -> Iterator[tuple[object, ...]]:

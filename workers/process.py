@@ -24,7 +24,7 @@ from workers.health import Health
 from workers.health_server import serve_health
 from workers.metrics import measuring
 from workers.notices import open_notices
-from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings
+from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, load
 from workers.resources.common import CommonSettings, make_folders, open_resources
 from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
 from workers.services.readiness import Readiness
@@ -41,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 Run = Callable[[asyncio.Event], Awaitable[Any]]
 """Works until the event is set."""
+
+Receive = Callable[[Context, Any, asyncio.Event, bool], Awaitable[BridgeTotals]]
+"""Receives until the event is set, with the settings of its bridge; drains the queue when the
+flag is set. The entry point `Bridge.run` names one."""
 
 _QUEUE_PAUSES: Final = Retry(first_pause=1.0, longest_pause=15.0)
 """Before a queue that was missing is opened again."""
@@ -189,11 +193,12 @@ def _receive(bridge: Bridge, context: Context, settings: Any) -> Run:
     """Receive until the stop; a queue that cannot be opened is opened again later."""
     health = context.health.part(bridge.name)
     own = replace(context, health=health)
+    run: Receive = load(bridge.run)
 
     async def receive(stop: asyncio.Event) -> BridgeTotals:
         for pause in _QUEUE_PAUSES.pauses():
             try:
-                return await bridge.run(own, settings, stop, False)
+                return await run(own, settings, stop, False)
             except QueueUnusable as error:
                 if str(error) != health.problem:
                     logger.warning("not ready: %s", error)
@@ -274,7 +279,8 @@ async def run_bridge(
             start_gauges(stack, context.client, environment, rejected)
         health.ready = True
         if drain:
-            return await bridge.run(context, settings[bridge.settings], stop, True)
+            run: Receive = load(bridge.run)
+            return await run(context, settings[bridge.settings], stop, True)
         receive = _receive(bridge, context, settings[bridge.settings])
         _, totals = await _until_stopped(stop, [readiness.watch, receive])
         return totals

@@ -1,22 +1,18 @@
 """The one mixin of workflows that park: how callers answer."""
 
-from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any, ClassVar
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from contracts.answers import AnyAnswer
-from workflows.notices import Notices
-from workflows.parking import MEANINGS, Answered, Decision, Parking
-from workflows.waiting import Waiting
+from workflows.parking import Answered, Decision, Parking
 
 AnswerType = type[AnyAnswer]
 
 
 class Parkable:
-    """Handlers of the answers to a parked run, its parking, notices and waiting; nothing else.
+    """Handlers of the answers to a parked run, and its parking; nothing else.
 
     A workflow states which answers it offers, and the contract of each:
 
@@ -78,12 +74,8 @@ class Parkable:
         setattr(cls, update.__name__, update)
         setattr(cls, signal.__name__, signal)
 
-    def __init__(
-        self, timeout: timedelta, meanings: Mapping[str, str] = MEANINGS, *, notices: bool = True
-    ) -> None:
-        self._notices = Notices(notices)
-        self._parking = Parking(timeout, self._notices, meanings)
-        self._waiting = Waiting()
+    def __init__(self, parking: Parking) -> None:
+        self._parking = parking
 
     def _answered(self) -> Any:
         """What an accepted update returns; workflows override it."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeVar
 
 from temporalio import workflow
@@ -30,16 +31,28 @@ class _Shown:
     details: str
 
 
+@dataclass(frozen=True)
+class CurrentWait:
+    """What a run waits for."""
+
+    awaited: Awaited
+    since: datetime
+    problem: str
+
+
 class Waiting:
     """The waits of one run for what docflow itself needs, and how people see them.
 
     Args:
         shown: A wait is the state of the run. False: the run is in another state meanwhile.
+        on_change: Called when a wait that is shown begins, and when the last one has ended.
     """
 
-    def __init__(self, *, shown: bool = True) -> None:
+    def __init__(self, *, shown: bool = True, on_change: Callable[[], None] = lambda: None) -> None:
         self._shown = shown
+        self._on_change = on_change
         self._awaited: list[Awaited] = []
+        self._current: CurrentWait | None = None
         self._before = _Shown("running", None, "")
 
     @property
@@ -51,6 +64,11 @@ class Waiting:
     def label(self) -> str | None:
         """What is awaited now, as it is called in a sentence."""
         return self._awaited[0].label if self._awaited else None
+
+    @property
+    def current(self) -> "CurrentWait | None":
+        """The wait that is shown."""
+        return self._current
 
     async def retried(self, work: Callable[[], Awaitable[T]], on_failure: OnFailure) -> T:
         """Do a step until it succeeds; outages are waited for.
@@ -128,9 +146,15 @@ class Waiting:
                 f"The outage: `{outage}`"
             )
         self._awaited.append(awaited)
+        if self._current is None:
+            self._current = CurrentWait(awaited, workflow.now(), problem)
+            self._on_change()
 
     def _hide(self, done: Awaited) -> None:
         self._awaited.remove(done)
+        if not self._awaited:
+            self._current = None
+            self._on_change()
         if self._awaited or _state() != WAITING:
             return
         before = self._before

@@ -4,8 +4,9 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from adapters.ports import ImportStore
-from contracts.imports import Counts, DeleteMessage, Handler, HandlerInput, HandlerOutcome
+from contracts.imports import DeleteMessage, Handler, HandlerInput, HandlerOutcome
 from domain.errors import RuleViolation
+from domain.imports.chunks import TaskKey
 
 
 class DeleteImports:
@@ -25,6 +26,7 @@ class DeleteImports:
         message, table = work.message, work.plan.facts.table
         if not isinstance(message, DeleteMessage) or table is None:
             raise RuleViolation(f"{work.plan.facts.document_type} deletes no service")
-        deleted = await self._store.delete_service(table, message.project_id, message.service_id)
-        note = None if deleted else f"Service {message.service_id} had no rows."
-        return HandlerOutcome(counts=Counts(deleted=deleted), note=note)
+        key = TaskKey(message.project_id, message.task_id)
+        counts = await self._store.delete_service(key, table, message.service_id)
+        note = None if counts.deleted else f"Service {message.service_id} had no rows."
+        return HandlerOutcome(counts=counts, note=note)

@@ -1,5 +1,6 @@
 """First and last step of every import: the plan, and the record."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from temporalio import activity
@@ -20,6 +21,7 @@ from adapters.ports import (
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
 from contracts.imports import (
+    NOTE_CHARACTERS,
     Closing,
     FileMessage,
     HandlerOutcome,
@@ -34,6 +36,7 @@ from contracts.imports import (
 from contracts.imports import workflow_id as workflow_id_of
 from contracts.origins import body_of
 from domain.errors import RuleViolation
+from domain.imports.places import foreign_blob
 from domain.imports.registry import REGISTRY
 
 SMALL_DOCUMENT_BYTES: Final = 1_000_000
@@ -49,6 +52,7 @@ class ImportLifecycle:
         runs: What Temporal knows of the runs of other tasks.
         rejected: Keeps messages whose task another message has.
         small_document_bytes: Largest size of a document that takes the local path.
+        prefixes: Where the blobs are that messages may name; none: anywhere but in own places.
     """
 
     def __init__(
@@ -58,12 +62,14 @@ class ImportLifecycle:
         runs: Runs,
         rejected: RejectedMessages,
         small_document_bytes: int = SMALL_DOCUMENT_BYTES,
+        prefixes: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._blobs = blobs
         self._runs = runs
         self._rejected = rejected
         self._small = small_document_bytes
+        self._prefixes = prefixes
 
     @activity.defn(name="imports.prepare")
     @translate_failures
@@ -94,14 +100,16 @@ class ImportLifecycle:
         message = order.message
         facts = REGISTRY[message.document_type]
         source, missing, unavailable = None, None, None
-        if (name := _source_name(message, facts)) is not None:
+        foreign = foreign_blob(message, self._prefixes)
+        name = None if foreign else _source_name(message, facts)
+        if name is not None:
             try:
                 source = await self._blobs.stat(name)
             except BlobNotFound as error:
                 missing = error
             except Unavailable as error:
                 unavailable = error
-        plan = self._plan(facts, source)
+        plan = self._plan(message, facts, source)
         guard = None if facts.guard is None else getattr(message, facts.guard)
         workflow_id = activity.info().workflow_id or message.workflow_id
         digest = None if order.origin is None else order.origin.digest
@@ -115,6 +123,9 @@ class ImportLifecycle:
             return await self._repeated(order, earlier)
         if earlier is not None:
             return await self._left_to(earlier, order, plan)
+        if foreign is not None:
+            # A person may have corrected the message to this one.
+            raise RuleViolation(foreign)
         if unavailable is not None:
             raise unavailable
         if missing is not None:
@@ -135,19 +146,17 @@ class ImportLifecycle:
             The outcome as recorded.
         """
         workflow_id = activity.info().workflow_id or closing.message.workflow_id
-        outcome = await self._store.close(closing, workflow_id)
+        outcome = await self._store.close(_with_unknown_fields(closing), workflow_id)
         plan = closing.plan
         if closing.state is ImportState.COMPLETED and plan and plan.delete_source and plan.source:
             await self._blobs.delete(plan.source.name, etag=plan.source.etag)
         return outcome
 
-    def _plan(self, facts: TypeFacts, source: BlobRef | None) -> ImportPlan:
+    def _plan(self, message: ImportMessage, facts: TypeFacts, source: BlobRef | None) -> ImportPlan:
         path: Literal["local", "remote"] = (
             "local" if source is None or source.size <= self._small else "remote"
         )
-        # A handler with a download of its own decides about its blob itself: a schedule whose
-        # projects were listed is extracted next.
-        delete = facts.needs_blob and not facts.own_download
+        delete = _uses_up_its_blob(message, facts)
         return ImportPlan(facts=facts, path=path, source=source, delete_source=delete)
 
     async def _is_released(self, message: ImportMessage, earlier: EarlierImport) -> bool:
@@ -215,6 +224,29 @@ class ImportLifecycle:
             message=order.message, plan=plan, state=state, reason=reason, digest=digest
         )
         await self._store.close(closing, activity.info().workflow_id or order.message.workflow_id)
+
+
+def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
+    """Whether the source goes when the import is done.
+
+    Never earlier: when a worker dies, the local steps of its run are done again, from the look for
+    the source on.
+    """
+    if isinstance(message, ScheduleUploadMessage):
+        return not message.direct_upload
+    # A schedule whose projects were listed is extracted next.
+    return facts.needs_blob and not facts.own_download
+
+
+def _with_unknown_fields(closing: Closing) -> Closing:
+    """The same, its note naming what of the message was not used."""
+    names, outcome = closing.message.unknown_fields, closing.outcome
+    if not names or outcome is None:
+        return closing
+    said = f"Fields of the message that are not used: {', '.join(names)}."
+    note = f"{outcome.note.rstrip('.')}. {said}" if outcome.note else said
+    shortened = note if len(note) <= NOTE_CHARACTERS else f"{note[: NOTE_CHARACTERS - 1]}\u2026"
+    return closing.model_copy(update={"outcome": outcome.model_copy(update={"note": shortened})})
 
 
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:

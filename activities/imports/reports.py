@@ -8,13 +8,14 @@ from activities.scratch import scratch_folder
 from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, ImportStore, ReportWriter
 from contracts.blobs import BlobRef
-from contracts.imports import PROBLEMS_IN_RESULT, Problem
+from contracts.imports import PROBLEMS_IN_RESULT, Problem, encoded
 from domain.imports.chunks import TaskKey
+from domain.imports.memory import ReportMemory
 
 
 def report_name(key: TaskKey) -> str:
     """Where the report of an import stands in the blob store."""
-    return f"reports/{key.project_id}/{key.task_id}.xlsx"
+    return f"reports/{encoded(key.project_id)}/{encoded(key.task_id)}.xlsx"
 
 
 async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...]:
@@ -34,19 +35,30 @@ async def write_report(
     scratch: Path,
     key: TaskKey,
     header: Sequence[str],
+    memory: ReportMemory | None = None,
 ) -> BlobRef:
     """Write every rejected row of an import into a spreadsheet in the blob store.
 
     Rows are streamed from the store through a thread into the file: memory stays bounded. A
     second run writes the same report to the same place.
+
+    Args:
+        store: Where the rejected rows are.
+        blobs: Where the report goes.
+        reports: Writes it.
+        scratch: Folder for temporary files.
+        key: The import.
+        header: Titles of its columns.
+        memory: What the report is to remember for the day it comes back.
     """
+    remembered = () if memory is None else memory.rows()
     with scratch_folder(scratch) as folder:
         target = folder / "report.xlsx"
         stopped = threading.Event()
         async with WorkerThread() as thread:
             rows = from_thread(store.rejects(key), stopped)
             try:
-                await thread.run(lambda: reports.write(target, header, rows))
+                await thread.run(lambda: reports.write(target, header, rows, memory=remembered))
             finally:
                 stopped.set()
         return await blobs.upload(target, report_name(key))

@@ -13,6 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
+from activities.imports.spelling import CodeSpelling
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched
 from activities.threads import WorkerThread
@@ -20,7 +21,9 @@ from adapters.ports import Blobs, Documents, ImportStore, ReportWriter
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
+    NOTE_CHARACTERS,
     Counts,
+    DocumentType,
     Handler,
     HandlerInput,
     HandlerOutcome,
@@ -29,13 +32,18 @@ from contracts.imports import (
 )
 from domain.errors import RuleViolation
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
-from domain.imports.header import match_header
 from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
-NOTE_CHARACTERS: Final = 500
-_IGNORED_IN_NOTE: Final = 10
+_ROOM_BEHIND: Final = 200
+"""Characters of a note that are left for what is said about the message."""
+
+_LATER: Final = (
+    *("unknown_fields", "map", "date_order"),
+    *("decimal", "leading_zeros", "max_rejected_share"),
+)
+"""Fields of a message that earlier releases did not have."""
 
 
 class RowsRead(Contract):
@@ -51,6 +59,7 @@ class _Load:
     """One import on its way through `RowImports`."""
 
     message: TableMessage
+    kind: DocumentType
     spec: TableSpec
     key: TaskKey
     identity: str
@@ -148,20 +157,21 @@ class RowImports:
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
             load.refuse_to_append_again(mark)
-            header, guessed = mark.header[1:], None
-            ignored = match_header(0, header, load.spec).ignored
-            if not load.is_done(mark):
-                async with fetched(
-                    self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
-                ) as path:
-                    reading = TableReader(
-                        self._documents, path, load.message, load.spec, self._chunk_rows
-                    )
-                    mark = await self._load(load, reading, mark, self._is_quick(path), heart)
-                    header, ignored = reading.titles, reading.ignored
-                    guessed = reading.guessed_encoding
-            note = _note(load, mark, ignored, guessed)
-            return await self._outcome(load, mark, header, note)
+            if load.is_done(mark) and not mark.header:
+                return await self._outcome(load, mark, None)
+            async with fetched(
+                self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
+            ) as path:
+                reading = TableReader(
+                    self._documents, path, load.message, load.spec, self._chunk_rows
+                )
+                quick = self._is_quick(path)
+                if load.is_done(mark):
+                    # Nothing is left to write; what was left out shows only when it is read.
+                    await self._reread(reading, mark, quick)
+                else:
+                    mark = await self._load(load, reading, mark, quick, heart)
+            return await self._outcome(load, mark, reading)
 
     def _is_quick(self, path: Path) -> bool:
         return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
@@ -172,6 +182,8 @@ class RowImports:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
+        spelling = CodeSpelling(self._store, load.message, load.kind, load.spec)
+        await spelling.begin()
         async with WorkerThread(inline=quick) as thread:
             try:
                 await thread.run(reading.open)
@@ -182,18 +194,26 @@ class RowImports:
                 if alone and chunk is not None and not chunk.rejected and not load.staged:
                     # One transaction is all that a small document without problems costs; the
                     # mark it leaves is as good as a finished one.
-                    only = replace(chunk, header=header)
+                    only = replace(await spelling.settle(chunk), header=header)
                     return await self._store.write(load.key, only, load.message.strategy)
                 if mark.cursor == 0:
                     await self._store.restart(load.key, header)
                 while chunk is not None:
                     ahead = thread.start(reading.next_chunk)
-                    mark = await self._put(load, chunk)
+                    mark = await self._put(load, await spelling.settle(chunk))
                     heart.beat(RowsRead(rows=mark.cursor, counts=mark.counts))
                     chunk = await asyncio.shield(ahead)
             finally:
                 await thread.run(reading.close)
         return await self._complete(load)
+
+    async def _reread(self, reading: TableReader, mark: LoadMark, quick: bool) -> None:
+        async with WorkerThread(inline=quick) as thread:
+            try:
+                await thread.run(reading.open)
+                await thread.run(lambda: reading.skip(mark.cursor))
+            finally:
+                await thread.run(reading.close)
 
     async def _put(self, load: _Load, chunk: RowChunk) -> LoadMark:
         if load.staged:
@@ -216,15 +236,26 @@ class RowImports:
         )
 
     async def _outcome(
-        self, load: _Load, mark: LoadMark, header: tuple[str, ...], note: str | None
+        self, load: _Load, mark: LoadMark, reading: TableReader | None
     ) -> HandlerOutcome:
-        report, problems = None, ()
-        # A finished load without a header is that of a closed import: its rejected rows are gone
-        # and its report is written, which an attempt that comes late must leave alone.
-        if mark.counts.rejected and header:
+        """What the load did; `reading` None: the import is closed.
+
+        Then its rejected rows are gone and its report is written, which an attempt that comes late
+        must leave alone.
+        """
+        report, problems, note = None, (), None
+        if reading is not None:
+            note = _note(load, mark, reading)
+        if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
             report = await write_report(
-                self._store, self._blobs, self._reports, self._scratch, load.key, header
+                self._store,
+                self._blobs,
+                self._reports,
+                self._scratch,
+                load.key,
+                reading.titles,
+                reading.memory,
             )
         return HandlerOutcome(
             counts=mark.counts,
@@ -250,7 +281,7 @@ def _begin(work: HandlerInput) -> _Load:
             "which rows are known shows only when they are written; leave one of them out"
         )
     key = TaskKey(message.project_id, message.task_id)
-    return _Load(message, spec, key, _identity(message, work.plan.source))
+    return _Load(message, message.document_type, spec, key, _identity(message, work.plan.source))
 
 
 def _identity(message: TableMessage, source: BlobRef | None) -> str:
@@ -260,7 +291,15 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     person has corrected the message: only what is loaded shows whether progress still counts.
     """
     version = (source.etag or source.sha256 or "") if source is not None else ""
-    return hashlib.sha256(f"{message.model_dump_json()}\n{version}".encode()).hexdigest()
+    fields = type(message).model_fields
+    # So that a load which an earlier release began is the same work.
+    later = {
+        name
+        for name in _LATER
+        if getattr(message, name) == fields[name].get_default(call_default_factory=True)
+    }
+    content = message.model_dump_json(exclude=later)
+    return hashlib.sha256(f"{content}\n{version}".encode()).hexdigest()
 
 
 def _day_of_import() -> date:
@@ -270,26 +309,43 @@ def _day_of_import() -> date:
 
 def _held_back(load: _Load, mark: LoadMark) -> str | None:
     if not load.held_back(mark):
-        return None
+        return _too_many_rejected(load, mark)
     return (
         f"nothing was written: all_or_nothing, and {_rows(mark.counts.rejected)} rejected; "
         "correct the rows that the report names, upload the document again and retry"
     )
 
 
-def _note(load: _Load, mark: LoadMark, ignored: tuple[str, ...], guessed: str | None) -> str | None:
+def _too_many_rejected(load: _Load, mark: LoadMark) -> str | None:
+    """Why so many rejected rows are for a person to look at; None: they are not too many."""
+    counts = mark.counts
+    rows = counts.created + counts.updated + counts.unchanged + counts.rejected
+    allowed = load.message.max_rejected_share
+    if not counts.rejected or (counts.rejected < rows and counts.rejected <= allowed * rows):
+        return None
+    share = "all" if counts.rejected == rows else f"{counts.rejected:,} of {rows:,}"
+    return (
+        f"{share} rows were rejected"
+        + ("" if counts.rejected == rows else f", more than the share of {allowed:g} allowed")
+        + "; correct what the report names, upload the document again and retry, or skip"
+    )
+
+
+def _note(load: _Load, mark: LoadMark, reading: TableReader) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
     if rejected and load.message.strategy is Strategy.REPLACE:
         sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
     if mark.cursor == 0:
         sentences.append("There are no rows below the header.")
-    if guessed:
-        sentences.append(f"Read as {guessed}, a guess: name the encoding if letters are wrong.")
-    if ignored:
-        named = ", ".join(repr(title) for title in ignored[:_IGNORED_IN_NOTE])
-        more = len(ignored) - _IGNORED_IN_NOTE
-        sentences.append(f"Columns not used: {named}{f' and {more} more' if more > 0 else ''}.")
+    if reading.guessed_encoding:
+        sentences.append(
+            f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
+        )
+    if reading.blind_to_errors:
+        sentences.append("Cells of an XLS file that show an error are read as blanks.")
+    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(sentences))
+    sentences.extend(reading.findings.sentences(room))
     return " ".join(sentences)[:NOTE_CHARACTERS] or None
 
 

@@ -13,6 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
+from activities.imports.schedule_identity import Identified, identify
 from activities.scratch import fetched
 from activities.seen_keys import SeenKeys
 from activities.threads import WorkerThread
@@ -103,18 +104,31 @@ class ScheduleImports:
         if not isinstance(message, ScheduleExtractionMessage):
             raise RuleViolation(f"{message.document_type} is not a schedule extraction")
         key = TaskKey(message.project_id, message.task_id)
+        closed = await self._store.mark(key)
+        if closed.finished and not closed.header:
+            # The mark of a closed import: its document is gone, and its row has the outcome.
+            return HandlerOutcome(counts=closed.counts, problem_count=closed.problem_count)
         async with (
             Heartbeater() as heart,
             self._opened(message, work.plan.source) as (source, thread, folder),
         ):
-            mark = await self._resume(key, _identity(message, work.plan.source))
-            items = source.read(message.primavera_project_id)
+            wanted = message.primavera_project_id
+            if wanted is None:
+                wanted = await thread.run(lambda: _only_project(source.projects()))
+            identified = await identify(self._store, message, wanted, source, thread)
+            if isinstance(identified, HandlerOutcome):
+                return identified
+            mark = await self._resume(key, _identity(message, work.plan.source, identified))
+            items = source.read(wanted)
             seen = partial(SeenKeys, folder)
-            with closing(ScheduleChunks(items, message.project_id, seen, mark.cursor)) as chunks:
+            schedule = ScheduleChunks(
+                items, key.project_id, identified.schedule_id, identified.names, seen, mark.cursor
+            )
+            with closing(schedule) as chunks:
                 await self._write(key, chunks, mark.cursor, thread, heart)
-            retired = await self._store.retire(key, chunks.primavera_project_id)
+            retired = await self._store.retire(key, identified.schedule_id)
             mark = await self._store.finish(key)
-            return await self._outcome(key, mark, retired, chunks)
+            return await self._outcome(key, mark, retired, chunks, identified)
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
@@ -143,7 +157,12 @@ class ScheduleImports:
             raise RuleViolation(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
-        return HandlerOutcome(counts=counts, note=_changed(counts))
+        note = _changed(counts)
+        if message.activity_ids == ():
+            note += "; activity_ids was empty, which selects nothing by itself: " + (
+                "the filters alone counted" if message.filters else "every activity was meant"
+            )
+        return HandlerOutcome(counts=counts, note=note)
 
     @asynccontextmanager
     async def _opened(
@@ -179,7 +198,12 @@ class ScheduleImports:
             chunk = await asyncio.shield(ahead)
 
     async def _outcome(
-        self, key: TaskKey, mark: LoadMark, retired: Counts, chunks: ScheduleChunks
+        self,
+        key: TaskKey,
+        mark: LoadMark,
+        retired: Counts,
+        chunks: ScheduleChunks,
+        schedule: Identified,
     ) -> HandlerOutcome:
         report, rejected = None, ()
         if mark.counts.rejected:
@@ -194,7 +218,7 @@ class ScheduleImports:
             problems=tuple(sorted(reported, key=_line)),
             problem_count=mark.problem_count + chunks.remark_count,
             report=report,
-            note=_loaded(chunks.found, counts),
+            note=_loaded(chunks.found, counts, schedule),
         )
 
     async def _resume(self, key: TaskKey, identity: tuple[str, ...]) -> LoadMark:
@@ -219,14 +243,29 @@ def _encoding(message: FileMessage) -> str | None:
     return (config.encoding if config else None) or message.encoding
 
 
-def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple[str, ...]:
+def _identity(
+    message: ScheduleExtractionMessage, blob: BlobRef | None, schedule: Identified
+) -> tuple[str, ...]:
     """What a cursor counts: this project of this version of the file, read in this way."""
     version = (blob.sha256 or blob.etag or "") if blob else ""
-    return (message.blob_name, version, message.primavera_project_id, _encoding(message) or "")
+    wanted = message.primavera_project_id or ""
+    return (message.blob_name, version, wanted, _encoding(message) or "", schedule.schedule_id)
 
 
 def _line(problem: Problem) -> int:
     return problem.line or 0
+
+
+def _only_project(projects: Sequence[ScheduleProject]) -> str:
+    """The project of a file that holds one."""
+    if len(projects) == 1:
+        return projects[0].primavera_project_id
+    names = ", ".join(project.primavera_project_id for project in projects[:20])
+    raise InvalidDocument(
+        f"the file holds {len(projects):,} projects; name one as primavera_project_id: {names}"
+        if projects
+        else "the file holds no project"
+    )
 
 
 def _choose(projects: Sequence[ScheduleProject], wanted: str) -> ScheduleProject:
@@ -245,9 +284,11 @@ def _count(number: int, nouns: tuple[str, str]) -> str:
     return f"{number:,} {nouns[0] if number == 1 else nouns[1]}"
 
 
-def _loaded(found: Mapping[str, int], counts: Counts) -> str:
+def _loaded(found: Mapping[str, int], counts: Counts, schedule: Identified) -> str:
     parts = [_count(found[table], nouns) for table, nouns in _NOUNS.items() if found.get(table)]
     note = ", ".join(parts) or "the project holds nothing"
+    if schedule.short_name != schedule.schedule_id:
+        note = f"{schedule.short_name} as schedule {schedule.schedule_id}: {note}"
     if counts.flagged:
         flagged = _count(counts.flagged, _NOUNS["schedule_activities"])
         note += f"; {flagged} flagged as missing"

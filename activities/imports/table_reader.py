@@ -1,40 +1,43 @@
-"""A table file from its first byte to its last chunk of converted rows; blocking."""
+"""A table document from its first byte to its last chunk of converted rows; blocking."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from activities.imports.document_tables import DocumentTable, DocumentTables
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
-from domain.imports.header import HEADER_WITHIN, find_header
-from domain.imports.tables import TableSpec, scope_of
+from domain.imports.findings import Findings
+from domain.imports.memory import ReportMemory
+from domain.imports.tables import TableSpec
 from domain.imports.validation import RowValidator
 from domain.tabular.rows import Cell
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""
-HEAD_ROWS: Final = 1_000
-"""Rows that settle how the columns of a document write numbers and dates."""
 
 _REFUSING: Final = frozenset({Strategy.UPDATE_ONLY, Strategy.APPEND})
 """Strategies under which the store refuses rows, and needs their cells for the report."""
 
 
 class TableReader:
-    """Reads the table that a message names, chunk by chunk.
+    """Reads the tables that a message means, chunk by chunk.
 
-    The same file gives the same chunks whenever it is read.
+    The same file gives the same chunks whenever it is read. All of it is looked at before the
+    first chunk: only whole columns show how they are written.
 
     Attributes:
         titles: Header of the report of rejected rows.
-        ignored: Titles of columns that mean nothing for the table.
+        findings: What of the document did not become rows, as far as it was read.
+        memory: What the report is to remember.
         guessed_encoding: The text's encoding, where neither message nor file gives it.
-        rows_read: Rows below the header consumed so far.
+        blind_to_errors: The file's cells that show an error are read as blanks.
+        rows_read: Rows below the headers consumed so far.
         exhausted: There are no rows any more.
 
     Args:
@@ -59,53 +62,56 @@ class TableReader:
         self._spec = spec
         self._chunk_rows = chunk_rows
         self._held = ExitStack()
+        self._tables: list[DocumentTable] = []
         self._rows: Iterator[tuple[int, list[Cell]]] = iter(())
         self.titles: tuple[str, ...] = ()
-        self.ignored: tuple[str, ...] = ()
+        self.findings = Findings()
+        self.memory = ReportMemory()
         self.guessed_encoding: str | None = None
+        self.blind_to_errors = False
         self.rows_read = 0
         self.exhausted = False
 
     def open(self) -> None:
-        """Open the file, find its header and settle how it is written.
+        """Open the file, choose its tables and settle how they are written.
 
         Raises:
             UnreadableDocument: No table can be read from it.
-            InvalidDocument: It has no header with the required columns, or, under `replace`,
-                no rows.
+            InvalidDocument: It has no header with the required columns, it is for a person to
+                say which sheet or column counts, or, under `replace`, there are no rows.
         """
-        message, spec = self._message, self._spec
-        source = self._held.enter_context(
-            self._documents.open_table(
-                self._path,
-                filename=message.filename,
-                sheet=message.sheet,
-                encoding=message.encoding,
+        message, folder = self._message, self._path.parent
+        book = self._held.enter_context(
+            self._documents.open_workbook(
+                self._path, filename=message.filename, encoding=message.encoding
             )
         )
-        if message.encoding is None and not (source.encoding or "utf-8").startswith("utf"):
-            self.guessed_encoding = source.encoding
-        rows = source.rows()
-        top = list(islice(rows, HEADER_WITHIN))
-        header = find_header(top, spec, source.sheet)
-        below = chain((row for row in top if row[0] > header.line), rows)
-        head = list(islice(below, HEAD_ROWS))
-        self._rows = chain(head, below)
-        self.exhausted = not head
+        tables = DocumentTables(book, message, self._spec, folder, self.findings)
+        self._tables = tables.tables()
+        self.memory = tables.memory
+        encoding = self._tables[0].source.encoding
+        if message.encoding is None and not (encoding or "utf-8").startswith("utf"):
+            self.guessed_encoding = encoding
+        self.blind_to_errors = self._tables[0].source.format == "xls"
+        self.exhausted = not any(table.surveyed.rows for table in self._tables)
         if self.exhausted and message.strategy is Strategy.REPLACE:
             raise InvalidDocument(
-                f"there are no rows below the header on line {header.line}; "
+                f"there are no rows below the header on line {self._tables[0].header_line}; "
                 "an empty document must not replace everything"
             )
-        self._validator = RowValidator(
-            spec,
-            scope_of(message),
-            header,
-            head,
-            self._held.enter_context(closing(SeenKeys(self._path.parent))),
-            keep_cells=message.strategy in _REFUSING,
+        self._seen = self._held.enter_context(closing(SeenKeys(folder)))
+        self._begin(self._tables.pop(0))
+        self.titles = self._validator.titles
+
+    def _begin(self, table: DocumentTable) -> None:
+        self._validator: RowValidator = table.validator(
+            self._message,
+            self._spec,
+            self._seen,
+            self.findings,
+            keep_cells=self._message.strategy in _REFUSING,
         )
-        self.titles, self.ignored = self._validator.titles, header.ignored
+        self._rows = table.rows(self._spec, self.findings.filled_down)
 
     def close(self) -> None:
         """Close the file."""
@@ -126,8 +132,8 @@ class TableReader:
 
     def _next(self, most: int) -> RowChunk | None:
         wanted = min(most, self._chunk_rows)
-        rows = list(islice(self._rows, wanted))
-        self.exhausted = len(rows) < wanted
+        rows = self._take(wanted)
+        self.exhausted = len(rows) < wanted and not self._tables
         if not rows:
             return None
         self.rows_read += len(rows)
@@ -141,3 +147,9 @@ class TableReader:
             rejected=validated.rejected,
             cursor=self.rows_read,
         )
+
+    def _take(self, wanted: int) -> Sequence[tuple[int, list[Cell]]]:
+        """The next rows of one table; of the next table where it has none any more."""
+        while not (rows := list(islice(self._rows, wanted))) and self._tables:
+            self._begin(self._tables.pop(0))
+        return rows

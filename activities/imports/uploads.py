@@ -7,7 +7,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
-from activities.scratch import scratch_folder
+from activities.scratch import refuse_replaced, scratch_folder
 from adapters.ports import BlobNotFound, Blobs, ImportStore, Unavailable
 from contracts.blobs import BlobRef
 from contracts.imports import Handler, HandlerInput, HandlerOutcome, ScheduleUploadMessage
@@ -33,10 +33,11 @@ class UploadImports:
     @translate_failures
     @hands_over(HandlerOutcome(unfinished=True))
     async def store_upload(self, work: HandlerInput) -> HandlerOutcome:
-        """Copy, verify by hash, register, and only then delete the temporary file.
+        """Copy, verify by hash and register; the temporary file goes with the record of the import.
 
-        A second run finds what the first one left: a copy is made again, and when the temporary
-        file is gone after a verified copy, the target is registered as it stands.
+        A second run finds what the first one left: a target that is a copy already stays as it is.
+        In a run that an earlier release planned, the step itself deletes the temporary file, and
+        when that is gone after a verified copy, the target is registered as it stands.
         """
         message = work.message
         if not isinstance(message, ScheduleUploadMessage):
@@ -48,14 +49,15 @@ class UploadImports:
             if message.direct_upload:
                 stored = await self._hashed(target)
             elif original is not None:
-                stored = await self._copied(original, target)
+                refuse_replaced(original, work.plan.source)
+                stored = await self._copy_of(original, target)
             else:
                 stored = await self._moved_before(source, target, work.plan.source)
             key = TaskKey(message.project_id, message.task_id)
             counts = await self._store.register_upload(
                 key, stored, message.original_filename or message.filename
             )
-            if original is not None:
+            if original is not None and not work.plan.delete_source:
                 # What was put there meanwhile is a later upload.
                 await self._blobs.delete(source, etag=original.etag)
         return HandlerOutcome(
@@ -69,7 +71,15 @@ class UploadImports:
         except BlobNotFound:
             return None
 
-    async def _copied(self, original: BlobRef, target: str) -> BlobRef:
+    async def _copy_of(self, original: BlobRef, target: str) -> BlobRef:
+        """The target with the bytes of the original, copied unless they are there."""
+        try:
+            if (await self._blobs.stat(target)).size == original.size:
+                stored = await self._hashed(target)
+                if stored.sha256 == original.sha256:
+                    return stored
+        except BlobNotFound:
+            pass
         await self._blobs.copy(original.name, target)
         stored = await self._hashed(target)
         if stored.sha256 != original.sha256:

@@ -32,6 +32,7 @@ from pydantic import Field
 
 from adapters.ports import Blobs
 from adapters.ports.catalogue import Catalogue
+from adapters.ports.computing import Computation, Computing
 from contracts.base import Contract
 from contracts.jobs import (
     FinishedTask,
@@ -117,6 +118,24 @@ class TaskContext(Generic[P]):
     def folder(self) -> Path:
         """A folder of the task's own: made when it is first asked for, and removed afterwards."""
         return self.make_folder()
+
+    async def compute(self, function: Computation, argument: JsonObject) -> JsonObject:
+        """Call a function in a process that is bounded, as a task of the heavy lane should.
+
+        Its memory is that of `DOCFLOW_JOBS_HEAVY_MEMORY_MB`; it writes into the task's folder
+        alone, reads that and its own package, and reaches no host. A cancelled task ends it.
+
+        Args:
+            function: Of a module: no lambda, and no inner function.
+            argument: What it is given; like its result, what JSON can hold.
+
+        Raises:
+            RuleViolation: It raised that, or something that it does not explain.
+            UnreadableDocument: It needs more memory than it may.
+            Unavailable: The process was lost.
+        """
+        computing: Computing = self.resources.port(Computing)
+        return await computing.compute(function, argument, self.folder)
 
     @property
     def key(self) -> str:

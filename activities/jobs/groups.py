@@ -18,7 +18,7 @@ from activities.jobs.contexts import JobPorts, parameters_of
 from activities.jobs.folders import ReadOnce, folder_of
 from activities.jobs.planning import question_of
 from activities.scratch import scratch_folder
-from adapters.ports import Unavailable
+from adapters.ports import ProcessLost, Unavailable
 from contracts.base import Contract
 from contracts.dependencies import Dependency
 from contracts.errors import THROTTLING, TRANSIENT, UNAVAILABLE
@@ -42,7 +42,7 @@ THROTTLING_RETRIES: Final = 5
 PAUSES: Final = (2.0, 8.0, 10.0)
 """Seconds before a transient failure is tried again; the last one repeats."""
 LOST_WORKERS: Final = 20
-"""So many attempts in a row may lose their worker at the same task."""
+"""So often a task may lose its worker, in a row, or a process that computes for it."""
 LONGEST_PAUSE: Final = 86_400.0
 
 
@@ -158,7 +158,7 @@ class _Group:
         except NotReady as error:
             seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
             again = TaskAgain(position=position, seconds=seconds, tries=tries)
-            return _Ended(GroupResult(again=(again,)))
+            return _Ended(GroupResult(again=(again,), again_why=str(error)[:300]))
         except InputNeeded as needed:
             question = question_of(needed)
             failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
@@ -171,14 +171,15 @@ class _Group:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
-        if tries < retries.get(failure.type or "", 0):
+        most = retries.get(failure.type or "", 0)
+        if tries < (LOST_WORKERS if isinstance(error, ProcessLost) else most):
             hint = failure.next_retry_delay
             seconds = PAUSES[min(tries, len(PAUSES) - 1)]
             if hint is not None:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
             activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
             again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
-            return _Ended(GroupResult(again=(again,)))
+            return _Ended(GroupResult(again=(again,), again_why=failure.message[:300]))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
@@ -305,5 +306,6 @@ def _plus(result: GroupResult, more: GroupResult) -> GroupResult:
         blob=result.blob,
         blobs=result.blobs,
         again=(*result.again, *more.again),
+        again_why=result.again_why or more.again_why,
         questions=questions[:3],
     )

@@ -17,7 +17,7 @@ from contracts.blobs import BlobRef
 from domain.errors import RuleViolation
 
 KEPT_BYTES: Final = 20 << 30
-"""Of files that nobody reads at the moment."""
+"""Of files that are not being read."""
 
 
 class SourceFiles:

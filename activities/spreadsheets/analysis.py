@@ -28,7 +28,7 @@ from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
 from domain.spreadsheets.records import Preview
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 

@@ -8,7 +8,7 @@ from adapters.ports import SpreadsheetStore
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.resolution import scope_of
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 
 
 class Subject(Protocol):

@@ -25,7 +25,7 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import ParkedRow, SheetMark
 from domain.spreadsheets.resolution import scope_of
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.value_book import ValueBook
 
 PARKED_PAGE: Final = 5_000

@@ -29,7 +29,7 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import Entity
 from domain.spreadsheets.resolution import check_decision
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.value_book import ValueBook
 
 _SAVED_TOGETHER: Final = 1_000

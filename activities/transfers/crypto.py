@@ -226,8 +226,9 @@ def _key_of(partner: Partner, fingerprint: str) -> OpenPgpKey:
 
 def _distinct(keys: Sequence[OpenPgpKey], more: OpenPgpKey | None = None) -> Sequence[OpenPgpKey]:
     """Each key once; of two that are one, ours, whose private part we have."""
-    every = sorted((*keys, *([more] if more else [])), key=lambda key: key.own)
-    return list({key.fingerprint: key for key in every}.values())
+    every = [*keys, *([more] if more else [])]
+    ours_last = [key for key in every if not key.own] + [key for key in every if key.own]
+    return list({key.fingerprint: key for key in ours_last}.values())
 
 
 def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequence[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.source import open_schedule
-from adapters.files.tables.source import open_table, sheets_of
-from adapters.ports import ScheduleSource, TableSource
+from adapters.files.tables.source import open_table, open_workbook, sheets_of
+from adapters.ports import ScheduleSource, TableBook, TableSource
 
 
 class FileDocuments:
@@ -30,6 +30,12 @@ class FileDocuments:
     def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
         """Names of a workbook's sheets in its order; none for a text table."""
         return sheets_of(path, filename=filename)
+
+    def open_workbook(
+        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+    ) -> AbstractContextManager[TableBook]:
+        """Open a file with all of its tables, by what it holds."""
+        return open_workbook(path, filename=filename, encoding=encoding)
 
     def is_container(self, path: Path) -> bool:
         """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""

@@ -22,13 +22,15 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict
 
 from adapters.files import landlock, limits, sandbox
-from adapters.ports import PortError, Unavailable, UnreadableDocument
+from adapters.ports import PortError, ProcessLost, UnreadableDocument
 
 _PIECE: Final = b"+"
 _END: Final = b"."
 _CODE: Final = struct.Struct("<l")
 _ORDER_BYTES: Final = 8 * limits.MB
 _PIECE_BYTES: Final = 64 * limits.MB
+_NO_MEMORY: Final = os.EX_OSERR
+"""Exit code of a fork that was refused more memory."""
 _MARGIN: Final = 30
 """Seconds beyond the fork's own limit, after which it is not trusted to keep it."""
 
@@ -50,6 +52,12 @@ class Bounds(BaseModel):
     file_bytes: int = limits.READER_FILE_BYTES
     """The largest file that is written."""
 
+    def with_memory(self, memory_bytes: int | None) -> Self:
+        """The same with another address space; None: the same."""
+        if memory_bytes is None:
+            return self
+        return self.model_copy(update={"memory_bytes": memory_bytes})
+
 
 class Order(BaseModel):
     """One piece of work."""
@@ -68,10 +76,13 @@ class Wording(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    verb: str = "reading"
     noun: str = "document"
     when_slow: str = "split it"
     """What to do."""
     when_damaged: str = "save it again and send the new file"
+    memory_setting: str | None = None
+    """Names the setting that bounds memory."""
 
 
 class Forks:
@@ -111,7 +122,7 @@ class Forks:
 
         Raises:
             UnreadableDocument: The document needs more than its bounds, or crashed the process.
-            Unavailable: The process was lost, which is not the document's doing.
+            ProcessLost: It was killed, which is not the document's doing.
         """
         async with self._room:
             process = self._idle.pop() if self._idle else self._start()
@@ -126,8 +137,8 @@ class Forks:
             except TimeoutError:
                 raise UnreadableDocument(_too_slow(order.bounds, self._wording)) from None
             except _Lost as error:
-                raise Unavailable(
-                    f"the process that reads the {self._wording.noun} was lost; try again"
+                raise ProcessLost(
+                    f"the process {self._wording.verb} the {self._wording.noun} was lost; try again"
                 ) from error
             finally:
                 if whole:
@@ -207,20 +218,25 @@ class _Process:
 def _failure(code: bytes | int, bounds: Bounds, words: Wording) -> PortError | None:
     if code == os.EX_OK:
         return None
+    work = f"{words.verb} the {words.noun}"
     if code in (-signal.SIGXCPU, -signal.SIGALRM):
         return UnreadableDocument(_too_slow(bounds, words))
     if code == -signal.SIGKILL:
-        return Unavailable(f"the machine ended the process that read the {words.noun}; try again")
+        return ProcessLost(f"the machine ended the process {work}; try again")
+    memory = f"more than {bounds.memory_bytes // limits.MB:,} MB of memory"
+    if words.memory_setting:
+        memory += f" ({words.memory_setting})"
+    if code == _NO_MEMORY:
+        return UnreadableDocument(f"{work} needs {memory}; {words.when_slow}")
     return UnreadableDocument(
-        f"reading the {words.noun} failed: it is damaged, or needs more than"
-        f" {bounds.memory_bytes // limits.MB:,} MB of memory; {words.when_damaged}"
+        f"{work} failed: it is damaged, or needs {memory}; {words.when_damaged}"
     )
 
 
 def _too_slow(bounds: Bounds, words: Wording) -> str:
     return (
-        f"reading the {words.noun} takes more than {bounds.cpu_seconds} s of processor time, or"
-        f" {bounds.seconds} s in all; {words.when_slow}"
+        f"{words.verb} the {words.noun} takes more than {bounds.cpu_seconds} s of processor time,"
+        f" or {bounds.seconds} s in all; {words.when_slow}"
     )
 
 
@@ -284,6 +300,8 @@ def _work(
         with open(writing, "wb") as pipe:
             handle(order.body, lambda piece: sandbox.write_frame(pipe, piece))
         code = os.EX_OK
+    except MemoryError:
+        code = _NO_MEMORY
     finally:
         # Not by an exception: it would continue with the loop of the process that forked.
         os._exit(code)

@@ -33,6 +33,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "OGR_SQLITE_LOAD_EXTENSIONS": "NONE",
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
     "PROJ_NETWORK": "OFF",
+    # What is cut off or damaged is an error, and no grey pixels.
+    "GDAL_ERROR_ON_LIBJPEG_WARNING": "TRUE",
     # Memory and threads: side by side stand processes, not threads.
     "GDAL_CACHEMAX": "16",
     "GDAL_NUM_THREADS": "1",

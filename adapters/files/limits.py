@@ -10,6 +10,8 @@ MB: Final = 1 << 20
 ROWS: Final = 1_048_576
 """Rows of a worksheet, as in Excel."""
 
+MERGES: Final = 100_000
+"""Merged ranges of a worksheet that are looked at."""
 COLUMNS: Final = 1_000
 """Columns that hold anything: a row is a list, so one cell in column XFD would cost 16,384."""
 

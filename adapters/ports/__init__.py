@@ -10,6 +10,7 @@ Errors of the ports:
       Unavailable           the service may recover in a moment; or one that docflow itself needs
                             does not answer, and is waited for
         Throttled           the service asked us to slow down
+        ProcessLost         a process that did the work was killed
 
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """
@@ -34,12 +35,19 @@ from adapters.ports.document_loads import (
     LoadFacts,
     LoadStore,
 )
-from adapters.ports.documents import Documents, ReportWriter, ScheduleSource, TableSource
+from adapters.ports.documents import (
+    Documents,
+    ReportWriter,
+    ScheduleSource,
+    TableBook,
+    TableSource,
+)
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
     NotYet,
     PortError,
+    ProcessLost,
     Throttled,
     Unavailable,
     UnreadableDocument,
@@ -86,6 +94,7 @@ __all__ = [
     "OpenRuns",
     "Outages",
     "PortError",
+    "ProcessLost",
     "RejectedMessage",
     "RejectedMessages",
     "RejectionRecord",
@@ -95,6 +104,7 @@ __all__ = [
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",
+    "TableBook",
     "TableSource",
     "Throttled",
     "Unavailable",

@@ -21,6 +21,11 @@ class CatalogueQuery:
     """An instant or `start/end`, with `..` for an open end (RFC 3339)."""
     filter: JsonObject | None = None
     """CQL2 as JSON."""
+    sort: Sequence[tuple[str, bool]] = ()
+    """Properties, or `id` and `collection`, and whether each falls; none: the newest first.
+
+    What lacks a property comes last, and first where it falls.
+    """
     limit: int = 10
     token: str | None = None
     """Of the page before or after, as a result gave it."""
@@ -76,7 +81,7 @@ class Catalogue(Protocol):
         ...
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
-        """A page of items, the newest datetime first.
+        """A page of items in the order that is asked for, with how many are found.
 
         Raises:
             RuleViolation: The filter or the token is not valid.

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from domain.imports.schedule_items import ScheduleItem, ScheduleProject
-from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts
 
 
 class TableSource(Protocol):
-    """One table of a file, read from top to bottom, once."""
+    """One table of a file."""
 
     format: str
     """`csv`, `xlsx`, `xls` or `ods`."""
@@ -18,15 +18,34 @@ class TableSource(Protocol):
     encoding: str | None
     delimiter: str | None
     """Of a text table."""
+    date1904: bool
+    """Serial day numbers count from 1904."""
+    merges: list[Merge]
+    """Merged cells of a worksheet, complete when its rows have been read."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.
+
+        Each call begins at the top; one reading at a time.
 
         Trailing empty cells are cut; memory stays bounded whatever the file.
 
         Raises:
             UnreadableDocument: The file turned out damaged or hostile on the way.
         """
+        ...
+
+
+class TableBook(Protocol):
+    """A file with all of its tables."""
+
+    @property
+    def sheets(self) -> Sequence[SheetFacts]:
+        """Worksheets in the file's order, hidden ones included; none for a text table."""
+        ...
+
+    def table(self, sheet: str | None = None) -> TableSource:
+        """One of the sheets, by its exact name; the table itself where there are none."""
         ...
 
 
@@ -42,6 +61,18 @@ class ScheduleSource(Protocol):
         Raises:
             UnreadableDocument: The file is damaged or hostile.
         """
+        ...
+
+    def short_name(self, primavera_project_id: str) -> str:
+        """Short name of a project, which may be named by its object id.
+
+        Raises:
+            UnreadableDocument: The file holds no such project.
+        """
+        ...
+
+    def task_codes(self, primavera_project_id: str) -> Iterator[str]:
+        """Task codes of one project, in the order of the file."""
         ...
 
     def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
@@ -77,7 +108,8 @@ class Documents(Protocol):
         Args:
             path: The file.
             filename: The name its owner knows it by.
-            sheet: Sheet of a workbook; the first that holds anything when absent.
+            sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one
+                only where no visible one does.
             encoding: Encoding of a text file; found out when absent.
             delimiter: Between the fields of a text file; found out when absent.
 
@@ -88,6 +120,21 @@ class Documents(Protocol):
 
     def sheets(self, path: Path, *, filename: str | None = None) -> Sequence[str]:
         """Names of a workbook's sheets in its order; none for a text table.
+
+        Raises:
+            UnreadableDocument: No table can be read from it; the message says why.
+        """
+        ...
+
+    def open_workbook(
+        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+    ) -> AbstractContextManager[TableBook]:
+        """Open a file with all of its tables, by what it holds; the name is a hint.
+
+        Args:
+            path: The file.
+            filename: The name its owner knows it by.
+            encoding: Encoding of a text file; found out when absent.
 
         Raises:
             UnreadableDocument: No table can be read from it; the message says why.
@@ -119,6 +166,7 @@ class ReportWriter(Protocol):
         rows: Iterator[RejectedRow],
         *,
         comments: bool = False,
+        memory: Sequence[Sequence[str]] = (),
     ) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
@@ -130,5 +178,6 @@ class ReportWriter(Protocol):
             rows: The rows, with their problems.
             comments: Put each problem as a comment on the cell of its column as well, as far as
                 memory allows.
+            memory: Rows of a hidden sheet: what the report remembers.
         """
         ...

@@ -52,6 +52,10 @@ class Unavailable(PortError):
         self.misconfigured = misconfigured
 
 
+class ProcessLost(Unavailable):
+    """The process that did the work was killed, which is not the work's doing."""
+
+
 class Denied(PortError):
     """The service refuses permanently: rights, limits or names; the message says which."""
 

@@ -34,7 +34,12 @@ class EarlierImport:
 
 
 class ImportStore(Protocol):
-    """Tables of the imports pipeline. Every method is one transaction and may run twice."""
+    """Tables of the imports pipeline.
+
+    Every method is one transaction and may run twice. What a task does in a single call
+    (registering, bulk operations, deletes) it does once: a second call of the same task returns the
+    counts of the first.
+    """
 
     async def begin(
         self,
@@ -65,8 +70,8 @@ class ImportStore(Protocol):
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
         """Write state, reason, counts and first problems into the status row.
 
-        A row in a final state stays as it is, unless `closing` is of the same state. Without
-        `closing.outcome` the counts are those of the progress mark.
+        A row in a final state stays as it is. Without `closing.outcome` the counts are those of
+        the progress mark.
 
         Returns:
             The outcome as recorded.
@@ -118,6 +123,33 @@ class ImportStore(Protocol):
         """
         ...
 
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        """Keep what a person answered for a project and type; the newest answer counts."""
+        ...
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        """The answer to a question; None: nobody has given one."""
+        ...
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        """Codes of a scope, as `names` has them, of which one begins with a zero.
+
+        Those of rows that the task has written itself are left out.
+        """
+        ...
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        """Those of some codes, as `names` has them, that a scope of a table holds."""
+        ...
+
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
         ...
@@ -126,13 +158,27 @@ class ImportStore(Protocol):
         """Rejected rows by line, in pages of at most 1,000; no transaction is held open."""
         ...
 
-    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
-        """Bring a Primavera project in line with what the task's file did not hold.
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
+        """Bring a schedule in line with what the task's file did not hold.
 
         Activities that are missing from the file are flagged, never deleted; those that are
         back lose their flag. Relationships, assignments, codes and UDF values that the file
         does not hold any more are deleted. Returns `flagged` (newly) and `deleted`.
         """
+        ...
+
+    async def schedule_names(self, project_id: str) -> Mapping[str, str]:
+        """Short names under which a project's schedules are known, to their ids."""
+        ...
+
+    async def schedules_holding(
+        self, project_id: str, task_codes: Sequence[str]
+    ) -> Mapping[str, int]:
+        """How many of these codes each schedule of a project holds, by its id."""
+        ...
+
+    async def name_schedule(self, key: TaskKey, alias: str, schedule_id: str) -> None:
+        """Remember that files with this short name are of that schedule."""
         ...
 
     async def record_schedule_projects(
@@ -151,6 +197,6 @@ class ImportStore(Protocol):
         """Apply a bulk operation to the selected activities of the message's project."""
         ...
 
-    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
-        """Delete a service's rows; how many."""
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        """Delete a service's rows."""
         ...

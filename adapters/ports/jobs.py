@@ -66,7 +66,7 @@ class JobStore(Protocol):
         limit: int = 100,
         token: str | None = None,
     ) -> TaskPage:
-        """Tasks of a job's attempt (None: the newest), by stage and ordinal.
+        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept.
 
         Raises:
             RuleViolation: The token is not one that this method has given.
@@ -74,7 +74,7 @@ class JobStore(Protocol):
         ...
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
-        """Stage to how many of its tasks are in which state."""
+        """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""
         ...
 
 
@@ -101,4 +101,20 @@ class JobAliases(Protocol):
 
     async def move(self, alias: JobAlias) -> None:
         """Let an alias name another job: the one that it named was never started."""
+        ...
+
+
+class JobLeftovers(Protocol):
+    """Rows of jobs that ended long ago; every method raises `Unavailable` without the database."""
+
+    async def expired(self, before: datetime, limit: int) -> Sequence[str]:
+        """Ids of jobs that ended before and of which more than a record is left, oldest first."""
+        ...
+
+    async def remove(self, job_id: str, *, keep_record: bool) -> None:
+        """Remove tasks and webhooks of a job; its record and aliases too unless they are kept."""
+        ...
+
+    async def remove_webhooks(self, before: datetime) -> None:
+        """Remove secrets that belong to no job, and the state of hosts nothing was sent to."""
         ...

@@ -10,7 +10,6 @@ from typing import Final
 _DEEP: Final = 110
 """Archives in each other: more than clamd follows, whatever is set (100)."""
 _PIECE: Final = 1 << 20
-_WBITS: Final = 16 + zlib.MAX_WBITS
 
 
 def eicar() -> bytes:
@@ -36,13 +35,24 @@ def encrypted_archive() -> bytes:
 
 
 def zeros(size: int) -> Iterator[bytes]:
-    """A gzip file of about a thousandth that unpacks to `size` bytes."""
-    deflate = zlib.compressobj(9, zlib.DEFLATED, _WBITS)
-    block = bytes(_PIECE)
+    """A gzip file of about a thousandth that unpacks to `size` bytes.
+
+    Its pieces are one and the same, as far as they are equally long: nothing is compressed twice.
+    """
+    yield b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    block, checksum = bytes(_PIECE), 0
+    packed = _flushed(block)
     for start in range(0, size, _PIECE):
-        if piece := deflate.compress(block[: size - start]):
-            yield piece
-    yield deflate.flush()
+        piece = block[: size - start]
+        checksum = zlib.crc32(piece, checksum)
+        yield packed if len(piece) == _PIECE else _flushed(piece)
+    yield b"\x03\x00" + struct.pack("<II", checksum, size & 0xFFFFFFFF)
+
+
+def _flushed(piece: bytes) -> bytes:
+    """Blocks of a deflate stream that may stand behind any others (RFC 1951)."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return deflate.compress(piece) + deflate.flush(zlib.Z_FULL_FLUSH)
 
 
 def _zip(content: bytes) -> bytes:

@@ -24,6 +24,7 @@ from contracts.jobs import stage_workflow_id as stage_id
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from workers.building import build_lanes, build_worker
+from workers.collector import tune_collector
 from workers.connect import connect
 from workers.pipelines.jobs import JOBS
 from workers.resources.common import open_resources
@@ -132,6 +133,7 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
         ]
         for worker in workers:
             await stack.enter_async_context(worker)
+        tune_collector()
         yield Installation(client, JobRuns(client, own.store))
 
 

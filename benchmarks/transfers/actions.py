@@ -6,6 +6,7 @@ Reads its order from standard input, and writes what became of it to standard ou
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -99,6 +100,10 @@ def action_order(
     )
 
 
+async def _one_byte() -> AsyncIterator[bytes]:
+    yield b"x"
+
+
 async def carried_out(order: dict[str, Any]) -> dict[str, Any]:
     """Read, decrypt, scan, and write what is clean."""
     folder = Path(order["folder"])
@@ -127,6 +132,8 @@ async def carried_out(order: dict[str, Any]) -> dict[str, Any]:
         (scanning.scan, Scan(), {}),
         (FileWriting(ends).write_file, write, {"path": "by-docflow"}),
     ]
+    # A worker knows its scanner before a file comes.
+    await clam.scan(_one_byte(), 1)
     files, previous, seconds = Manifest(), "e" * 64, list[float]()
     infected: str | None = None
     for index, (activity, action, names) in enumerate(steps):

@@ -25,13 +25,19 @@ from adapters.ports.transfers import TransferStore
 from benchmarks.report import Table, at_least, at_most, middle, percentile, spread
 from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
 from contracts.transfers import (
+    FILE_JOB,
     ActionOrder,
     ActionResult,
+    Actions,
+    JobSettings,
     Manifest,
     Partner,
     PlaceKind,
+    ReadFile,
     RouteRule,
+    SettingsJob,
     TransferStatus,
+    WriteFile,
 )
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
@@ -49,7 +55,8 @@ SHARE: Final = 0.7
 SECONDS: Final = 2.0
 _ABREAST: Final = 50
 """Starts in flight, as a bridge has them."""
-_QUEUES: Final = "queues:\n- name: jobs\n  handler: FileJobHandler\n  slots: 100\n"
+_QUEUE: Final = "orders"
+_QUEUES: Final = f"queues:\n- name: {_QUEUE}\n  handler: FileJobHandler\n  slots: 100\n"
 
 
 class NoActions:
@@ -81,10 +88,10 @@ class Installation:
 
     async def transfers(self, number: int) -> float:
         """Seconds until so many events are carried out."""
-        before = await self._completed("FileJob")
+        before = await self._completed(FILE_JOB)
         began = time.perf_counter()
         await _abreast(number, lambda _: self.transfer("A"))
-        await self._until("FileJob", before + number)
+        await self._until(FILE_JOB, before + number)
         return time.perf_counter() - began
 
     async def single(self, account: str) -> float:
@@ -161,6 +168,13 @@ def _register(environment: Mapping[str, str]) -> Pipeline:
     return replace(TRANSFERS, activities=activities, lanes_of_settings=lanes)
 
 
+def _settings() -> str:
+    """One job with two actions."""
+    actions = (ReadFile(partner="acme", path="in/{data.fileName}"), WriteFile(partner="acme"))
+    job = SettingsJob(job="bench", queue=_QUEUE, actions=Actions(list=actions))
+    return JobSettings(jobs=(job,)).model_dump_json(by_alias=True)
+
+
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncGenerator[Installation]:
     """Temporal in memory, PostgreSQL, one process of workers and intake."""
@@ -178,10 +192,7 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
             "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
         }
         (folder / "queues.yaml").write_text(_QUEUES)
-        read = {"Action": "ReadFile", "Partner": "acme", "Path": "in/{data.fileName}"}
-        write = {"Action": "WriteFile", "Partner": "acme"}
-        job = {"Job": "bench", "Queue": "jobs", "Actions": {"List": [read, write]}}
-        (folder / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
+        (folder / "jobsettings.json").write_text(_settings())
         common = await stack.enter_async_context(open_resources(environment))
         client = await connect(server.address)
         register = _register(environment)
@@ -189,7 +200,7 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
         settings = register.settings(environment)
         own = await stack.enter_async_context(register.open(context, settings))
         await SqlPartnerStore(common.database).put(Partner(name="acme", kind=PlaceKind.FOLDER))
-        await SqlRouteStore(common.database).put(RouteRule(queue="jobs", rule="1"))
+        await SqlRouteStore(common.database).put(RouteRule(queue=_QUEUE, rule="1"))
         workers = [
             build_worker(client, register, common, own),
             *build_lanes(client, register, common, own, environment=environment),

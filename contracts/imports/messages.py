@@ -4,9 +4,10 @@ Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self, cast, get_args
+from urllib.parse import quote
 
-from pydantic import Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
@@ -14,11 +15,33 @@ from contracts.blobs import BlobName
 MESSAGE_BYTES: Final = 256 * 1024
 """Bytes of a message; also what a standard Service Bus queue takes at most."""
 
+_PLAIN: Final = "._:@+-"
+"""What an id may hold beside letters and digits and stands in a workflow id as it is."""
+_ENCODED_CHARACTERS: Final = 384
+
+
+def encoded(key: str) -> str:
+    """An identifier as it stands in workflow ids and blob names: one segment, never read wrongly.
+
+    ASCII letters, digits and `. _ : @ + -` stay as they are, other characters become `%XX`.
+    """
+    return quote(key, safe=_PLAIN).replace("~", "%7E")
+
+
+def _check_encoded(key: str) -> str:
+    if len(encoded(key)) > _ENCODED_CHARACTERS:
+        raise ValueError(
+            f"is longer than {_ENCODED_CHARACTERS} characters when it is encoded for a workflow id"
+        )
+    return key
+
+
 Key = Annotated[
     str,
-    StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$"),
+    StringConstraints(max_length=128, pattern=r"^[^\W_][\w.:@+ /\\#&(),'%!~*\[\]-]{0,127}$"),
+    AfterValidator(_check_encoded),
 ]
-"""An identifier chosen by a caller: it becomes part of workflow ids and blob names."""
+"""An identifier chosen by a caller; `encoded`, it becomes part of workflow ids and blob names."""
 
 FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
@@ -66,7 +89,14 @@ class Strategy(StrEnum):
 
 def workflow_id(project_id: str, task_id: str) -> str:
     """The business key: one task is one workflow, however often it is delivered."""
-    return f"import/{project_id}/{task_id}"
+    return f"import/{encoded(project_id)}/{encoded(task_id)}"
+
+
+UNKNOWN_FIELDS: Final = 20
+"""How many unknown fields of a message are named."""
+_NAME_CHARACTERS: Final = 64
+_UNIMPORTANT: Final[tuple[Any, ...]] = (None, False, "", "merge", [], {})
+"""What older senders fill the fields of other document types with."""
 
 
 class Message(Contract):
@@ -74,11 +104,38 @@ class Message(Contract):
 
     task_id: Key
     project_id: Key
+    unknown_fields: tuple[Annotated[str, Field(max_length=_NAME_CHARACTERS + 1)], ...] = Field(
+        default=(), max_length=UNKNOWN_FIELDS
+    )
+    """Fields that the sender filled and docflow does not use; the result names them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_unknown_fields(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "unknown_fields" in data:
+            return cast(Any, data)
+        given = cast("dict[Any, Any]", data)
+        unknown = _unknown_fields(given, cls)
+        return {**given, "unknown_fields": unknown} if unknown else given
 
     @property
     def workflow_id(self) -> str:
         """Id of the workflow that does the work."""
         return workflow_id(self.project_id, self.task_id)
+
+
+def _unknown_fields(given: dict[Any, Any], contract: type[Contract]) -> list[str]:
+    """Fields with a value that a contract has no place for; those of its payload as `payload.x`."""
+    names = [
+        str(name)
+        for name, value in given.items()
+        if name not in contract.model_fields and value not in _UNIMPORTANT
+    ]
+    payload, inner = given.get("payload"), contract.model_fields.get("payload")
+    if isinstance(payload, dict) and inner is not None and isinstance(inner.annotation, type):
+        fields = cast("dict[Any, Any]", payload)
+        names += [f"payload.{name}" for name in _unknown_fields(fields, inner.annotation)]
+    return [name[:_NAME_CHARACTERS] for name in names[:UNKNOWN_FIELDS]]
 
 
 class FileMessage(Message):
@@ -91,6 +148,9 @@ class FileMessage(Message):
     """Text encoding or code page; found out when absent."""
 
 
+HeaderName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+
 class TableMessage(FileMessage):
     """A message whose file is a table of rows."""
 
@@ -99,7 +159,18 @@ class TableMessage(FileMessage):
     all_or_nothing: bool = False
     """One bad row and nothing of the file goes in."""
     sheet: str | None = Field(default=None, min_length=1, max_length=255)
-    """Sheet of a workbook; the first that holds anything when absent."""
+    """Sheet of a workbook; every visible one that fits the type when absent."""
+    map: dict[HeaderName, HeaderName] = Field(default_factory=dict, max_length=100)
+    """Header of the file to the field it means, before all other names; `-`: not used."""
+    date_order: Literal["dmy", "mdy"] | None = None
+    """Order of day and month where numbers leave it open; found out when absent."""
+    decimal: Literal[".", ","] | None = None
+    """Decimal mark of numbers that are written as text; found out when absent."""
+    leading_zeros: Literal["same", "distinct"] | None = None
+    """Whether a known code and one of the file that differ only in leading zeros are the same;
+    remembered for the project and document type."""
+    max_rejected_share: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    """An import of which so large a share of the rows is rejected, or a larger one, parks."""
 
     @model_validator(mode="after")
     def _append_is_keyed(self) -> Self:
@@ -138,16 +209,32 @@ class ScheduleConfig(Contract):
     """Settings of a schedule file."""
 
     encoding: Encoding | None = None
-    """Code page of an XER file; cp1252 unless the file is marked as UTF-8 or UTF-16."""
+    """Code page of an XER file; when absent, UTF-8 where all of it is that, else cp1252."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            names = map(str, cast("dict[Any, Any]", data))
+            unknown = sorted(name[:_NAME_CHARACTERS] for name in names if name != "encoding")
+            if unknown:
+                raise ValueError(f"unknown settings {unknown[:UNKNOWN_FIELDS]}; known: 'encoding'")
+        return cast(Any, data)
 
 
 class ScheduleExtractionMessage(FileMessage):
     """Everything a Primavera file holds about one of its projects."""
 
     document_type: Literal[DocumentType.SCHEDULE_EXTRACTION]
-    extraction_id: Key
-    primavera_project_id: str = Field(min_length=1, max_length=255)
-    """The project's short name or object id in the file."""
+    extraction_id: Key | None = None
+    """Names the work: a second task with the same one is skipped."""
+    primavera_project_id: str | None = Field(default=None, min_length=1, max_length=255)
+    """The project's short name or object id in the file; the only one of the file when absent.
+
+    It selects within the file alone.
+    """
+    schedule_id: str | None = Field(default=None, min_length=1, max_length=255)
+    """The schedule that is updated, or a new one's id; found by the short name when absent."""
     schedule_config: ScheduleConfig | None = None
 
 
@@ -194,20 +281,38 @@ class ScheduleUploadMessage(Message):
 
 
 FilterValue = str | int | float | bool | None
-Column = Literal["name", "status", "area", "discipline", "responsible", "notes"]
+Column = Literal[
+    "name",
+    "status",
+    "area",
+    "discipline",
+    "responsible",
+    "notes",
+    "type",
+    "wbs_code",
+    "calendar",
+    "constraint_type",
+    "level_1",
+    "level_2",
+    "level_3",
+    "level_4",
+    "level_5",
+    "level_6",
+    "level_7",
+    "level_8",
+    "level_9",
+    "level_10",
+]
 
 LEVELS: Final = 10
 """Levels that an activity can be grouped by."""
 COLUMNS: Final[tuple[str, ...]] = get_args(Column)
 """Activity columns that `schedule_fill_column` may set."""
 FILTERS: Final = (
+    "schedule_id",
     "primavera_project_id",
     "task_code",
-    "wbs_code",
-    "type",
-    "calendar",
     *COLUMNS,
-    *(f"level_{n}" for n in range(1, LEVELS + 1)),
 )
 """Activity columns that a bulk operation may select by."""
 
@@ -215,14 +320,15 @@ FILTERS: Final = (
 class BulkMessage(Message):
     """Activities of a project, selected by ids (task codes) and by filters.
 
-    Both given: both must hold. Neither given: every activity of the project.
+    Both given: both must hold. Neither given: every activity of the project. An empty list of ids
+    is none that is given.
     """
 
     operation: str | None = None
     """Repeats the document type in older messages; refused when it differs."""
     activity_ids: (
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=255)], ...] | None
-    ) = Field(default=None, min_length=1, max_length=10_000)
+    ) = Field(default=None, max_length=10_000)
     filters: dict[str, FilterValue | tuple[FilterValue, ...]] | None = None
     """Column to a value, or to a list of which one must match; null means 'is empty'."""
 

@@ -9,7 +9,7 @@ from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-from contracts.imports.messages import DocumentType, ImportMessage, Key, Strategy
+from contracts.imports.messages import DocumentType, ImportMessage, Key
 from contracts.origins import Digest, Origin
 from contracts.problems import Problem
 
@@ -21,12 +21,14 @@ PROBLEMS_IN_RESULT: Final = 5
 PROBLEMS_IN_STATUS: Final = 100
 """How many problems the status row keeps."""
 REASON_CHARACTERS: Final = 2000
+CORRECTIONS: Final = 8
+"""How many corrections of its message an import keeps, the newest."""
+NOTE_CHARACTERS: Final = 1300
 
 Reason = Annotated[str, StringConstraints(max_length=REASON_CHARACTERS)]
 """Why an import ended or waits, for people."""
 Name = Annotated[str, StringConstraints(max_length=64)]
 """A table, a field or a step."""
-Names = Annotated[tuple[Name, ...], Field(max_length=32)]
 
 
 class ImportState(StrEnum):
@@ -64,12 +66,6 @@ class TypeFacts(Contract):
     """The run fetches `blob_name` and passes it to the handler."""
     own_download: bool = False
     """The handler fetches its blob itself, when it is its turn."""
-    bulk: bool = False
-    delete: bool = False
-    takes: Names = ()
-    """Fields of the message that the handler is given, beyond task and project."""
-    natural_key: Names = ()
-    strategies: tuple[Strategy, ...] = Field(default=(), max_length=len(Strategy))
     guard: Name | None = None
     """Field of the message that names the work: a second task with the same value is skipped."""
 
@@ -135,6 +131,23 @@ class HandlerInput(Contract):
     plan: ImportPlan
 
 
+class Choice(Contract):
+    """One of the answers to a question."""
+
+    value: str = Field(min_length=1, max_length=255)
+    """What the field of the answer then holds."""
+    meaning: str = Field(max_length=60)
+    """For people."""
+
+
+class Question(Contract):
+    """What a person has to decide before a document goes in."""
+
+    field: Name
+    """Field of the message that the answer changes."""
+    choices: tuple[Choice, ...] = Field(max_length=4)
+
+
 class HandlerOutcome(Contract):
     """What a handler did."""
 
@@ -144,12 +157,24 @@ class HandlerOutcome(Contract):
     problem_count: int = 0
     report: BlobRef | None = None
     """Spreadsheet of the rejected rows with what is wrong with each."""
-    note: str | None = Field(default=None, max_length=500)
-    """One sentence for the person who reads the result."""
+    note: str | None = Field(default=None, max_length=NOTE_CHARACTERS)
+    """What the person who reads the result has to know beside the counts: what was left out."""
     held_back: str | None = Field(default=None, max_length=500)
-    """Why nothing of the document was loaded although it was read: a person has to decide."""
+    """Why the import is not completed although its document was read: a person has to decide."""
+    question: Question | None = None
+    """What exactly is to be decided, where the answers are known."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
+
+
+class Correction(Contract):
+    """What a person has changed of the message of a parked import."""
+
+    by: str | None = Field(default=None, max_length=200)
+    at: str = Field(max_length=40)
+    """ISO 8601, UTC."""
+    changes: str = Field(max_length=300)
+    """Fields with their new values, as `sheet: Rev B; filename: list.xlsx`."""
 
 
 class Closing(Contract):
@@ -163,6 +188,8 @@ class Closing(Contract):
     """None: the counts of the progress mark."""
     digest: Digest | None = None
     """Of the message that started the run, for a row that is made only now."""
+    corrections: tuple[Correction, ...] = Field(default=(), max_length=CORRECTIONS)
+    """What people have changed of the message since, the newest last."""
 
 
 class ImportOrder(Contract):
@@ -195,11 +222,25 @@ class ImportResult(Contract):
     """State of the import of the same work for which this one was skipped."""
 
 
+Changed = (
+    Annotated[str, StringConstraints(max_length=1024)]
+    | bool
+    | dict[
+        Annotated[str, StringConstraints(max_length=255)],
+        Annotated[str, StringConstraints(max_length=255)],
+    ]
+)
+"""A value that a person gives a field of the message."""
+
+
 class Retry(answers.Retry):
     """Answer to a parked run: try again from the failed step, optionally with another message."""
 
     message: ImportMessage | None = None
     """Same task, project and document type; other fields corrected."""
+    changes: dict[Name, Changed] = Field(default_factory=dict[str, Changed], max_length=32)
+    """Fields of the message that get another value, as `sheet`, `map`, `schedule_id` or
+    `blob_name`; the rest of it stays."""
 
 
 class ImportStatus(Contract):

@@ -1,6 +1,7 @@
 """The `jobs` pipeline: definitions of job types, requests, tasks, records, runs and results."""
 
 from contracts.jobs.definitions import (
+    HEAVY_MEMORY,
     STAGES,
     TASK_QUEUE,
     TASKS_PER_BATCH,
@@ -51,6 +52,13 @@ from contracts.jobs.records import (
     TaskRecord,
     TaskStatus,
     task_id,
+)
+from contracts.jobs.retention import (
+    JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
+    NAMED_REMOVED,
+    JobRetentionOrder,
+    JobRetentionResult,
 )
 from contracts.jobs.runs import (
     JOB,
@@ -104,6 +112,7 @@ from contracts.jobs.stac import (
     TableFacts,
 )
 from contracts.jobs.tasks import FinishedTask, PlannedTask
+from contracts.jobs.waits import JobWait
 from contracts.jobs.webhooks import (
     DELIVER_WEBHOOK,
     WEBHOOK_DELIVERY,
@@ -118,11 +127,15 @@ from contracts.jobs.webhooks import (
 __all__ = [
     "DELIVER_WEBHOOK",
     "FAILED_TASKS_LISTED",
+    "HEAVY_MEMORY",
     "JOB",
+    "JOB_RETENTION",
+    "JOB_RETENTION_SCHEDULE",
     "LINES_CHARACTERS",
     "LINE_BYTES",
     "MESSAGE_BYTES",
     "NAMED",
+    "NAMED_REMOVED",
     "OUTPUTS",
     "PARK_SECONDS",
     "RESULT_BYTES",
@@ -167,10 +180,13 @@ __all__ = [
     "JobRecording",
     "JobRequest",
     "JobResult",
+    "JobRetentionOrder",
+    "JobRetentionResult",
     "JobRetry",
     "JobStatus",
     "JobTypeName",
     "JobView",
+    "JobWait",
     "JsonObject",
     "Lane",
     "LinkFacts",

@@ -10,6 +10,9 @@ from contracts.base import Contract
 TASK_QUEUE: Final = "jobs"
 """Workflows, and the short steps of docflow's own."""
 
+HEAVY_MEMORY: Final = "DOCFLOW_JOBS_HEAVY_MEMORY_MB"
+"""Setting of the address space that a process of a heavy task has."""
+
 JobTypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 TaskTypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 StageName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]

@@ -18,6 +18,7 @@ from contracts.jobs.definitions import (
 )
 from contracts.jobs.records import InputIdentity, JobId, JobStatus, JsonObject
 from contracts.jobs.tasks import FinishedTask, PlannedTask
+from contracts.jobs.waits import JobWait
 from contracts.jobs.webhooks import WebhookReceiver
 
 JOB: Final = "Job"
@@ -95,6 +96,8 @@ class JobOrder(Contract):
     """Stage that is done again; what the attempt before had of it and of those before is kept."""
     kept: tuple[StageRef, ...] = Field(default=(), max_length=STAGES)
     """Stages of attempts before, up to the one that is done again."""
+    kept_counts: tuple[TaskCounts, ...] = Field(default=(), max_length=STAGES)
+    """Of those, in their order; shorter: it was not known."""
     webhooks: tuple[WebhookReceiver, ...] = Field(default=(), max_length=WEBHOOKS)
     park_for_seconds: int = PARK_SECONDS
     notices: bool = False
@@ -190,6 +193,8 @@ class GroupResult(Contract):
     blobs: int = 0
     """How many there are."""
     again: tuple[TaskAgain, ...] = Field(default=(), max_length=TASKS_PER_BATCH)
+    again_why: Sentence = ""
+    """Why the first of them is done again."""
     rest: tuple[Position, ...] = Field(default=(), max_length=TASKS_PER_BATCH)
     """Not begun: what the first of them needs does not answer."""
     questions: tuple[Question, ...] = Field(default=(), max_length=3)
@@ -228,6 +233,8 @@ class BatchProgress(Contract):
     counts: TaskCounts
     failing: bool = False
     """A task has failed, by more than a question."""
+    awaits: JobWait | None = None
+    """What the batch waits for."""
 
 
 class BatchEnd(Contract):
@@ -309,6 +316,8 @@ class StageProgress(Contract):
     """Signal of a stage to its job."""
 
     view: StageView
+    awaits: JobWait | None = None
+    """What the stage waits for."""
 
 
 class JobRecording(Contract):
@@ -349,6 +358,8 @@ class JobView(Contract):
     next_steps: Sentence | None = None
     waiting_since: datetime | None = None
     failed: tuple[FailedName, ...] = Field(default=(), max_length=NAMED)
+    awaits: JobWait | None = None
+    """What it waits for without a person."""
 
 
 class TaskPlace(Contract):

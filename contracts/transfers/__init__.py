@@ -2,6 +2,8 @@
 
 from contracts.transfers.closing import (
     KEEP,
+    CopyRetentionOrder,
+    CopyRetentionResult,
     KeepOrder,
     KeptCopy,
     KeptTransfer,
@@ -151,6 +153,8 @@ __all__ = [
     "CallHttp",
     "Checksum",
     "Compress",
+    "CopyRetentionOrder",
+    "CopyRetentionResult",
     "Decrypt",
     "Encrypt",
     "EventRoute",

@@ -75,6 +75,16 @@ class TransferClosing(Contract):
     """The key whose turn is over."""
 
 
+class CopyRetentionOrder(Contract):
+    """Input of the run that removes copies whose last day is over."""
+
+
+class CopyRetentionResult(Contract):
+    """Result of that run."""
+
+    removed: int
+
+
 def receipt_blob(transfer_id: str) -> str:
     """Name of the blob that holds the receipt of a transfer."""
     return f"receipts/{transfer_id[:2]}/{transfer_id}.json"

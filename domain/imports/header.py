@@ -1,11 +1,13 @@
-"""Finds the header row of a table and what each of its columns means."""
+"""Finds the header of a table, in one row or two, and what each of its columns means."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
+from domain.imports.nearest import suggestion
 from domain.imports.tables import TableSpec
+from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of
 from domain.tabular.fields import normalise
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
@@ -14,110 +16,310 @@ HEADER_WITHIN: Final = 50
 """Rows that may stand above the header: titles, logos, revision blocks."""
 WRONG: Final = "what is wrong"
 """First header of the report of rejected rows, which may be sent again as it is."""
+NOT_USED: Final = "-"
+"""What a message maps a title to whose column is to be left out."""
 _HEADER_CHARACTERS: Final = 80
 _HEADERS_IN_MESSAGE: Final = 30
+_NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class TableHeader:
-    """A header row, understood.
+    """A header, understood.
 
     Attributes:
-        line: Its line number.
+        line: Line number of its last row.
         titles: Its cells as they stand, in one line each.
         positions: Field to position of its column.
         ignored: Titles that mean nothing for this table.
+        candidates: Field to every column that its title fits, the one that fits best first,
+            where there are several.
+        meanings: Position to what the title there means.
+        rows: Cells of its rows as read: what repeats them further down is no data.
+        wrong: Position of the report's column that says what is wrong.
     """
 
     line: int
     titles: tuple[str, ...]
     positions: Mapping[str, int]
     ignored: tuple[str, ...]
+    candidates: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    meanings: Mapping[int, Meaning] = field(default_factory=dict[int, Meaning])
+    rows: Sequence[Sequence[Cell]] = ()
+    wrong: int | None = None
+
+    def with_positions(self, chosen: Mapping[str, int]) -> "TableHeader":
+        """The same where other columns hold some fields."""
+        return replace(self, positions={**self.positions, **chosen})
 
 
-def match_header(line: int, cells: Sequence[Cell], spec: TableSpec) -> TableHeader:
-    """Understand one row as the header of a table: exact names first, then aliases, no guess.
+def match_header(
+    line: int,
+    cells: Sequence[Cell],
+    spec: TableSpec,
+    names: Mapping[str, str] = _NO_NAMES,
+) -> TableHeader:
+    """Understand one row as the header of a table.
 
-    Raises:
-        InvalidDocument: Two of its columns mean the same field.
+    Of several columns for one field the title that names it most exactly counts, then the other
+    name that is listed first, then the first column; `candidates` has the others.
+
+    Args:
+        line: Its line number.
+        cells: As read.
+        spec: What the table holds.
+        names: Normalised title to the field that the message says it means.
     """
     titles = tuple(_title(cell) for cell in cells)
-    positions: dict[str, int] = {}
+    meanings: dict[int, Meaning] = {}
     ignored: list[str] = []
+    wrong: int | None = None
     for position, title in enumerate(titles):
-        name = normalise(title)
-        field = spec.by_header.get(name)
-        if field is None:
-            if name and name != WRONG:
-                ignored.append(title)
-        elif (other := positions.setdefault(field.name, position)) != position:
+        if wrong is None and normalise(title) == WRONG:
+            wrong = position
+        elif (meaning := _meaning(title, spec, names)) is not None:
+            meanings[position] = meaning
+        elif normalise(title):
+            ignored.append(title)
+    candidates: dict[str, list[int]] = {}
+    for position, meaning in meanings.items():
+        candidates.setdefault(meaning.field.name, []).append(position)
+    for places in candidates.values():
+        places.sort(key=lambda place: _order(meanings[place], titles[place]))
+    return TableHeader(
+        line,
+        titles,
+        {name: places[0] for name, places in candidates.items()},
+        tuple(ignored),
+        {name: places for name, places in candidates.items() if len(places) > 1},
+        meanings,
+        (cells,),
+        wrong,
+    )
+
+
+def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
+    told = names.get(normalise(title))
+    if told == NOT_USED:
+        return None
+    if told is not None:
+        return Meaning(spec.by_name[told], Specificity.TOLD)
+    meaning = meaning_of(title, spec)
+    # A field that the message names a column for is held by no other.
+    return None if meaning is not None and meaning.field.name in names.values() else meaning
+
+
+def _order(meaning: Meaning, title: str) -> tuple[int, int]:
+    spellings = [normalise(name) for name in (meaning.field.name, *meaning.field.aliases)]
+    name = normalise(title)
+    listed = spellings.index(name) if name in spellings else len(spellings)
+    return -meaning.specificity, listed
+
+
+def names_of(told: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
+    """What a message says that titles mean, as `match_header` takes it.
+
+    Args:
+        told: Title to the name of a field, or to `-`.
+        spec: What the table holds.
+
+    Raises:
+        InvalidDocument: There is no such field.
+    """
+    names: dict[str, str] = {}
+    for title, name in told.items():
+        meaning = meaning_of(name, spec)
+        if name.strip() != NOT_USED and meaning is None:
+            known = ", ".join(field.name for field in spec.fields)
             raise InvalidDocument(
-                f"columns {titles[other]!r} and {title!r} on line {line} both mean "
-                f"{field.name}; rename or remove one"
+                f"the message maps {readable(title, _HEADER_CHARACTERS)!r} to "
+                f"{readable(name, _HEADER_CHARACTERS)!r}, which is no field of this type; "
+                f"its fields are {known}, and {NOT_USED!r} leaves a column out"
             )
-    return TableHeader(line, titles, positions, tuple(ignored))
+        names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name
+    return names
 
 
 def find_header(
-    rows: Iterable[tuple[int, Sequence[Cell]]], spec: TableSpec, sheet: str | None = None
+    rows: Iterable[tuple[int, Sequence[Cell]]],
+    spec: TableSpec,
+    sheet: str | None = None,
+    names: Mapping[str, str] = _NO_NAMES,
 ) -> TableHeader:
     """Find the header among the first rows of a table.
 
-    It is the row with every required column and, of several, the one with most columns; the
-    first of equals.
+    It is the row, or two rows, with every required column and, of several, that with most
+    columns; the first of equals. Rows below it that hold only units, or the numbers of the
+    columns, belong to it.
 
     Args:
         rows: The first `HEADER_WITHIN` rows with their line numbers.
         spec: What the table should hold.
         sheet: Sheet of the workbook, for the message.
+        names: Normalised title to the field that the message says it means.
 
     Raises:
-        InvalidDocument: No row has every required column, or two columns mean the same.
+        InvalidDocument: No row has every required column.
     """
-    best: tuple[int, int, Sequence[Cell]] | None = None
-    required = {field.name for field in spec.fields if field.required}
-    closest: tuple[set[str], int, Sequence[Cell]] | None = None
-    for line, cells in rows:
-        if best is not None and len(cells) <= best[0]:
-            continue
-        fields = {
-            field.name
-            for cell in cells
-            if isinstance(cell, str) and (field := spec.by_header.get(normalise(_title(cell))))
-        }
-        if required <= fields:
-            if best is None or len(fields) > best[0]:
-                best = (len(fields), line, cells)
-        elif closest is None or len(fields) > len(closest[0]):
-            closest = (fields, line, cells)
-    if best is not None:
-        return match_header(best[1], best[2], spec)
+    top = list(rows)
+    required = {each.name for each in spec.fields if each.required}
+    fitting: list[_Fitting] = []
+    closest: tuple[int, TableHeader] | None = None
+    for index, (line, cells) in enumerate(top):
+        for header, used in _readings(top, index, spec, names):
+            found = len(header.positions)
+            if required <= header.positions.keys():
+                fitting.append(_Fitting(found, index, used, header))
+            elif used == 1 and (closest is None or found > closest[0]):
+                closest = (found, match_header(line, cells, spec, names))
+    if fitting:
+        best = _best(fitting)
+        return _with_rows_below(best.header, top[best.start + best.rows :])
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
+
+
+class _Fitting(NamedTuple):
+    """A header that has every required column."""
+
+    fields: int
+    start: int
+    rows: int
+    header: TableHeader
+
+
+def _best(fitting: Sequence[_Fitting]) -> _Fitting:
+    """Most fields; of equals the first in one row, with its second row where it has one."""
+    most = max(each.fields for each in fitting)
+    equals = [each for each in fitting if each.fields == most]
+    first = next((each for each in equals if each.rows == 1), equals[0])
+    return next((each for each in equals if each.rows == 2 and each.start == first.start), first)
+
+
+def _readings(
+    top: Sequence[tuple[int, Sequence[Cell]]],
+    index: int,
+    spec: TableSpec,
+    names: Mapping[str, str],
+) -> Iterable[tuple[TableHeader, int]]:
+    """A row as a header, alone and with the one below it; and how many rows each takes."""
+    line, cells = top[index]
+    alone = match_header(line, _texts(cells), spec, names)
+    yield replace(alone, rows=(cells,)), 1
+    if index + 1 == len(top) or top[index + 1][0] != line + 1:
+        return
+    below_line, below = top[index + 1]
+    if not _may_be_second(below):
+        return
+    joined = _joined(cells, below, spec, names)
+    both = match_header(below_line, joined, spec, names)
+    if _holds_no_data(both, cells, below, spec):
+        yield replace(both, rows=(cells, below)), 2
+
+
+def _texts(cells: Sequence[Cell]) -> list[Cell]:
+    return [cell if isinstance(cell, str) else None for cell in cells]
+
+
+def _may_be_second(cells: Sequence[Cell]) -> bool:
+    return all(isinstance(cell, str | None) for cell in cells)
+
+
+def _joined(
+    upper: Sequence[Cell],
+    lower: Sequence[Cell],
+    spec: TableSpec,
+    names: Mapping[str, str],
+) -> list[Cell]:
+    """Titles of two rows: both together, the lower or the upper one, whichever means a field."""
+    width = max(len(upper), len(lower))
+    titles: list[Cell] = []
+    group = ""
+    for position in range(width):
+        above = _title(upper[position]) if position < len(upper) else ""
+        below = _title(lower[position]) if position < len(lower) else ""
+        # A title over several columns stands in the first of them.
+        group = above or (group if below else "")
+        unit = bool(below) and is_unit_cell(below)
+        both = f"{group} ({below.strip('()[]')})" if unit else f"{group} {below}".strip()
+        choices = [both] if unit and above else [both, below, above]
+        meaning = (each for each in choices if each and _meaning(each, spec, names) is not None)
+        titles.append(next(meaning, both or None))
+    return titles
+
+
+def _holds_no_data(
+    both: TableHeader, above: Sequence[Cell], below: Sequence[Cell], spec: TableSpec
+) -> bool:
+    """Whether a second row adds to the titles of a header and says nothing that data would.
+
+    Below a column that is required, a title stands or nothing.
+    """
+    filled = [position for position, cell in enumerate(below) if _title(cell)]
+    if not filled:
+        return False
+    for name, position in both.positions.items():
+        text = _title(below[position]) if position < len(below) else ""
+        upper = _title(above[position]) if position < len(above) else ""
+        own = both.titles[position] != upper
+        is_title = is_unit_cell(text) or normalise(text) in normalise(both.titles[position])
+        if spec.by_name[name].required and text and not (own and is_title):
+            return False
+    meant = sum(
+        1
+        for position in filled
+        if is_unit_cell(_title(below[position]))
+        or (
+            position in both.meanings
+            and normalise(_title(below[position])) in normalise(both.titles[position])
+        )
+    )
+    return 2 * meant >= len(filled)
+
+
+def _with_rows_below(
+    header: TableHeader, rows: Sequence[tuple[int, Sequence[Cell]]]
+) -> TableHeader:
+    """The header with the row of column numbers below it, where there is one."""
+    if not rows or rows[0][0] != header.line + 1:
+        return header
+    line, cells = rows[0]
+    numbers = [_integer(cell) for cell in cells if cell is not None]
+    counted = len(numbers) >= 3 and numbers == list(range(1, len(numbers) + 1))
+    if not counted or len(numbers) < len(header.positions):
+        return header
+    return replace(header, line=line, rows=(*header.rows, cells))
+
+
+def _integer(cell: Cell) -> int | None:
+    if isinstance(cell, str):
+        text = cell.strip("() .")
+        return int(text) if text.isdecimal() and len(text) < 4 else None
+    return cell if isinstance(cell, int) and not isinstance(cell, bool) else None
 
 
 def _nothing_found(
     spec: TableSpec,
     required: set[str],
-    closest: tuple[set[str], int, Sequence[Cell]] | None,
+    closest: tuple[int, TableHeader] | None,
     sheet: str | None,
 ) -> str:
     where = f"sheet {readable(sheet, _HEADER_CHARACTERS)!r}" if sheet else "the document"
     if closest is None:
         return f"{where} holds no rows"
-    wanted = [field.name for field in spec.fields if field.name in required]
-    fields, line, cells = closest
-    if not fields:
+    wanted = [each.name for each in spec.fields if each.name in required]
+    found, header = closest
+    if not found:
         return (
             f"no header row in the first {HEADER_WITHIN} rows of {where}: none names the required "
             f"{_columns(wanted)}; add a row of column names above the data"
         )
-    missing = [name for name in wanted if name not in fields]
-    seen = [title for cell in cells if (title := _title(cell))]
+    missing = [name for name in wanted if name not in header.positions]
+    seen = [title for title in header.titles if title]
     listed = ", ".join(repr(title) for title in seen[:_HEADERS_IN_MESSAGE])
     more = f" and {len(seen) - _HEADERS_IN_MESSAGE} more" if len(seen) > _HEADERS_IN_MESSAGE else ""
     return (
-        f"the header row of {where} lacks the {_columns(missing)}: line {line} has {listed}{more}; "
-        "add it or rename a column"
+        f"the header row of {where} lacks the {_columns(missing)}: line {header.line} has "
+        f"{listed}{more}; add it or rename a column{suggestion(missing, seen, spec)}"
     )
 
 

@@ -1,7 +1,7 @@
 """The entities of a schedule, cut into chunks that a store can write."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, overload
 
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
@@ -29,6 +29,11 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
 }
 """What distinguishes the rows of a table within one Primavera project."""
 
+_OTHER_SCHEDULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "schedule_relationships": ("predecessor_project", "successor_project")
+}
+"""Columns that hold the short name of another project of the file; '' stands for this one."""
+
 Entity = tuple[int, str, dict[str, Any]]
 """Line, table, values."""
 
@@ -52,13 +57,14 @@ class ScheduleChunks:
     Args:
         items: What the source holds, from the beginning.
         project_id: Project of the message.
+        schedule_id: Schedule that the rows become part of.
+        names: Short names of the project's schedules, to their ids.
         new_occurrences: Makes the counter of one table's keys; closed with the table.
         resume_at: Cursor of an earlier attempt; one chunk ends exactly there.
         chunk_rows: Rows of a chunk at most.
 
     Attributes:
         cursor: Rows consumed.
-        primavera_project_id: Short name of the project, known with the first chunk.
         found: Entities by table, without those left out.
         remarks: The first few remarks, in the order of reading.
         remark_count: How many there were.
@@ -68,17 +74,20 @@ class ScheduleChunks:
         self,
         items: Iterator[ScheduleItem],
         project_id: str,
+        schedule_id: str,
+        names: Mapping[str, str],
         new_occurrences: Callable[[], KeyOccurrences],
         resume_at: int = 0,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self.cursor = 0
-        self.primavera_project_id = ""
         self.found: Counter[str] = Counter()
         self.remarks: list[Problem] = []
         self.remark_count = 0
         self._items = items
         self._project_id = project_id
+        self._schedule_id = schedule_id
+        self._names = names
         self._resume_at = resume_at
         self._chunk_rows = chunk_rows
         self._table = ""
@@ -103,7 +112,7 @@ class ScheduleChunks:
         if self.cursor < self._resume_at:
             limit = min(limit, self._resume_at - self.cursor)
         while len(entities) + len(rejected) < limit:
-            item = self._held or next(self._items, None)
+            item = self._held or self._next_item()
             self._held = None
             if item is None:
                 break
@@ -121,12 +130,24 @@ class ScheduleChunks:
             return None
         return self._chunk(entities, rejected)
 
+    def _next_item(self) -> ScheduleItem | None:
+        """The next item, an entity as part of its schedule; None at the end."""
+        item = next(self._items, None)
+        if item is None or isinstance(item, Problem | RejectedRow):
+            return item
+        line, table, values = item
+        own = {"schedule_id": self._schedule_id, **values}
+        if table != "schedule_projects":
+            del own["primavera_project_id"]
+        for end in _OTHER_SCHEDULES.get(table, ()):
+            own[end] = self._names.get(own[end], own[end])
+        return line, table, own
+
     def _turn_to(self, entity: Entity) -> None:
         _, table, values = entity
         if table != self._table:
             self._table = table
             self._columns = ("project_id", *values)
-            self.primavera_project_id = str(values["primavera_project_id"])
             self._seen.close()
             self._seen = self._new_occurrences()
 

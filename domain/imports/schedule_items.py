@@ -13,7 +13,7 @@ class ScheduleProject:
     """One project of a schedule file."""
 
     primavera_project_id: str
-    """Its short name, which stays the same from update to update."""
+    """Its short name, which planners may change from update to update."""
     object_id: str
     name: str | None
     data_date: datetime | None

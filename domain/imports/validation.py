@@ -1,26 +1,38 @@
 """Validates the rows of a table: which are written, which are rejected and why."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
-from domain.imports.header import TableHeader
+from domain.imports.findings import Findings
+from domain.imports.lines import SUSPECT, LineSorter, Suspect
+from domain.imports.refusals import mark_of, marked, unreadable_as_text
+from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
-from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
+from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
+from domain.tabular.habits import is_percentage, plain_cells
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
-from domain.tabular.values import readable, storable
+from domain.tabular.values import column_letters, readable, storable
 
 VALUE_CHARACTERS: Final = 200
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
+_NO_PERCENTAGE: Final = Flaw(
+    "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
+)
 
 Rows = Sequence[tuple[int, list[Cell]]]
 """Line number and cells of each row."""
+Source = Mapping[str, tuple[FieldSpec, Sequence[Cell]]]
+"""Field and cells of each column in use, by name."""
+Problems = dict[int, list[Problem]]
+"""Problems by index of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +47,47 @@ class ValidatedRows:
     rejected: list[RejectedRow]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the rows of a table stand in a document of several sheets.
+
+    Attributes:
+        sheet: Name of the sheet; None: there is only this one.
+        offset: What its line numbers are raised by, so that they rise through the document.
+        layout: Position in this sheet of each column of the report; None: the same ones.
+        titles: Titles of the report; None: those of this sheet.
+    """
+
+    sheet: str | None = None
+    offset: int = 0
+    layout: Sequence[int | None] | None = None
+    titles: tuple[str, ...] | None = None
+
+
 class RowValidator:
     """Converts and checks the rows of one table of a file, part by part, in order.
 
     Every row whose key can be read counts as an occurrence of its key, whether it goes in or
     not: of two rows with the same key neither is chosen because the other has a fault, and the
-    number of a line of a numbered table does not hang on the lines above it being right.
+    number of a line of a numbered table does not hang on the lines above it being right. Rows
+    that are no data, and refused ones that come back as they were, do not count.
 
     Attributes:
         columns: Columns of the rows that come out.
         titles: Header of the report of rejected rows: the file's own and, where lines are
             numbered, their number, so that corrected lines find their place when the report is
             sent again.
+        counted: Fields of the file that distinguish its rows.
 
     Args:
         spec: The table.
         scope: Values of the scope columns.
-        header: The header row of the file.
-        head: The first rows below it, which settle how numbers and dates are written.
-        seen: Keys of the file so far.
+        surveyed: The header of the file, and how its columns are written.
+        sorter: Finds the rows that are no data.
+        seen: Keys of the document so far.
+        findings: Told what is left out.
+        date1904: Day numbers count from 1904.
+        place: Where the rows stand in the document.
         keep_cells: Hand out the cells of rows that go in as well.
     """
 
@@ -61,15 +95,23 @@ class RowValidator:
         self,
         spec: TableSpec,
         scope: Mapping[str, str],
-        header: TableHeader,
-        head: Rows,
+        surveyed: Surveyed,
+        sorter: LineSorter,
         seen: KeyOccurrences,
+        findings: Findings,
         *,
+        date1904: bool = False,
+        place: Place | None = None,
         keep_cells: bool = False,
     ) -> None:
         self._spec = spec
-        self._header = header
+        self._surveyed = surveyed
+        self._header = header = surveyed.header
+        self._sorter = sorter
         self._seen = seen
+        self._findings = findings
+        self._date1904 = date1904
+        self._place = place or Place()
         self._keep_cells = keep_cells
         self._scope = [scope[name] for name in spec.scope]
         self._fields = [field for field in spec.fields if field.name in header.positions]
@@ -80,33 +122,29 @@ class RowValidator:
             spec.by_name[name] for name in spec.key if name not in present and name != SEQUENCE
         ]
         self._numbers = spec.numbered and SEQUENCE not in present
-        self._counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
+        self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         self.columns = (
             *spec.scope,
             *(field.name for field in (*self._fields, *self._absent)),
             *((SEQUENCE,) if self._numbers else ()),
         )
-        self.titles = header.titles + ((SEQUENCE,) if self._numbers else ())
-        self._notations = settle_notations(self._by_field([cells for _, cells in head]))
-
-    def _by_field(
-        self, rows: Sequence[Sequence[Cell]]
-    ) -> dict[str, tuple[FieldSpec, Sequence[Cell]]]:
-        columns = transpose(rows, self._width)
-        return {
-            field.name: (field, columns[self._header.positions[field.name]])
-            for field in self._fields
-        }
+        self._titles = header.titles if self._place.titles is None else self._place.titles
+        self.titles = self._titles + ((SEQUENCE,) if self._numbers else ())
 
     def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
-        lines = [line for line, _ in rows]
-        source = self._by_field([cells for _, cells in rows])
+        width = max(self._width, *(len(cells) for _, cells in rows), 0)
+        columns = transpose([cells for _, cells in rows], width)
+        source = {
+            field.name: (field, columns[self._header.positions[field.name]])
+            for field in self._fields
+        }
+        lines = [line + self._place.offset for line, _ in rows]
         values: dict[str, Sequence[Any]] = {}
-        problems: dict[int, list[Problem]] = defaultdict(list)
+        problems: Problems = defaultdict(list)
         keyless: set[int] = set()
         for name, (field, cells) in source.items():
-            values[name], refused = convert_column(field, cells, self._notations[name])
+            values[name], refused = self._convert(field, cells)
             if refused:
                 bad = [i for i, value in enumerate(values[name]) if isinstance(value, Flaw)]
                 for i in bad:
@@ -114,20 +152,68 @@ class RowValidator:
                 if name in self._spec.key:
                     keyless.update(bad)
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
-        blank = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
+        aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
+        aside |= self._left_out(rows, columns, values, keyless, problems, aside)
         self._check_period(values, lines, problems)
-        numbers = self._count(values, lines, keyless, problems)
+        again = self._refuse_again(columns, source, values, lines, problems)
+        uncounted = keyless | aside | again
+        numbers, repeated = self._count(source, values, lines, uncounted, problems)
+        aside |= repeated
         if self._numbers:
             values[SEQUENCE] = numbers
-        for i in blank:
-            del problems[i]
-        return self._part(rows, lines, values, numbers, problems, blank)
+        return self._part(rows, lines, values, numbers, problems, aside)
+
+    def _convert(self, field: FieldSpec, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
+        is_key = field.name in self._spec.key
+        plain = plain_cells(field, cells, is_key=is_key, date1904=self._date1904)
+        notation = self._surveyed.notations.get(field.name)
+        values, refused = convert_column(field, plain, notation)
+        if field.name not in self._surveyed.percentages:
+            return values, refused
+        checked = [
+            _NO_PERCENTAGE
+            if isinstance(value, Decimal) and abs(value) > 1 and not is_percentage(cell)
+            else value
+            for value, cell in zip(values, cells, strict=True)
+        ]
+        return checked, refused or _NO_PERCENTAGE in checked
+
+    def _left_out(
+        self,
+        rows: Rows,
+        columns: Sequence[Sequence[Cell]],
+        values: Mapping[str, Sequence[Any]],
+        keyless: Collection[int],
+        problems: Problems,
+        blank: Collection[int],
+    ) -> set[int]:
+        """Rows that are no data; one with a single sign of a total gets a problem."""
+        left: set[int] = set()
+        for i, verdict in self._sorter.sort(rows, columns, values, keyless).items():
+            line, cells = rows[i]
+            if isinstance(verdict, Suspect):
+                problems[i].append(
+                    Problem(
+                        line=line,
+                        sheet=self._place.sheet,
+                        column=self._title_at(verdict.column),
+                        value=readable(cells[verdict.column], VALUE_CHARACTERS),
+                        reason=SUSPECT,
+                    )
+                )
+            else:
+                left.add(i)
+                self._findings.leave_out(verdict, self._where(line))
+        self._findings.unused_rows += sum(
+            1 for i in blank if i not in left and self._holds_more(rows[i][1])
+        )
+        return left
+
+    def _holds_more(self, cells: Sequence[Cell]) -> bool:
+        return any(_filled(cell) for i, cell in enumerate(cells) if i != self._header.wrong)
 
     def _check_period(
-        self,
-        values: Mapping[str, Sequence[Any]],
-        lines: Sequence[int],
-        problems: dict[int, list[Problem]],
+        self, values: Mapping[str, Sequence[Any]], lines: Sequence[int], problems: Problems
     ) -> None:
         if self._spec.period is None or not set(self._spec.period) <= set(values):
             return
@@ -139,31 +225,73 @@ class RowValidator:
                 reason = Flaw(f"is before {self._title(begin)} {start.isoformat()}")
                 problems[i].append(self._problem(lines[i], end, stop, reason))
 
-    def _count(
+    def _refuse_again(
         self,
+        columns: Sequence[Sequence[Cell]],
+        source: Source,
         values: Mapping[str, Sequence[Any]],
         lines: Sequence[int],
-        keyless: set[int],
-        problems: dict[int, list[Problem]],
-    ) -> list[int | None]:
-        """Which occurrence of its key each row is; None for a row whose key cannot be read."""
+        problems: Problems,
+    ) -> set[int]:
+        """Rows of a report that lost to another row and come back as they were."""
+        if self._header.wrong is None:
+            return set()
+        refused: set[int] = set()
+        name = self._spec.key[0]
+        for i, (mark, why) in marked(columns[self._header.wrong]).items():
+            if self._mark(source, values, i) == mark:
+                refused.add(i)
+                told = self._problem(lines[i], name, source[name][1][i], Flaw(why))
+                problems[i].append(told.model_copy(update={"mark": mark}))
+        return refused
+
+    def _mark(self, source: Source, values: Mapping[str, Sequence[Any]], i: int) -> str:
+        return mark_of(
+            {
+                name: unreadable_as_text(values[name][i], cells[i])
+                for name, (_, cells) in source.items()
+            }
+        )
+
+    def _count(
+        self,
+        source: Source,
+        values: Mapping[str, Sequence[Any]],
+        lines: Sequence[int],
+        uncounted: Collection[int],
+        problems: Problems,
+    ) -> tuple[list[int | None], set[int]]:
+        """Which occurrence of its key each row is, None for one that does not count; and the rows
+        that stand with the same values on an earlier sheet."""
         parts = (
             values[name]
-            if not keyless and self._spec.by_name[name].kind is ColumnKind.CODE
+            if not uncounted and self._spec.by_name[name].kind is ColumnKind.CODE
             else map(str, values[name])
-            for name in self._counted
+            for name in self.counted
         )
         keys = map(_KEY_SEPARATOR.join, zip(*parts, strict=True))
-        keyed = [i not in keyless for i in range(len(lines))]
+        keyed = [i not in uncounted for i in range(len(lines))]
         found = self._seen.add(list(compress(keys, keyed)), list(compress(lines, keyed)))
         numbers: list[int | None] = [None] * len(lines)
+        repeated: set[int] = set()
         for i, (number, first) in zip(compress(range(len(lines)), keyed), found, strict=True):
             numbers[i] = number
-            if number > 1 and not self._numbers:
+            if number == 1:
+                continue
+            if first <= self._place.offset and i not in problems:
+                repeated.add(i)
+            elif not self._numbers:
                 name = self._spec.key[0]
-                reason = Flaw(f"same {self._spec.row} as line {first}")
-                problems[i].append(self._problem(lines[i], name, values[name][i], reason))
-        return numbers
+                reason = Flaw(f"same {self._spec.row} as line {self._line(first)}")
+                told = self._problem(lines[i], name, values[name][i], reason)
+                mark = self._mark(source, values, i)
+                problems[i].append(told.model_copy(update={"mark": mark}))
+        self._findings.repeated += len(repeated)
+        return numbers, repeated
+
+    def _line(self, line: int) -> str:
+        own = line - self._place.offset
+        return str(own) if own > 0 else "of an earlier sheet"
 
     def _part(
         self,
@@ -171,16 +299,17 @@ class RowValidator:
         lines: list[int],
         values: Mapping[str, Sequence[Any]],
         numbers: Sequence[int | None],
-        problems: Mapping[int, list[Problem]],
-        blank: set[int],
+        problems: Problems,
+        aside: Collection[int],
     ) -> ValidatedRows:
         scope = [repeat(value, len(rows)) for value in self._scope]
         tuples = zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
         rejected = [
             RejectedRow(lines[i], self._report_cells(rows[i][1], numbers[i]), found)
             for i, found in sorted(problems.items())
+            if i not in aside
         ]
-        good = [i not in problems and i not in blank for i in range(len(rows))]
+        good = [i not in problems and i not in aside for i in range(len(rows))]
         kept = [
             self._report_cells(cells, numbers[i])
             for i, (_, cells) in enumerate(rows)
@@ -191,20 +320,35 @@ class RowValidator:
         )
 
     def _report_cells(self, cells: list[Cell], number: int | None) -> list[Cell]:
+        if self._place.layout is not None:
+            cells = [
+                cells[place] if place is not None and place < len(cells) else None
+                for place in self._place.layout
+            ]
         if not self._numbers:
             return storable(cells)
         # The number has a column of its own, right of the last one that has a title.
-        titled = len(self._header.titles)
+        titled = len(self._titles)
         padding: list[Cell] = [None] * (titled - len(cells))
         return [*storable(cells[:titled]), *padding, number]
 
     def _title(self, name: str) -> str:
         position = self._header.positions.get(name)
-        return self._header.titles[position] if position is not None else name
+        return self._title_at(position) if position is not None else name
+
+    def _title_at(self, position: int) -> str:
+        titles = self._header.titles
+        title = titles[position] if position < len(titles) else ""
+        return title or f"column {column_letters(position)}"
+
+    def _where(self, line: int) -> str:
+        sheet = self._place.sheet
+        return str(line) if sheet is None else f"{line} of {sheet!r}"
 
     def _problem(self, line: int, name: str, cell: Cell, refused: Flaw) -> Problem:
         return Problem(
-            line=line,
+            line=line - self._place.offset,
+            sheet=self._place.sheet,
             column=self._title(name),
             value=readable(cell, VALUE_CHARACTERS) or None,
             reason=refused.reason,

@@ -1,8 +1,8 @@
-"""How fast a stage is, and when it will have ended."""
+"""How far a job is, in figures and in sentences."""
 
 from datetime import datetime, timedelta
 
-from contracts.jobs import StageState, StageView, TaskCounts
+from contracts.jobs import JobResult, StageEnd, StageState, StageView, TaskCounts
 
 
 def with_progress(view: StageView, counts: TaskCounts, now: datetime) -> StageView:
@@ -34,3 +34,18 @@ def line(view: StageView) -> str:
         if view.estimated_end is not None:
             said += f", ends about {view.estimated_end:%Y-%m-%d %H:%M:%S} UTC"
     return said
+
+
+def reason_of(end: StageEnd) -> str:
+    """Why a stage has failed, or what it asks."""
+    asked = [f"{each.parameter}: {each.question}" for each in end.questions]
+    failed = [f"{each.task_id}: {each.reason}" for each in end.failed]
+    said = [*asked, *([end.failure] if end.failure else ()), *(() if asked else failed)]
+    return "; ".join(said)[:1_500]
+
+
+def counted(result: JobResult) -> str:
+    """What a completed job has done, in a sentence."""
+    done = sum(view.counts.completed for view in result.stages)
+    failed = f", {result.failed_count:,} failed" if result.failed_count else ""
+    return f"{done:,} tasks completed{failed}"

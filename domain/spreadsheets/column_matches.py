@@ -10,6 +10,7 @@ from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import header_key
 from domain.spreadsheets.similarity import Lookalikes
 from domain.tabular.fields import normalise
+from domain.tabular.values import column_letters
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
 _HEADER_CHARACTERS: Final = 200
@@ -25,11 +26,7 @@ class _Claim(NamedTuple):
 
 def column_name(index: int) -> str:
     """What a column without a header is called: `Column F` for index 5."""
-    letters, rest = "", index + 1
-    while rest:
-        rest, letter = divmod(rest - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return f"Column {letters}"
+    return f"Column {column_letters(index)}"
 
 
 def match_columns(

@@ -5,6 +5,7 @@ does not settle it is each distinct cell looked at by itself.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -23,7 +24,7 @@ from domain.tabular.notations import (
     read_date,
     read_number,
 )
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Uncalculated
 from domain.tabular.values import FORBIDDEN, cell_text, number_text
 
 Notations = Mapping[str, Notation | None]
@@ -33,9 +34,17 @@ _TEXT: Final = {str, type(None)}
 _BREAKS: Final = ("\t", "\n", "\r")
 _LONGEST_INTEGER_BITS: Final = 128
 _ERRORS: Final = frozenset(
-    ("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#CALC!")
+    (
+        *("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#CALC!"),
+        *("#FIELD!", "#BLOCKED!", "#CONNECT!", "#BUSY!", "#UNKNOWN!", "#GETTING_DATA", "#ERROR!"),
+        *("#NV", "#BEZUG!", "#WERT!", "#ZAHL!", "#\u00dcBERLAUF!"),
+        *("#VALEUR!", "#NOM?", "#NOMBRE!", "#NUL!"),
+        *("Err:502", "Err:504", "Err:508", "Err:509", "Err:511", "Err:519", "Err:522"),
+    )
 )
-"""What a spreadsheet shows in the place of a formula's result."""
+"""What a spreadsheet shows in the place of a formula's result; in German and French as well."""
+_TOO_NARROW: Final = re.compile(r"#{3,}")
+"""What a spreadsheet shows, and writes into text files, where a column is too narrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +120,20 @@ def convert_column(
 
     def one(cell: Cell) -> Any:
         try:
+            if isinstance(cell, Uncalculated):
+                raise Unreadable(_UNCALCULATED)
             if isinstance(cell, str):
                 cell = cell.strip() or None
             if cell is None:
                 return _blank(field)
+            if isinstance(cell, str) and (wrong := _error(cell, field.kind)):
+                raise Unreadable(wrong)
             return read(field, cell, notation)
         except Unreadable as problem:
             return Flaw(str(problem))
 
-    if bool in types:
-        # True equals 1: one dictionary cannot hold both.
+    if bool in types or Uncalculated in types:
+        # True equals 1, a formula the text that looks like it: one dictionary cannot hold both.
         values = [one(cell) for cell in cells]
         return values, Flaw in set(map(type, values))
     answers = {cell: one(cell) for cell in set(cells)}
@@ -132,17 +145,32 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     if (field.required or field.filled) and "" in texts:
         return False
     joined = "".join(texts)
-    if field.kind is ColumnKind.CODE and "#" in joined and not _ERRORS.isdisjoint(texts):
+    if ("#" in joined or "Err:" in joined) and any(_error(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
     )
 
 
+def _error(text: str, kind: ColumnKind) -> str | None:
+    """What is wrong with a text that stands for a value that could not be shown."""
+    if text in _ERRORS:
+        what = "code" if kind is ColumnKind.CODE else "value"
+        return f"is an error, not a {what}; correct its formula"
+    if _TOO_NARROW.fullmatch(text):
+        return "is not the value: the column was too narrow to show it when the file was written"
+    return None
+
+
 def _permitted(field: FieldSpec, text: str) -> bool:
     if FORBIDDEN.search(text):
         return False
     return field.kind is not ColumnKind.CODE or not any(mark in text for mark in _BREAKS)
+
+
+_UNCALCULATED: Final = (
+    "is a formula without a result; open the file in a spreadsheet, save it and send it again"
+)
 
 
 def _blank(field: FieldSpec) -> str | None:
@@ -171,8 +199,6 @@ def _code(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
         cell = number_text(cell)
         if cell.strip("-.0123456789"):
             raise Unreadable("is too long a number for a spreadsheet; format the cell as text")
-    if cell in _ERRORS:
-        raise Unreadable("is an error, not a code; correct its formula")
     return _text(field, cell, notation)
 
 

@@ -62,6 +62,8 @@ class FieldSpec:
         choices: Value to the other ways to write it.
         blank: What a blank cell means.
         filled: A blank cell is a problem where the file has the column.
+        units: Units that its header may name beside it, normalised; None: any that does not
+            scale the values.
     """
 
     name: str
@@ -73,6 +75,7 @@ class FieldSpec:
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     blank: str | None = None
     filled: bool = False
+    units: tuple[str, ...] | None = None
 
     @cached_property
     def headers(self) -> frozenset[str]:
@@ -94,11 +97,19 @@ def text(name: str, *aliases: str, max_length: int = LINE_CHARACTERS) -> FieldSp
     return FieldSpec(name, ColumnKind.TEXT, aliases=aliases, max_length=max_length)
 
 
-def code(name: str, *aliases: str, required: bool = False, blank: str | None = None) -> FieldSpec:
+def code(
+    name: str,
+    *aliases: str,
+    required: bool = False,
+    blank: str | None = None,
+    units: tuple[str, ...] | None = None,
+) -> FieldSpec:
     """An identifier."""
-    return FieldSpec(name, ColumnKind.CODE, required, aliases, CODE_CHARACTERS, blank=blank)
+    return FieldSpec(
+        name, ColumnKind.CODE, required, aliases, CODE_CHARACTERS, blank=blank, units=units
+    )
 
 
-def amount(name: str, *aliases: str) -> FieldSpec:
+def amount(name: str, *aliases: str, units: tuple[str, ...] | None = None) -> FieldSpec:
     """A decimal that is not negative: a rate, a price, hours."""
-    return FieldSpec(name, ColumnKind.DECIMAL, aliases=aliases, minimum=0)
+    return FieldSpec(name, ColumnKind.DECIMAL, aliases=aliases, minimum=0, units=units)

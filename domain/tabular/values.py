@@ -73,3 +73,13 @@ def _storable(cell: Cell) -> Cell:
 
 def _mended(text: str) -> str:
     return FORBIDDEN.sub("\ufffd", text[:CELL_CHARACTERS])
+
+
+def column_letters(position: int) -> str:
+    """What a spreadsheet calls a column: A for 0, AA for 26."""
+    letters = ""
+    position += 1
+    while position:
+        position, rest = divmod(position - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -87,22 +87,20 @@ async def _run_demo(
     async with embedded_stack(
         folder, announce=partial(console.print, markup=False, highlight=False)
     ) as stack:
-        console.print(
-            f"ready after {time.monotonic() - began:.1f} s, "
-            f"Web UI: {stack.temporal.ui_url}/namespaces/default/workflows"
-        )
+        console.print(f"ready after {time.monotonic() - began:.1f} s")
         if keep:
+            console.print(f"Web UI: {stack.temporal.ui_url}/namespaces/default/workflows")
             console.print(f"pages: {stack.sign_in_url()}", soft_wrap=True)
         runs = await _run_phases(phases, samples, stack, console)
-        exit_code = _report(runs, stack.temporal.ui_url, console)
+        exit_code = _report(runs, stack.temporal.ui_url, console, links=keep)
         if keep:
             console.print("the stack stays up until Ctrl-C")
             await stack.keep_working()
     return exit_code
 
 
-def _report(runs: Sequence[Run], ui_url: str | None, console: Console) -> int:
-    console.print(demo_table(runs, ui_url, links=True, wide=console.width >= WIDE))
+def _report(runs: Sequence[Run], ui_url: str | None, console: Console, *, links: bool) -> int:
+    console.print(demo_table(runs, ui_url, links=links, wide=console.width >= WIDE))
     for note in (note for run in runs for note in run.notes):
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     wrong = [run for run in runs if run.wrong]

@@ -25,19 +25,26 @@ _COLOURS = {
 
 
 def demo_table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bool = True) -> Table:
-    """One row for each document, as it stands now."""
-    table = Table("document", "type", "strategy", "state")
-    for title in (*Counts.model_fields, "s"):
-        table.add_column(title, justify="right")
+    """One row for each document, as it stands now; no name is cut, however narrow the window is.
+
+    Args:
+        runs: The documents.
+        ui_url: Temporal's Web UI.
+        links: Link each run there: only where it stays up.
+        wide: There is room for the addresses.
+    """
+    table = Table()
+    for title in ("document", "type", "state", "rows"):
+        table.add_column(title, overflow="fold")
+    table.add_column("s", justify="right", no_wrap=True)
     if links:
         table.add_column("run in the Web UI", no_wrap=True)
     for run in runs:
         row = [
             run.document,
-            str(run.body.get("document_type")),
-            _strategy(run),
+            f"{run.body.get('document_type')}{_strategy(run)}",
             f"[{_COLOURS.get(run.state, 'white')}]{run.state}[/]",
-            *(str(count or "") for count in run.counts.model_dump().values()),
+            _rows(run.counts),
             "" if run.seconds is None else f"{run.seconds:.1f}",
         ]
         if links and not run.sample.expect.rejected_message:
@@ -49,4 +56,10 @@ def demo_table(runs: Sequence[Run], ui_url: str | None, *, links: bool, wide: bo
 
 
 def _strategy(run: Run) -> str:
-    return str(run.message.strategy) if isinstance(run.message, TableMessage) else ""
+    return f", {run.message.strategy}" if isinstance(run.message, TableMessage) else ""
+
+
+def _rows(counts: Counts) -> str:
+    """What became of them: `15 created, 5 rejected`."""
+    found = counts.model_dump().items()
+    return ", ".join(f"{count:,} {name}" for name, count in found if count)

@@ -4,12 +4,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
+from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.every import metadata
 from adapters.database.schema import MIGRATIONS, revisions
 from adapters.ports import Denied, Unavailable
@@ -174,3 +177,68 @@ async def test_a_server_that_has_no_such_database_is_named(postgres_url: str) ->
     for use in (current(url), upgrade(url)):
         with pytest.raises(Denied, match=r"^DATABASE_URL: \S+ at \S* ?cannot be used: .*not exist"):
             await use
+
+
+SCHEDULES = {
+    "schedule_projects": ("", ""),
+    "schedule_calendars": ("code", "'C'"),
+    "schedule_activities": ("task_code, level_1", "'A1', 'Unit 100'"),
+    "schedule_relationships": (
+        "predecessor_code, successor_code, type, predecessor_project, successor_project",
+        "'A1', 'A2', 'FS', '', 'U200'",
+    ),
+}
+"""Table to further columns and their values, as releases before 0012 wrote them."""
+
+
+async def test_schedules_keep_their_rows_and_get_names(
+    empty_url: str,
+) -> None:
+    await _upgraded_to(empty_url, "0010")
+    stamps = "version, source_task, source_line, created_at, updated_at"
+    async with open_database(empty_url) as database, database.transaction() as connection:
+        for table, (columns, values) in SCHEDULES.items():
+            for project, schedule in (("P1", "U100"), ("P1", "U200"), ("P2", "U100")):
+                await connection.execute(
+                    text(
+                        f"INSERT INTO {table} (project_id, primavera_project_id, "
+                        f"{columns + ', ' if columns else ''}{stamps}) VALUES ('{project}', "
+                        f"'{schedule}', {values + ', ' if values else ''}3, 'T1', 7, "
+                        "'2026-01-02 03:04:05+00:00', '2026-01-02 03:04:05+00:00')"
+                    )
+                )
+    await upgrade(empty_url)
+    async with open_database(empty_url) as database:
+        store = SqlImportStore(database)
+        assert await store.schedule_names("P1") == {"U100": "U100", "U200": "U200"}
+        assert await store.schedules_holding("P1", ["A1"]) == {"U100": 1, "U200": 1}
+        async with database.reading() as connection:
+            found = await connection.execute(
+                text(
+                    "SELECT project_id, schedule_id, level_1, version FROM schedule_activities "
+                    "ORDER BY 1, 2"
+                )
+            )
+            assert [tuple(row) for row in found] == [
+                ("P1", "U100", "Unit 100", 3),
+                ("P1", "U200", "Unit 100", 3),
+                ("P2", "U100", "Unit 100", 3),
+            ]
+            names = await connection.execute(
+                text("SELECT DISTINCT primavera_project_id FROM schedule_projects ORDER BY 1")
+            )
+            assert [name for (name,) in names] == ["U100", "U200"]
+
+
+async def _upgraded_to(url: str, revision: str) -> None:
+    """Bring an empty database to an earlier revision."""
+
+    def move(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    async with open_database(url) as database, database.transaction() as connection:
+        await connection.run_sync(move)

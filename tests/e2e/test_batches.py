@@ -59,7 +59,7 @@ QUICK = {
 
 
 @dataclass(frozen=True)
-class Site:
+class StackUser:
     """A stack, and who works with it."""
 
     stack: EmbeddedStack
@@ -128,7 +128,7 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterator[Site]:
+async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterator[StackUser]:
     async with AsyncExitStack() as opened:
         said: list[str] = []
         stack = await opened.enter_async_context(
@@ -142,11 +142,11 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
         opened.enter_context(pytest.MonkeyPatch.context()).setenv("TEMPORAL_ADDRESS", address)
         client = await connect(address)
         samples = sample_documents(folder / "documents")
-        yield Site(stack, client, clients, resources.database, outside, samples, said)
+        yield StackUser(stack, client, clients, resources.database, outside, samples, said)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StackUser]:
     async with running_site(tmp_path_factory.mktemp("batches"), {}) as running:
         yield running
 
@@ -157,7 +157,7 @@ def _process(runs: Callable[[Sequence[str]], bool]) -> psutil.Process:
     return max(found, key=lambda each: each.create_time())
 
 
-async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: Site) -> None:
+async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: StackUser) -> None:
     key = BatchKey(case_id=1, batch_id=1)
     await site.start(key)
     await site.send(key, site.samples)
@@ -185,7 +185,7 @@ async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: S
     assert await site.left(key) == []
 
 
-async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: Site) -> None:
+async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: StackUser) -> None:
     key = BatchKey(case_id=2, batch_id=1)
     cloud = _process(lambda command: "ministack" in command)
     await site.docflow("start", "2", "1")
@@ -215,7 +215,7 @@ async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: 
     assert await site.left(key) == []
 
 
-async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) -> None:
+async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: StackUser) -> None:
     key = BatchKey(case_id=3, batch_id=1)
     await site.start(key, max_redrives=0)
     poison = [document for document in site.samples if document.ends is DocumentState.FAILED]
@@ -241,7 +241,7 @@ async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: Site) 
 
 
 @pytest.mark.chaos
-async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Site) -> None:
+async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: StackUser) -> None:
     store = SqlBatchStore(site.database)
     cases = range(101, 101 + kills(3, 25))
     keys = [BatchKey(case_id=case, batch_id=batch) for case in cases for batch in IN_LINE]

@@ -1,6 +1,6 @@
 """Pages for everybody: screen readers, small windows, dark rooms; and not for intruders."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import httpx
@@ -61,28 +61,23 @@ async def done(site: PagesSetup, page: Page) -> None:
 
 
 async def undone(site: PagesSetup, page: Page) -> None:
-    await done(site, page)
     await page.get_by_role("button", name="Yes, undo it").click()
     await expect(page.get_by_text("Undone")).to_be_visible()
 
 
 async def failed(site: PagesSetup, page: Page) -> None:
-    await columns(site, page)
     await show_as(site, page, state="FAILED", reason="the file is damaged", waiting_since=None)
 
 
 async def reading(site: PagesSetup, page: Page) -> None:
-    await columns(site, page)
-    await show_as(site, page, waiting_since=None)
+    await show_as(site, page, reason=None, waiting_since=None)
 
 
 async def processing(site: PagesSetup, page: Page) -> None:
-    await columns(site, page)
-    await show_as(site, page, state="PROCESSING", waiting_since=None, total=1000, created=250)
+    await show_as(site, page, state="PROCESSING", reason=None, total=1000, created=250)
 
 
 async def stuck(site: PagesSetup, page: Page) -> None:
-    await columns(site, page)
     await show_as(site, page, reason="the blob store does not answer")
 
 
@@ -92,7 +87,6 @@ async def purged(site: PagesSetup, page: Page) -> None:
 
 
 async def trail(site: PagesSetup, page: Page) -> None:
-    await conflict(site, page)
     await page.goto(f"{page.url}/decisions")
 
 
@@ -116,38 +110,43 @@ def at(address: str) -> Callable[[PagesSetup, Page], Awaitable[None]]:
     return lambda site, page: open_at(site, page, address)
 
 
-STATES: Sequence[tuple[str, Callable[[PagesSetup, Page], Awaitable[None]]]] = (
-    ("inbox", at("/")),
-    ("imports", at("/imports")),
-    ("no imports", at("/imports?state=FAILED")),
-    ("new import", at("/imports/new")),
-    ("sign in", at("/sign-in")),
-    ("not found", at("/imports/00000000-0000-4000-8000-000000000000")),
-    ("columns", layout_of_columns),
-    ("conflict", conflict),
-    ("values", values),
-    ("reading", reading),
-    ("processing", processing),
-    ("stuck", stuck),
-    ("done", done),
-    ("undone", undone),
-    ("failed", failed),
-    ("purged", purged),
-    ("trail", trail),
-)
+Show = Callable[[PagesSetup, Page], Awaitable[None]]
+"""Makes the page what is looked at, from where the one before it left off."""
+
+VISITS: Mapping[str, Mapping[str, Show]] = {
+    "lists": {
+        "inbox": at("/"),
+        "imports": at("/imports"),
+        "no imports": at("/imports?state=FAILED"),
+        "new import": at("/imports/new"),
+        "sign in": at("/sign-in"),
+        "not found": at("/imports/00000000-0000-4000-8000-000000000000"),
+    },
+    "an import": {
+        "columns": layout_of_columns,
+        "stuck": stuck,
+        "reading": reading,
+        "failed": failed,
+        "processing": processing,
+    },
+    "values": {"values": values},
+    "two tabs": {"conflict": conflict, "trail": trail},
+    "the end": {"done": done, "undone": undone},
+    "purged": {"purged": purged},
+}
+"""Visits to the site, and the pages that each of them sees."""
 
 
-@pytest.mark.parametrize("state", [pytest.param(show, id=name) for name, show in STATES])
-async def test_every_page_is_for_everybody(
-    site: PagesSetup, state: Callable[[PagesSetup, Page], Awaitable[None]]
-) -> None:
+@pytest.mark.parametrize("visit", VISITS)
+async def test_every_page_is_for_everybody(site: PagesSetup, visit: str) -> None:
     async with site.visit() as page:
-        await state(site, page)
-        for width, scheme in WINDOWS:
-            await page.set_viewport_size({"width": width, "height": 800})
-            await page.emulate_media(color_scheme=scheme)
-            assert await violations(page) == [], f"{width} px, {scheme}"
-            assert await overflow(page) == 0, f"{width} px"
+        for name, show in VISITS[visit].items():
+            await show(site, page)
+            for width, scheme in WINDOWS:
+                await page.set_viewport_size({"width": width, "height": 800})
+                await page.emulate_media(color_scheme=scheme)
+                assert await violations(page) == [], f"{name}, {width} px, {scheme}"
+                assert await overflow(page) == 0, f"{name}, {width} px"
 
 
 async def test_a_page_that_is_not_for_everybody_is_noticed(site: PagesSetup) -> None:

@@ -170,6 +170,9 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
     status = await terminal.json("status")
     for pipeline in ("imports", "spreadsheets", "batches"):
         assert status["pipelines"][pipeline]["counts"]["parked"] == 1
+        assert status["pipelines"][pipeline]["waiting"] == 1
+    assert {row["workflow_id"] for row in status["needs_attention"]} == waiting
+    assert await terminal.listed("--needs-attention") == waiting
 
 
 async def test_people_of_every_pipeline_are_notified_at_once_how_to_answer(

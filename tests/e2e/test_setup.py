@@ -43,7 +43,7 @@ BRIDGE = ("bridge", "service-bus")
 
 
 @dataclass
-class Site:
+class BareInstallation:
     """What there is before docflow is set up: a bare namespace, and a queue."""
 
     folder: Path
@@ -89,7 +89,7 @@ class Site:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BareInstallation]:
     port = free_port()
     async with (
         AsyncExitStack() as temporal,
@@ -106,7 +106,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         }
         # Commands inside this process find Temporal there.
         monkeypatch.setenv("TEMPORAL_ADDRESS", settings["TEMPORAL_ADDRESS"])
-        site = Site(tmp_path, settings, port, temporal)
+        site = BareInstallation(tmp_path, settings, port, temporal)
         await site.start_temporal()
         yield site
 
@@ -150,7 +150,7 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    site: Site, *command: str, option: str = "--health-port"
+    site: BareInstallation, *command: str, option: str = "--health-port"
 ) -> AsyncIterator[Running]:
     port = free_port()
     process = await start(site.settings, *command, option, str(port))
@@ -162,7 +162,7 @@ async def running(
         assert process.returncode == 0, errors.decode()
 
 
-async def test_processes_wait_for_what_docflow_setup_makes(site: Site) -> None:
+async def test_processes_wait_for_what_docflow_setup_makes(site: BareInstallation) -> None:
     await site.send()
     client = await connect(site.settings["TEMPORAL_ADDRESS"])
     async with (
@@ -199,7 +199,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: Site) -> None:
         assert await site.deliveries() == []
 
 
-async def test_readiness_follows_what_fails_later(site: Site) -> None:
+async def test_readiness_follows_what_fails_later(site: BareInstallation) -> None:
     assert (await site.setup())[0] == 0
     blobs = site.folder / "blobs"
     async with running(site, *BRIDGE) as bridge:
@@ -220,7 +220,7 @@ async def test_readiness_follows_what_fails_later(site: Site) -> None:
         await eventually(is_received)
 
 
-async def test_a_bridge_waits_for_its_queue_and_a_drain_does_not(site: Site) -> None:
+async def test_a_bridge_waits_for_its_queue_and_a_drain_does_not(site: BareInstallation) -> None:
     assert (await site.setup())[0] == 0
     site.settings = {**site.settings, "AZURE_SERVICE_BUS_QUEUE_NAME": "no-such-queue"}
     async with running(site, *BRIDGE) as bridge:

@@ -15,9 +15,12 @@ from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.gateway import Stack, build_app, token
 from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
+from workers.pipelines.batches import BATCHES
 from workers.services import inbox
 from workers.services.outages import OutageView
+from workers.services.registered_verbs import list_in_temporal
 from workers.services.runs import TemporalRuns
+from workers.services.verbs import Filters
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -70,6 +73,19 @@ class Batches:
             assert answer.status_code == 200, answer.text
             return {each["workflowId"]: each["state"] for each in answer.json()}
 
+    async def counted(self) -> int:
+        """How many batches `docflow status` says wait for a person."""
+        return (await TemporalRuns(self.stack.client, {}).pipeline(BATCHES)).waiting
+
+    async def listed(self) -> set[str]:
+        """The batches of `docflow list --needs-attention`."""
+        address = self.stack.client.service_client.config.target_host
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TEMPORAL_ADDRESS", address)
+            filters = Filters(limit=100, needs_attention=True)
+            found = await list_in_temporal(BATCHES, {}, filters, lambda run: run.workflow_id)
+        return {entry.workflow_id for entry in found}
+
     async def page(self) -> str:
         """The inbox as a browser shows it."""
         app, _ = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
@@ -83,7 +99,10 @@ class Batches:
 
         async def there() -> bool:
             found = (await self.shown()).items()
-            return {id: said for id, said in found if id.startswith(f"batch/{case_id}/")} == wanted
+            shown = {id: said for id, said in found if id.startswith(f"batch/{case_id}/")}
+            every = {id for id, _ in found if id.startswith("batch/")}
+            same = len(every) == await self.counted() and every == await self.listed()
+            return same and shown == wanted
 
         await eventually(there)
 

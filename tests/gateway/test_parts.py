@@ -19,8 +19,10 @@ from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import problem_of
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import COOKIE, Site
-from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages, open_parts
+from workers.gateway.parts import GatewayPart, open_parts
 from workers.pipelines.base import Context
 from workers.services.errors import ServiceError
 from workers.services.identity import Identity

@@ -12,7 +12,15 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 
 from contracts.dependencies import Dependency
-from contracts.imports import Answer, HandlerOutcome, ImportOrder, Preparation, Retry
+from contracts.imports import (
+    Answer,
+    Choice,
+    HandlerOutcome,
+    ImportOrder,
+    Preparation,
+    Question,
+    Retry,
+)
 from tests.support.imports.scripted import (
     OUTCOME,
     ScriptedImport,
@@ -150,6 +158,18 @@ class _Deaf(ScriptedImport):
         return activity.defn(name=name)(ends)
 
 
+ASKED = HandlerOutcome(
+    held_back="is it an update of U100, or new?",
+    question=Question(
+        field="schedule_id",
+        choices=(
+            Choice(value="U100", meaning="an update of U100"),
+            Choice(value="U100-MAY", meaning="a new schedule"),
+        ),
+    ),
+)
+
+
 @dataclass
 class Case:
     """One way a run can go."""
@@ -255,6 +275,30 @@ CASES: dict[str, Case] = {
     "parked-and-retried": Case(ScriptedImport(failures=[permanent()]), act=_retry),
     "parked-and-corrected": Case(
         ScriptedImport(failures=[permanent()], path="remote"), act=_retry_corrected
+    ),
+    "parked-and-changed": Case(
+        _unreadable(),
+        act=_update(
+            "retry",
+            Retry(
+                changes={
+                    "blob_name": "uploads/p1/parked-and-changed/1/right.xlsx",
+                    "filename": "right.xlsx",
+                    "sheet": "Rev B",
+                    "map": {"Qty": "quantity"},
+                },
+                by="ann",
+            ),
+        ),
+    ),
+    "asked-and-answered": Case(
+        ScriptedImport(outcomes=[ASKED]),
+        {
+            "document_type": "schedule_extraction",
+            "extraction_id": "x1",
+            "primavera_project_id": "U100-MAY",
+        },
+        act=_signal("retry", Retry(changes={"schedule_id": "U100"}, by="ann")),
     ),
     "parked-and-skipped": Case(ScriptedImport(failures=[permanent()]), act=_skip),
     "parked-too-long": Case(ScriptedImport(failures=[permanent()]), park=timedelta(seconds=1)),

@@ -10,10 +10,14 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.worker import Worker
 
+from activities.dependencies import Dependencies
+from activities.jobs.retention import JobRetentionSteps
 from contracts.answers import Answer
 from contracts.jobs import (
     DELIVER_WEBHOOK,
     JobOrder,
+    JobRetentionOrder,
+    JobRetentionResult,
     JobRetry,
     JobStatus,
     Lane,
@@ -30,10 +34,11 @@ from contracts.jobs import (
     stage_workflow_id,
 )
 from tests.support.jobs.scripted import ScriptedJob
-from tests.support.scripted import unavailable
+from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.jobs.job import Job
+from workflows.jobs.retention import JobRetention
 from workflows.jobs.stage import Stage
 from workflows.jobs.task_batch import TaskBatch
 from workflows.jobs.webhook_delivery import WebhookDelivery
@@ -95,6 +100,14 @@ async def _give_up(handle: Handle, script: ScriptedJob) -> None:
 
 async def _cancel(handle: Handle, script: ScriptedJob) -> None:
     await script.working.wait()
+    await handle.execute_update(Job.cancel, Answer(by="ann"))
+
+
+async def _cancel_waiting(handle: Handle, script: ScriptedJob) -> None:
+    async def waits() -> bool:
+        return (await handle.query(Job.status)).awaits is not None
+
+    await eventually(waits)
     await handle.execute_update(Job.cancel, Answer(by="ann"))
 
 
@@ -219,6 +232,36 @@ class WebhookCase:
 _REFUSED = WebhookAttempt(delivered=False, status_code=500, problem="500", retry_after=1)
 _OPEN = WebhookAttempt(delivered=False, counted=False, retry_after=1, problem="circuit is open")
 
+
+@dataclass
+class RetentionCase:
+    """One removal of what is no longer kept."""
+
+    script: ScriptedActivities
+
+    workflow = JobRetention
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return self.script.activities()
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start it."""
+        return await client.start_workflow(
+            JobRetention.run, JobRetentionOrder(), id="job-retention/1", task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Nothing: it ends by itself."""
+        await handle.result()
+
+
+def _removing(**script: Any) -> ScriptedActivities:
+    removed = JobRetentionResult(jobs=1, files=2, named=("job/1",))
+    results = {"remove_superseded": removed, "remove_expired": removed}
+    return ScriptedActivities(JobRetentionSteps, Dependencies, results=results, **script)
+
+
 CASES_OF: dict[str, dict[str, Any]] = {
     "Job": {
         "happy": Case(fields={"webhooks": _RECEIVERS}),
@@ -240,6 +283,8 @@ CASES_OF: dict[str, dict[str, Any]] = {
         ),
         "outage": Case(_outage()),
         "empty": Case(_script(tasks=0)),
+        "outage-shown": Case(_outage()),
+        "not-ready-then-cancelled": Case(_script(acts={(1, 1): 3_600.0}), act=_cancel_waiting),
     },
     "Stage": {
         "happy": Case(of=_FIRST_STAGE),
@@ -247,16 +292,23 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "failed-fast": Case(
             _script(tasks=1_200, acts={(1, 700): "failed"}), _GROUPED, of=_FIRST_STAGE
         ),
+        "reported-by-time": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
         "ten-thousand": Case(_script(tasks=10_000), _WIDE, of=_FIRST_STAGE),
         "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
         "outage": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
+        "outage-shown": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
     },
     "TaskBatch": {
         "happy": Case(of=_FIRST_BATCH),
         "asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_BATCH),
         "outage": Case(_outage(), of=_FIRST_BATCH),
+        "outage-shown": Case(_outage(), of=_FIRST_BATCH),
         "failed-fast": Case(_script(acts={(1, 0): "failed"}), of=_FIRST_BATCH),
         "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
+    },
+    "JobRetention": {
+        "happy": RetentionCase(_removing()),
+        "outage": RetentionCase(_removing(fails={"remove_expired": [unavailable()]})),
     },
     "WebhookDelivery": {
         "delivered": WebhookCase([WebhookAttempt(delivered=True)]),

@@ -9,11 +9,14 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.transfers.copy_retention import CopyRemoval
 from contracts.answers import Answer, Retry
 from contracts.dependencies import Dependency
 from contracts.errors import PERMANENT, UNAVAILABLE
 from contracts.transfers import (
     ActionResult,
+    CopyRetentionOrder,
+    CopyRetentionResult,
     EventRoute,
     FileJobOrder,
     Manifest,
@@ -29,7 +32,7 @@ from contracts.transfers import (
     visit_of,
 )
 from tests.replay import transfer_clocks
-from tests.support.scripted import unavailable
+from tests.support.scripted import scripted, unavailable
 from tests.support.transfers.events import (
     FIRE,
     READ,
@@ -37,11 +40,13 @@ from tests.support.transfers.events import (
     WRITE,
     a_job,
     a_job_order,
+    an_event,
     an_event_order,
 )
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows import attributes
+from workflows.transfers.copy_retention import TransferCopyRetention
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
 
@@ -115,7 +120,8 @@ class EventCase:
             activities=self.script.activities(),
         )
         self._jobs = asyncio.create_task(jobs.run())
-        order = an_event_order(notices=True)
+        # Its job is left open: that of another case must not meet it.
+        order = an_event_order(an_event(id=f"event-{name}"), notices=True)
         return await client.start_workflow(
             FileEvent.run,
             order,
@@ -165,6 +171,29 @@ class JobCase:
     async def go(self, handle: Handle) -> None:
         """Do what a person does."""
         await self.act(handle, self.script)
+
+
+@dataclass
+class CopiesCase:
+    """One way the removal of kept copies can go."""
+
+    workflow = TransferCopyRetention
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        removed = CopyRetentionResult(removed=2)
+        script = scripted(CopyRemoval, results={"remove_copies": removed})
+        return list(script.activities())
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the removal."""
+        return await client.start_workflow(
+            TransferCopyRetention.run, CopyRetentionOrder(), id=name, task_queue=task_queue
+        )
+
+    async def go(self, handle: Handle) -> None:
+        """Wait for the end."""
+        await handle.result()
 
 
 def _round_trip() -> FileJobOrder:
@@ -253,5 +282,8 @@ CASES_OF: dict[str, dict[str, Any]] = {
             _answers(("retry", TransferRetry(by="ann"))),
         ),
         "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
+    },
+    "TransferCopyRetention": {
+        "removed": CopiesCase(),
     },
 }

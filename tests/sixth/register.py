@@ -1,13 +1,11 @@
 """The register of `parcels`, a pipeline that exists only in tests."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelOrder, ParcelStatus
-from workers.bridges.totals import BridgeTotals
+from tests.sixth.contracts import ParcelAnswer, ParcelCount, ParcelStatus
 from workers.pipelines.base import Bridge, Context, Pipeline, RunKind, scheduled
 from workers.pipelines.schedules import Declared, every
 from workers.resources.common import Resources
@@ -43,30 +41,6 @@ def _activities(common: Resources, own: int) -> Sequence[object]:
     from tests.sixth.activities.weighing import ParcelWeighing
 
     return (ParcelWeighing(own),)
-
-
-async def _receive(
-    context: Context, settings: Path, stop: asyncio.Event, drain: bool
-) -> BridgeTotals:
-    """Start a run for each file of the folder, until the bridge is stopped."""
-    from tests.sixth.workflows import ParcelDelivery
-    from workflows import attributes
-
-    totals = BridgeTotals()
-    while True:
-        for file in sorted(settings.iterdir()):
-            await context.client.start_workflow(
-                ParcelDelivery.run,
-                ParcelOrder(parcel=file.name),
-                id=f"parcel/{file.name}",
-                task_queue=NAME,
-                search_attributes=attributes.at_start(NAME, "parcel", "P1"),
-            )
-            file.unlink()
-            totals = totals.plus(received=1, settled=1)
-        if drain or stop.is_set():
-            return totals
-        await asyncio.sleep(0.05)
 
 
 def _schedules() -> Mapping[str, Declared]:
@@ -105,7 +79,14 @@ PARCELS = Pipeline(
     activities=_activities,
     worker_help="Work on parcels.",
     enabled_by="PARCELS_GRAMS",
-    bridges=(Bridge("parcel-post", "Receive parcels.", _folder, _receive),),
+    bridges=(
+        Bridge(
+            name="parcel-post",
+            help="Receive parcels.",
+            settings=_folder,
+            run="tests.sixth.bridge:receive",
+        ),
+    ),
     schedules=_schedules,
     commands={NAME: "tests.sixth.commands:app"},
     passthrough=("tests.sixth.contracts", "tests.sixth.activities"),

@@ -10,7 +10,7 @@ _MORE_EXAMPLES = 5
 
 
 def kills(fast: int, deep: int) -> int:
-    """How often something is killed."""
+    """How often something is killed, damaged or refused."""
     return deep if CHAOS else fast
 
 

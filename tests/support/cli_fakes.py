@@ -43,7 +43,7 @@ from workers.services.jobs import verbs as job_verbs
 from workers.services.runs import RunView
 from workers.services.service_bus import QueueSnapshot
 from workers.services.spreadsheets import verbs as spreadsheet_verbs
-from workers.services.status import ParkedRun, PipelineView
+from workers.services.status import AwaitingRun, PipelineView
 from workers.services.verbs import Filters, RunEntry
 from workers.settings.common import BlobSettings, DatabaseSettings
 from workers.settings.imports import QueueSettings
@@ -158,6 +158,10 @@ def an_execution(
 ) -> Any:
     """A run of imports, as Temporal lists it."""
     keywords = {"Pipeline": "imports", "DocumentType": "equipment", "State": state}
+
+    async def memo() -> dict[str, Any]:
+        return {"waits": "waits for the archive"} if state == "waiting" else {}
+
     return SimpleNamespace(
         id=workflow_id,
         status=status,
@@ -169,6 +173,7 @@ def an_execution(
             ]
         ),
         workflow_type="DocumentImport",
+        memo=memo,
     )
 
 
@@ -201,7 +206,7 @@ class FakeRuns:
             "batches": PipelineView(workers=2, open=45, waiting=1, counts={"loading": 44}),
             "jobs": PipelineView(workers=1, open=7, waiting=2, lanes={"light": 1, "heavy": 2}),
         }
-        self.waiting: list[ParkedRun] = []
+        self.waiting: list[AwaitingRun] = []
         self.executions: list[Any] = []
         """What lists find."""
         self.outages: list[Any] = []
@@ -239,8 +244,11 @@ class FakeRuns:
         states = {str(state): self.counts.get(state, 0) for state in IMPORTS.runs[0].states}
         return PipelineView(self.polling, 41_001, 1, states)
 
-    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
+    async def awaiting_of(self, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
         return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
+
+    async def awaiting(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
+        return await self.list(f"NeedsAttention = true AND {query}", limit)
 
     async def list(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         self.queries.append(query)

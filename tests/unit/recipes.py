@@ -60,7 +60,8 @@ class Tree:
     @classmethod
     def copy(cls, root: Path) -> "Tree":
         """Copy all that tests and checks read, histories and pictures apart."""
-        left_out = shutil.ignore_patterns("__pycache__", "histories", "*.png")
+        # With their bytecode: each of the many processes of a recipe would compile the tree anew.
+        left_out = shutil.ignore_patterns("histories", "*.png")
         root.mkdir(exist_ok=True)
         for name in TREE:
             source = ROOT / name
@@ -139,4 +140,4 @@ class Tree:
         """For programs of the copy: its modules come first."""
         kept = {name: environ[name] for name in ("PATH", "HOME") if name in environ}
         kept["PATH"] = f"{Path(sys.executable).parent}:{kept['PATH']}"
-        return {**kept, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**kept, "PYTHONPATH": str(self.root)}

@@ -15,10 +15,10 @@ from temporalio import activity, workflow
 
 from benchmarks import __main__ as benchmarks
 from contracts.imports import Handler
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.batches.scripted import PLAN
 from workers import catalogue
-from workers.pipelines.base import Pipeline, activities_of, load, recognise
+from workers.pipelines.base import Bridge, Pipeline, activities_of, load, recognise
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
 from workers.pipelines.jobs import JOBS
@@ -126,6 +126,7 @@ def test_what_a_register_names_is_there(pipeline: Pipeline) -> None:
         ("checks", "workers.cli.status:missing"),
         ("passthrough", ("workflows.missing",)),
         ("replay_cases", "tests.replay.missing"),
+        ("bridges", (Bridge("post", "Receive.", dict, "workers.bridges.missing:receive"),)),
     ],
 )
 def test_a_wrong_name_in_a_register_is_found(pipeline: Pipeline, field: str, value: Any) -> None:
@@ -144,7 +145,8 @@ def _load_all(pipeline: Pipeline) -> None:
         importlib.import_module(module)
     once = (pipeline.verbs, pipeline.show, pipeline.submit, pipeline.parked, pipeline.checks)
     senders = [each.resubmission and each.resubmission.sender for each in pipeline.bridges]
-    for entry in (*once, *pipeline.commands.values(), *senders):
+    receivers = [bridge.run for bridge in pipeline.bridges]
+    for entry in (*once, *pipeline.commands.values(), *senders, *receivers):
         if entry is not None:
             load(entry)
     load(f"{pipeline.replay_cases or f'tests.replay.{pipeline.name}'}:CASES_OF")

@@ -1,13 +1,13 @@
 """Waiting for what docflow itself needs: one check for all, and an outage that is shown."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities import dependencies
 from activities.dependencies import Dependencies, delay, scratch_probe
@@ -15,6 +15,8 @@ from adapters.ports import Denied, Unavailable
 from contracts.dependencies import Awaited, Dependency, OutageOrder, Recovery, outage_id
 from contracts.errors import UNAVAILABLE
 from tests.support.imports.activities import environment
+from workers.log_context import bound
+from workers.logs import facts
 
 DATABASE = Awaited(dependency=Dependency.DATABASE)
 RUNS = 320
@@ -56,6 +58,10 @@ class Setup:
 
     async def begin(self, outage: OutageOrder, task_queue: str) -> None:
         self.outages.append(outage)
+        self.record()
+
+    def record(self) -> None:
+        """For a test that looks at where an outage is begun."""
 
     async def wait(self, attempt: int = 1, awaited: Awaited = DATABASE) -> Recovery:
         return await environment(attempt=attempt).run(self.dependencies.wait, awaited)
@@ -64,6 +70,7 @@ class Setup:
         with pytest.raises(ApplicationError) as raised:
             await self.wait(attempt, awaited)
         assert (raised.value.type, raised.value.non_retryable) == (UNAVAILABLE, False)
+        assert raised.value.category is ApplicationErrorCategory.BENIGN, "the SDK logs it at DEBUG"
         return raised.value
 
 
@@ -128,6 +135,35 @@ async def test_an_outage_is_shown_with_its_reason(setup: Setup) -> None:
     [outage] = setup.outages
     assert (outage.dependency, outage.problem) == (Dependency.DATABASE, "connection refused")
     assert (outage.settings, outage.notices) == ((), True)
+
+
+async def test_what_is_logged_of_an_outage_is_when_it_begins_changes_and_ends(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(dependencies, "FAILURE_COUNTS_SECONDS", 0.0)
+    for failure in ("refused", "refused", "password refused", None, None, "refused"):
+        setup.failure = failure and Unavailable(failure, Dependency.DATABASE)
+        await asyncio.gather(*(setup.wait() for _ in range(3)), return_exceptions=True)
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("WARNING", "the database cannot be used: refused"),
+        ("WARNING", "the database cannot be used: password refused"),
+        ("WARNING", "the database answers again"),
+        ("WARNING", "the database cannot be used: refused"),
+    ]
+
+
+async def test_an_outage_is_about_no_message_and_no_run(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Mapping[str, Any]] = []
+    monkeypatch.setattr(setup, "record", lambda: seen.append(facts()))
+    monkeypatch.setattr(dependencies.shutil, "disk_usage", _disk(free=0))
+    setup.failure = Unavailable("refused", Dependency.DATABASE)
+    room = Awaited(dependency=Dependency.SCRATCH_DISK, room=5 << 20)
+    with bound(message_id="m-1"):
+        for awaited in (DATABASE, room):
+            await setup.fails(awaited=awaited)
+    assert (len(setup.outages), seen) == (2, [{}, {}])
 
 
 async def test_a_wrong_setting_is_named(setup: Setup) -> None:

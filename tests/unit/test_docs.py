@@ -27,7 +27,7 @@ from contracts.batches import (
 from contracts.imports import IMPORT_MESSAGE, DocumentType, Retry
 from contracts.spreadsheets import RowCounts
 from domain.imports.tables import TABLES
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.cli.app import app
 from workers.settings.batches import read_timings

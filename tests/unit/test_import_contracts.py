@@ -59,3 +59,12 @@ def test_a_list_that_is_missing_or_too_short_is_found() -> None:
     assert differences(there, {"contracts": {one}, "workers.settings": {one}}) == [
         f"contracts holds {[one, other]}, its list {[one]}"
     ]
+
+
+def test_gdal_is_kept_out_of_everything_that_workers_import() -> None:
+    [contract] = [
+        each for each in LINTER["contracts"] if "rasterio" in each.get("forbidden_modules", ())
+    ]
+    assert {"rasterio", "pyogrio", "osgeo"} <= set(contract["forbidden_modules"])
+    assert set(LINTER["root_packages"]) - set(contract["source_modules"]) == {"adapters"}
+    assert "ignore_imports" not in contract

@@ -1,6 +1,7 @@
 """What a workflow that parks offers to its callers, and what the sandbox shares of it."""
 
 import pkgutil
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,9 @@ from contracts.spreadsheets import MappingsAnswer
 from workers.plugin import passthrough
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.imports.document_import import DocumentImport
+from workflows.notices import Notices
 from workflows.parkable import Parkable
+from workflows.parking import Parking
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
 
@@ -50,6 +53,11 @@ def test_an_update_says_what_it_returns() -> None:
 
 def test_the_mixin_itself_has_no_handlers() -> None:
     assert not any(hasattr(Parkable, name) for name in ANSWERS)
+
+
+def test_the_mixin_holds_its_parking_and_nothing_else() -> None:
+    parking = Parking(timedelta(days=1), Notices(enabled=False))
+    assert vars(Parkable(parking)) == {"_parking": parking}
 
 
 def test_the_sandbox_shares_every_module_that_defines_no_workflow() -> None:

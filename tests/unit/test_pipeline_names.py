@@ -9,7 +9,8 @@ not count.
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,8 @@ OWN: Mapping[str, str] = {
     "workers/resources/transfer_files.py": "transfers",
     "workers/resources/far_ends.py": "transfers",
     "workers/settings/transfer_watches.py": "transfers",
+    "workers/bridges/import_queue.py": "imports",
+    "workers/bridges/job_queue.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
@@ -138,7 +141,7 @@ def is_own(path: Path, name: str) -> bool:
 
 def imports_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
     """Every import of a module of a pipeline, by the package that has its name."""
-    for node in ast.walk(module):
+    for node in _nodes(module):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = {_package(name, pipeline.name) for name in _imported(node)} - {""}
             yield from ((node.lineno, package) for package in sorted(found))
@@ -148,13 +151,25 @@ def texts_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
     """Every text in a string that names a pipeline; docstrings too: some of them are help."""
     pattern = _pattern(pipeline)
     workflows = {kind.workflow for kind in pipeline.runs}
-    for node in ast.walk(module):
+    for node in _nodes(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if pipeline.name in re.split(", ?", node.value):
                 yield node.lineno, pipeline.name
             if node.value in workflows:
                 yield node.lineno, node.value
             yield from ((node.lineno, found) for found in pattern.findall(node.value))
+
+
+@cache
+def _nodes(module: ast.Module) -> Sequence[ast.Import | ast.ImportFrom | ast.Constant]:
+    """What may name a pipeline; looked for once, and not for each of them."""
+    wanted = (ast.Import, ast.ImportFrom, ast.Constant)
+    return [node for node in ast.walk(module) if isinstance(node, wanted)]
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text())
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterable[str]:
@@ -195,9 +210,9 @@ def is_list(path: Path, package: str) -> bool:
     return path.stem == "__init__" and package.startswith(".".join(path.parent.parts) + ".")
 
 
-def foreign(path: Path, source: str) -> list[str]:
+def foreign(path: Path, module: ast.Module) -> list[str]:
     """Where a file names pipelines that it does not belong to, beyond what is exempt."""
-    file, module = path.as_posix(), ast.parse(source)
+    file = path.as_posix()
     return [
         f"{path}:{line} names {pipeline.name} by {found!r}: loop over the catalogue"
         for pipeline in catalogue.PIPELINES
@@ -215,7 +230,7 @@ def _files() -> Iterator[Path]:
 
 
 def test_a_pipeline_is_named_in_its_own_packages_alone() -> None:
-    assert [said for path in _files() for said in foreign(path, (ROOT / path).read_text())] == []
+    assert [said for path in _files() for said in foreign(path, _parsed(path))] == []
 
 
 @pytest.mark.parametrize(("exempt", "of"), [(IMPORTS, imports_of), (TEXTS, texts_of)])
@@ -228,16 +243,16 @@ def test_no_exemption_is_kept_for_nothing(
         for file in {file for file, _ in exempt}
         for pipeline in catalogue.PIPELINES
         if not is_own(Path(file), pipeline.name)
-        for _, found in of(ast.parse((ROOT / file).read_text()), pipeline)
+        for _, found in of(_parsed(Path(file)), pipeline)
     }
     assert exempt.keys() - used == set()
 
 
 def test_no_file_is_said_to_serve_a_pipeline_for_nothing() -> None:
+    files = list(_files())
     for file, name in OWN.items():
         [pipeline] = [each for each in catalogue.PIPELINES if each.name == name]
-        within = [ROOT / path for path in _files() if path.is_relative_to(file)]
-        modules = [ast.parse(path.read_text()) for path in within]
+        modules = [_parsed(path) for path in files if path.is_relative_to(file)]
         assert any(list(imports_of(module, pipeline)) for module in modules), file
 
 
@@ -275,5 +290,5 @@ def test_no_file_is_said_to_serve_a_pipeline_for_nothing() -> None:
     ],
 )
 def test_a_name_that_stands_elsewhere_is_found(path: str, source: str, lines: list[int]) -> None:
-    found = [int(said.split(":")[1].split()[0]) for said in foreign(Path(path), source)]
+    found = [int(said.split(":")[1].split()[0]) for said in foreign(Path(path), ast.parse(source))]
     assert found == lines

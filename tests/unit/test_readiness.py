@@ -4,10 +4,12 @@ import asyncio
 import errno
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -212,6 +214,7 @@ async def test_a_check_without_an_end_is_an_outage(monkeypatch: pytest.MonkeyPat
 
     found = await Requirement("shelf", look, "nothing is kept", "buy one").found()
     assert found.finding.state is State.UNAVAILABLE
+    assert "no answer within 0 s" in found.finding.says
 
 
 async def test_a_blocked_bridge_receives_nothing() -> None:
@@ -266,7 +269,8 @@ async def test_a_bridge_whose_queue_is_missing_opens_it_again_later(
         return BridgeTotals(received=1)
 
     health = Health(ready=True)
-    bridge = Bridge("post", "Receive.", lambda environment: None, run)
+    monkeypatch.setitem(sys.modules, "post_office", SimpleNamespace(receive=run))
+    bridge = Bridge("post", "Receive.", lambda environment: None, "post_office:receive")
     client: Client = None  # pyright: ignore[reportAssignmentType] - the bridge uses none
     receive = _receive(bridge, Context({}, client, None, health), None)
     receiving = asyncio.create_task(receive(asyncio.Event()))

@@ -42,7 +42,7 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
     # A selection of tests passes without the new type too: these are its own.
     for case in (
         "test_counts[tools.csv-tool-2-1]",
-        "test_flags_follow_the_message[tool]",
+        "test_facts_follow_the_message[tool]",
         "test_an_example_is_a_message_without_unknown_fields[tool]",
         "test_an_upgraded_database_matches_the_models[sqlite]",
         "test_fields_of_a_table_are_described[tool]",

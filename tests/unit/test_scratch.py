@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -107,8 +108,12 @@ def test_a_temporary_database_that_does_not_fit_is_a_full_disk(tmp_path: Path) -
 def test_other_failures_stay_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(PermissionError), scratch_folder(tmp_path):
         raise PermissionError(errno.EACCES, "no")
-    with pytest.raises(sqlite3.OperationalError), scratch_folder(tmp_path):
-        sqlite3.connect(":memory:").execute("SELECT nothing FROM nowhere")
+    with (
+        pytest.raises(sqlite3.OperationalError),
+        scratch_folder(tmp_path),
+        closing(sqlite3.connect(":memory:")) as database,
+    ):
+        database.execute("SELECT nothing FROM nowhere")
 
 
 async def test_the_wait_is_for_as_much_room_as_the_file_needs(tmp_path: Path) -> None:

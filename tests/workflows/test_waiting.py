@@ -16,6 +16,7 @@ from tests.replay.record import cases
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import still_down, unavailable
 from tests.support.waiting import eventually
+from workers.services.runs import TemporalRuns
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 from workflows.waiting import CONTRADICTIONS
@@ -127,11 +128,16 @@ async def test_a_waiting_import_says_for_what_and_continues_by_itself(imports: I
         found = (await handle.describe()).typed_search_attributes
         assert found.get(attributes.NEEDS_ATTENTION) is False
         assert found.get(attributes.WAITING_FOR) == "outage/database"
+        runs = TemporalRuns(handle._client, {})
+        seen = await runs.look(handle.id)
+        assert seen is not None and seen.waits_for == "outage/database"
         script.held.discard("wait")
         assert (await handle.result()).state is ImportState.COMPLETED
         found = (await handle.describe()).typed_search_attributes
         assert found.get(attributes.WAITING_FOR) is None
         assert (await handle.query(DocumentImport.status)).waiting_for is None
+        seen = await runs.look(handle.id)
+        assert seen is not None and seen.waits_for is None
     assert script.made("wait") == 1
     assert [closing.state for closing in script.closed] == [ImportState.COMPLETED]
 

@@ -55,6 +55,7 @@ class LazyHandler:
                 resources.rejected,
                 queue=queue.queue_name,
                 park_for_days=runs.park_for_days,
+                prefixes=runs.blob_prefixes,
             )
             self._opened = stack.pop_all()
         return intake

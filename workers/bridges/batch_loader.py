@@ -12,6 +12,8 @@ from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError
 
 from adapters.aws.errors import aws
+from adapters.aws.queues import AwsQueues
+from adapters.aws.session import open_aws
 from adapters.ports import BatchQueues, PortError
 from contracts.batches import (
     BatchKey,
@@ -28,9 +30,11 @@ from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.health import Health
+from workers.pipelines.base import Context
 from workers.services.batches.documents import DocumentIntake
 from workers.services.intake import START_TIMEOUT
 from workers.services.verdicts import DeadLetter
+from workers.settings.batches import BatchSettings
 from workflows.batches.case_queue import BatchLifecycle
 
 if TYPE_CHECKING:
@@ -45,6 +49,22 @@ POLLS: Final = 30
 SHORT: Final = Polling(in_flight=5, batch=5, wait=5)
 """A batch is one of many: none of its waits delays the others for long."""
 _STOP_LOOKING: Final = 1.0
+
+
+async def receive(
+    context: Context, settings: BatchSettings, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Receive documents of batches without a function; the entry point of the register."""
+    async with open_aws(settings.aws) as clients:
+        return await run_batch_loader(
+            context.client,
+            clients.sqs,
+            AwsQueues(clients.sqs),
+            prefix=settings.plan.prefix,
+            stop=stop,
+            drain=drain,
+            health=context.health,
+        )
 
 
 async def run_batch_loader(

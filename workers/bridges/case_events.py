@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from temporalio.client import Client
 
+from adapters.aws.session import open_aws
 from adapters.ports import REJECTED_BODY_BYTES, RejectedMessages
 from contracts.batches import Timings
 from workers.bridges.retry import Retry
@@ -13,7 +14,9 @@ from workers.bridges.sqs import Polling, SqsBridge
 from workers.bridges.sqs_queue import RedriveTarget, SqsQueue
 from workers.bridges.totals import BridgeTotals
 from workers.health import Health
+from workers.pipelines.base import Context
 from workers.services.batches.case_events import CaseEventIntake
+from workers.settings.batches import BatchSettings
 
 if TYPE_CHECKING:
     from types_aiobotocore_sqs import SQSClient
@@ -22,6 +25,23 @@ logger = logging.getLogger(__name__)
 
 ONE_BY_ONE: Final = Polling(batch=1)
 """A receive of several messages does not keep the order in which they were sent."""
+
+
+async def receive(
+    context: Context, settings: BatchSettings, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Receive events of batches; the entry point of the register."""
+    async with open_aws(settings.aws) as clients:
+        return await run_case_event_bridge(
+            context.client,
+            clients.sqs,
+            context.resources.rejected,
+            queue_url=settings.case_events_queue(),
+            stop=stop,
+            drain=drain,
+            timings=settings.timings,
+            health=context.health,
+        )
 
 
 async def run_case_event_bridge(

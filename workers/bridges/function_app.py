@@ -2,7 +2,7 @@
 
 A function's message can be completed or given back, not dead-lettered. So a rejected message is
 completed when its record holds all of it, and else given back until the queue dead-letters it.
-The host looks for `app`; `host.json` beside this file lets it hold locks long enough.
+The host looks for `app`, in the folder that `deploy/functions/build.sh` makes.
 """
 
 import logging

@@ -21,7 +21,17 @@ from workers.bridges.storage_queue import (
 )
 from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
 from workers.health import Health
-from workers.settings.transfer_queues import EventHubSettings, QueueAddress, QueueAddresses
+from workers.pipelines.base import Context
+from workers.services.transfers.opening import intake_of
+from workers.settings.transfer_queues import (
+    APP_SETTINGS,
+    EventHubSettings,
+    QueueAddress,
+    QueueAddresses,
+    StorageQueueSettings,
+    queue_addresses,
+)
+from workers.settings.transfers import queues_of
 
 logger = logging.getLogger(__name__)
 
@@ -157,6 +167,31 @@ class _Session:
         """End with the stop."""
         await self.stop.wait()
         self.ended.set()
+
+
+async def receive_queues(
+    context: Context, settings: StorageQueueSettings, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Receive events from storage queues and start their runs; the entry point of the register."""
+    queues = queues_of(context.environment)
+    addresses = queue_addresses(settings, tuple(queues))
+    if addresses.unused:
+        logger.info("%s: not used: %s", APP_SETTINGS, ", ".join(addresses.unused))
+    bridge = StorageQueuesBridge(
+        addresses,
+        intake_of(context.client, context.resources.rejected, queues),
+        encoding=Encoding(settings.encoding),
+        health=context.health,
+    )
+    return await bridge.run(stop, drain=drain)
+
+
+async def receive_hub(
+    context: Context, settings: EventHubSettings, stop: asyncio.Event, drain: bool
+) -> BridgeTotals:
+    """Receive the events of a hub and route them; the entry point of the register."""
+    accept, ready = intake_of(context.client, context.resources.rejected, {})(settings.hub)
+    return await run_event_hub(settings, accept, ready, stop, drain=drain, health=context.health)
 
 
 async def run_event_hub(

@@ -1,7 +1,9 @@
 """`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to a run of any pipeline."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,6 +13,9 @@ from workers.cli.errors import UsageError, run, stop
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument, OptionalId
+
+if TYPE_CHECKING:
+    from workers.services.verbs import AnswerRequest, RunVerbs
 
 ReasonOption = Annotated[str | None, typer.Option(help="The reason, kept with the run.")]
 REASON_LENGTH: Final = 500
@@ -44,6 +49,38 @@ def retry(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --all: show which runs, and do nothing.")
     ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Corrected document of an import; it keeps its id.",
+        ),
+    ] = None,
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Read this sheet of the workbook.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="HEADER=FIELD",
+            help="What a column of the document means; - as FIELD: nothing. May be repeated.",
+        ),
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="The schedule that the file updates, or the id of a new one."
+        ),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUE", help="Another field of the message. May be repeated."
+        ),
+    ] = None,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -65,13 +102,17 @@ def retry(
     Examples:
       docflow retry P1/T1
       docflow retry batch/7/1 --reason "the topic has room again"
+      docflow retry P1/T1 --file corrected.xlsx
+      docflow retry P1/T1 --sheet "MTO Rev B" --map "Qty=quantity" --map "Remarks=-"
+      docflow retry P1/T1 --schedule UNIT100
       docflow retry P1/T1 --message corrected.json
       docflow retry --all --type equipment --reason "no space left"
     """
+    changes = _changes(sheet, columns or (), schedule, values or ())
     if every:
-        if id is not None or message is not None:
-            refused = "an ID" if id is not None else "--message"
-            stop(UsageError(f"--all and {refused} do not go together"))
+        of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
+        if refused := [name for name, value in of_one.items() if value is not None]:
+            stop(UsageError(f"--all and {refused[0]} do not go together"))
         selection = Selection(pipeline, kind, reason, dry_run=dry_run, is_confirmed=yes)
         run(retry_all(cli_context(context), selection, as_json=as_json))
         return
@@ -80,7 +121,8 @@ def retry(
         stop(UsageError(f"{named[0]} needs --all"))
     if id is None:
         stop(UsageError("name the ID of a run, or --all"))
-    run(_answer(cli_context(context), id, "retry", reason, message, as_json=as_json))
+    correction = _Correction(message, changes, file)
+    run(_answer(cli_context(context), id, "retry", reason, correction, as_json=as_json))
 
 
 @app.command()
@@ -135,12 +177,58 @@ def cancel(
     run(_answer(cli_context(context), id, "cancel", reason, None, as_json=as_json))
 
 
+@dataclass(frozen=True)
+class _Correction:
+    """What a person gives with an answer."""
+
+    message: Path | None
+    changes: Mapping[str, Any]
+    file: Path | None
+
+    def added_to(self, request: "AnswerRequest", verbs: "RunVerbs", name: str) -> "AnswerRequest":
+        """The request with what was given.
+
+        Raises:
+            UsageError: The run takes no such thing.
+        """
+        if self.message is not None and request.verb not in verbs.corrects:
+            raise UsageError(f"--message: {name} takes no corrected message")
+        if (self.changes or self.file is not None) and request.verb not in verbs.changes:
+            given = "--file" if self.file is not None else ", ".join(sorted(self.changes))
+            raise UsageError(f"{given}: {name} takes no corrected document and no changes")
+        return replace(
+            request,
+            correction=None if self.message is None else read_body(self.message),
+            changes=self.changes,
+            file=self.file,
+        )
+
+
+def _changes(
+    sheet: str | None, columns: Sequence[str], schedule: str | None, values: Sequence[str]
+) -> Mapping[str, Any]:
+    """Fields of the message that get another value."""
+    named = {"sheet": sheet, "schedule_id": schedule}
+    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if columns:
+        changes["map"] = dict(_pair("--map", each) for each in columns)
+    return {**changes, **dict(_pair("--set", each) for each in values)}
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    """Both sides of the last equals sign."""
+    name, sign, value = (part.strip() for part in text.rpartition("="))
+    if not (name and sign and value):
+        stop(UsageError(f"{option} {text!r}: write NAME=VALUE"))
+    return name, value
+
+
 async def _answer(
     cli: CliContext,
     id: str,
     verb: str,
     reason: str | None,
-    correction: Path | None,
+    correction: "_Correction | None",
     *,
     as_json: bool,
 ) -> None:
@@ -152,12 +240,9 @@ async def _answer(
     refuse_missing(verbs, known, verb)
     if reason is not None:
         refuse_reason(verbs, known, verb)
-    body = None
+    request = AnswerRequest(verb, by=cli.user, reason=reason)
     if correction is not None:
-        if verb not in verbs.corrects:
-            raise UsageError(f"--message: {verbs.name(known)} takes no corrected message")
-        body = read_body(correction)
-    request = AnswerRequest(verb, by=cli.user, reason=reason, correction=body)
+        request = correction.added_to(request, verbs, verbs.name(known))
     done = await verbs.answer(cli.environment, known, request)
     if as_json:
         print_json(done)

@@ -25,6 +25,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
 _GROUPS: Final[Mapping[str, str]] = {
     "submit": "workers.cli.submit:submit_commands",
     "rejected": "workers.cli.rejected:app",
+    "dead-letters": "workers.cli.dead_letters:app",
     "db": "workers.cli.database:app",
     "worker": "workers.cli.processes:worker_commands",
     "bridge": "workers.cli.processes:bridge_commands",

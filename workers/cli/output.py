@@ -104,8 +104,9 @@ def problems_table(problems: Sequence[Problem], count: int) -> "Table":
         title += f", the first {len(problems)}"
     made = table("line", "column", "value", "what is wrong", title=title, numbers=["line"])
     for problem in problems:
+        line = problem.line if problem.sheet is None else f"{problem.line} of {problem.sheet}"
         made.add_row(
-            *(text(cell) for cell in (problem.line, problem.column, problem.value, problem.reason))
+            *(text(cell) for cell in (line, problem.column, problem.value, problem.reason))
         )
     return made
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contracts.dependencies import WAITING
 from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.cli.context import CliContext, cli_context
@@ -44,6 +45,9 @@ def list_runs(
         str | None, typer.Option("--type", metavar="TYPE", help="Only documents of this type.")
     ] = None,
     project: Annotated[str | None, typer.Option(help="Only runs of this project.")] = None,
+    needs_attention: Annotated[
+        bool, typer.Option("--needs-attention", help="Only runs that wait for a person.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,28 +59,24 @@ def list_runs(
 
     \b
     Examples:
+      docflow list --needs-attention
       docflow list --state parked
       docflow list --pipeline batches
       docflow list --project P1 --type equipment --json
     """
     given = {"type": kind, "project": project}
     more = {name: value for name, value in given.items() if value is not None}
-    run(_list(cli_context(context), pipeline, state, more, limit, as_json=as_json))
+    from workers.services.verbs import Filters
+
+    filters = Filters(limit, state, more, needs_attention)
+    run(_list(cli_context(context), pipeline, filters, as_json=as_json))
 
 
 async def _list(
-    cli: CliContext,
-    pipeline: str | None,
-    state: str | None,
-    more: dict[str, str],
-    limit: int,
-    *,
-    as_json: bool,
+    cli: CliContext, pipeline: str | None, filters: "Filters", *, as_json: bool
 ) -> None:
-    from workers.services.verbs import Filters
-
-    chosen = _chosen(pipeline, state, more)
-    filters = Filters(limit, state, more)
+    limit = filters.limit
+    chosen = _chosen(pipeline, filters.state, filters.more)
     entries: list[RunEntry] = []
     for each in chosen:
         if each is catalogue.OUTAGE_RUNS and len(chosen) > 1:
@@ -88,7 +88,7 @@ async def _list(
         print_json([_as_json(entry) for entry in entries])
         return
     if not entries:
-        typer.echo(_no_runs(pipeline, state, more))
+        typer.echo(_no_runs(pipeline, filters))
         return
     _show_list(entries, of_one=len(chosen) == 1)
     if len(entries) == limit:
@@ -106,7 +106,7 @@ async def _outages(
     from workers.services import known_runs
     from workers.services.errors import TemporalUnavailable
 
-    if not any(entry.is_open for entry in others):
+    if not filters.needs_attention and not any(entry.is_open for entry in others):
         return []
     try:
         return await known_runs.list_runs(catalogue.OUTAGE_RUNS, cli.environment, filters)
@@ -121,6 +121,8 @@ async def _entries(cli: CliContext, pipeline: RunGroup, filters: "Filters") -> "
     from workers.services.errors import TemporalUnavailable
 
     entries = await known_runs.list_runs(pipeline, cli.environment, filters)
+    if filters.needs_attention:
+        return entries
     try:
         return await known_runs.as_in_temporal(pipeline, cli.environment, entries, filters)
     except (TemporalUnreachable, TemporalUnavailable) as error:
@@ -128,13 +130,17 @@ async def _entries(cli: CliContext, pipeline: RunGroup, filters: "Filters") -> "
         return entries
 
 
-def _no_runs(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> str:
-    given = {"pipeline": pipeline, "state": state, **more}
-    named = " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
-    return f"no runs with {named}" if named else "no runs yet; `docflow submit --help` starts one"
+def _no_runs(pipeline: str | None, filters: "Filters") -> str:
+    given = {"pipeline": pipeline, "state": filters.state, **filters.more}
+    named = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    if filters.needs_attention:
+        return f"no runs{''.join(f' with {each}' for each in named)} wait for a person"
+    if not named:
+        return "no runs yet; `docflow submit --help` starts one"
+    return f"no runs with {' '.join(named)}"
 
 
-def _chosen(pipeline: str | None, state: str | None, more: dict[str, str]) -> Sequence[RunGroup]:
+def _chosen(pipeline: str | None, state: str | None, more: Mapping[str, str]) -> Sequence[RunGroup]:
     """The pipelines that have all filters, and the state."""
     from workers.services import known_runs
 
@@ -211,6 +217,18 @@ def is_left_open(is_open: bool, view: "RunView | None") -> bool:
     return is_open and view is not None and view.status == TERMINATED
 
 
+def outage_pairs(view: "RunView | None") -> list[tuple[str, object]]:
+    """What stands first of a run that waits for a dependency: rows do not know it."""
+    if view is None or view.waits_for is None:
+        return []
+    run = catalogue.OUTAGE_RUNS.recognise(view.waits_for)
+    awaited = view.waits_for if run is None else f"the {run.key.label}"
+    return [
+        ("state", state_text(WAITING)),
+        ("waits for", f"{awaited}, by itself; `docflow show {view.waits_for}` says why"),
+    ]
+
+
 async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> None:
     """Show a run of which only Temporal and its worker know.
 
@@ -231,6 +249,7 @@ async def show_in_temporal(cli: CliContext, known: Run, *, as_json: bool) -> Non
         return
     shown: list[tuple[str, object]] = [
         ("run", view.workflow_id),
+        *outage_pairs(view),
         ("in Temporal", view.status),
         ("link", view.link),
     ]

@@ -21,7 +21,7 @@ from workers.cli.output import (
     text,
 )
 from workers.pipelines.base import Pipeline, load
-from workers.services.status import Check, ParkedRun, PipelineView
+from workers.services.status import AwaitingRun, Check, PipelineView
 
 if TYPE_CHECKING:
     from workers.services.outages import OutageView
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-PARKED_SHOWN: Final = 10
-"""Of each pipeline."""
+SHOWN: Final = 10
+"""Runs that wait for a person, of each pipeline."""
+_ROWS_READ: Final = 1000
+"""Rows of parked runs, for their reasons."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class _Seen:
     pipeline: Pipeline
     view: PipelineView | None = None
     checks: Sequence[Check] = ()
-    parked: Sequence[ParkedRun] = ()
+    awaiting: Sequence[AwaitingRun] = ()
 
 
 @app.command()
@@ -105,8 +107,8 @@ def _says(outage: "OutageView") -> str:
 
 
 async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _Seen:
-    view, parked, further = await asyncio.gather(
-        _view(runs, pipeline), _parked(context, pipeline, runs), _further(context, pipeline)
+    view, awaiting, further = await asyncio.gather(
+        _view(runs, pipeline), _awaiting(context, pipeline, runs), _further(context, pipeline)
     )
     checks: list[Check] = []
     if isinstance(view, Failure):
@@ -114,7 +116,7 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
     elif view is not None:
         checks.append(_check(pipeline, view))
     found = view if isinstance(view, PipelineView) else None
-    return _Seen(pipeline, found, [*checks, *further], parked)
+    return _Seen(pipeline, found, [*checks, *further], awaiting)
 
 
 async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:
@@ -122,15 +124,21 @@ async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | N
     return None if isinstance(runs, Failure) else await attempt(runs.pipeline(pipeline))
 
 
-async def _parked(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> Sequence[ParkedRun]:
-    """Whatever cannot be reached for them has a check of its own."""
+async def _awaiting(
+    context: CliContext, pipeline: Pipeline, runs: "_Runs"
+) -> Sequence[AwaitingRun]:
+    """The runs that Temporal counts, with what rows know of them; rows alone where it is down.
+
+    Whatever cannot be reached for them has a check of its own.
+    """
+    rows: Sequence[AwaitingRun] | Failure = ()
     if pipeline.parked is not None:
-        found = await attempt(load(pipeline.parked)(context, pipeline, PARKED_SHOWN))
-    elif isinstance(runs, Failure):
-        return ()
-    else:
-        found = await attempt(runs.parked(pipeline, PARKED_SHOWN))
-    return () if isinstance(found, Failure) else found
+        rows = await attempt(load(pipeline.parked)(context, pipeline, _ROWS_READ))
+    known = {} if isinstance(rows, Failure) else {row.workflow_id: row for row in rows}
+    found = runs if isinstance(runs, Failure) else await attempt(runs.awaiting_of(pipeline, SHOWN))
+    if isinstance(found, Failure):
+        return [*known.values()][:SHOWN]
+    return [known.get(run.workflow_id, run) for run in found]
 
 
 async def _further(context: CliContext, pipeline: Pipeline) -> Sequence[Check]:
@@ -162,6 +170,9 @@ def _lanes(names: Sequence[str]) -> str:
 def _as_json(
     checks: Sequence[Check], seen: Sequence[_Seen], outages: "Sequence[OutageView]"
 ) -> Mapping[str, Any]:
+    from workers.services.runs import PARKED
+
+    awaiting = [run for each in seen for run in each.awaiting]
     counts = Counter[str]()
     for each in seen:
         for state, number in each.view.counts.items() if each.view else ():
@@ -170,12 +181,13 @@ def _as_json(
         "checks": [asdict(check) for check in checks],
         "counts": counts,
         "outages": [{**asdict(each), "since": each.since.isoformat()} for each in outages],
-        "parked": [_row(run) for each in seen for run in each.parked],
+        "needs_attention": [_row(run) for run in awaiting],
+        "parked": [_row(run) for run in awaiting if run.state == PARKED],
         "pipelines": {each.pipeline.name: each.view and asdict(each.view) for each in seen},
     }
 
 
-def _row(run: ParkedRun) -> Mapping[str, Any]:
+def _row(run: AwaitingRun) -> Mapping[str, Any]:
     own = {**asdict(run), "since": run.since.isoformat()}
     del own["row"]
     return {**own, **run.row}
@@ -191,19 +203,23 @@ def _show(checks: Sequence[Check], seen: Sequence[_Seen]) -> None:
     for each in seen:
         if each.view is not None and any(each.view.counts.values()):
             out.print(_counts(each.pipeline, each.view))
-    parked = [run for each in seen for run in each.parked]
-    if parked:
-        waiting = table("waits for you", "of", "type", "since", "reason")
-        for each in parked:
+    awaiting = [run for each in seen for run in each.awaiting]
+    if awaiting:
+        waiting = table("waits for you", "of", "type", "state", "since", "reason")
+        for each in awaiting:
             waiting.add_row(
                 text(each.id),
                 text(each.pipeline),
                 text(each.type),
+                state_text(each.state),
                 text(moment(each.since)),
                 text(each.reason),
             )
         out.print(waiting)
-        typer.echo("docflow retry | skip | fail ID; `docflow list --state parked` shows all")
+        typer.echo(
+            "docflow retry | skip | fail ID answers one that is parked; "
+            "`docflow list --needs-attention` shows all"
+        )
 
 
 def _counts(pipeline: Pipeline, view: PipelineView) -> Any:

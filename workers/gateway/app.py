@@ -65,7 +65,8 @@ def create_app(
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     handle_problems(app, problems)
     _describe(app)
-    pages = pages_router(parts, inbox, tokens, settings, namespace=namespace)
+    own = {name: part.pages for name, part in parts.items() if part.pages is not None}
+    pages = pages_router(own, inbox, tokens, settings, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
     return app
 

@@ -1,60 +1,17 @@
 """What the gateway serves of one pipeline, and how the parts of all pipelines are opened."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter
 
 from workers import catalogue
 from workers.gateway.http.problems import MakeProblem
+from workers.gateway.pages.contribution import PipelinePages
 from workers.pipelines.base import Context, load
 from workers.services.errors import ServiceError
-from workers.services.identity import Identity
 from workers.settings.base import Settings
-
-if TYPE_CHECKING:
-    from workers.gateway.pages.site import Site
-
-PageRoute = tuple[str, str, Callable[..., Any]]
-"""Method, path, endpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class MenuEntry:
-    """A link at the top of every page."""
-
-    address: str
-    title: str
-    writes: bool = False
-    """Only for people who may write."""
-    operators: bool = False
-    """Only for operators."""
-
-    def is_for(self, who: Identity) -> bool:
-        """Whether a person sees it."""
-        return (who.may_write or not self.writes) and (who.is_operator or not self.operators)
-
-
-def _none() -> Mapping[str, str]:
-    return {}
-
-
-@dataclass(frozen=True)
-class PipelinePages:
-    """The pages of one pipeline."""
-
-    routes: Callable[["Site"], Sequence[PageRoute]]
-    templates: Path
-    """Folder of its templates; they are named as no other pipeline's are."""
-    names: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What its templates use beside the values that are given to them."""
-    menu: Sequence[MenuEntry] = ()
-    type_titles: Callable[[], Mapping[str, str]] = _none
-    """`DocumentType` of its runs to what the inbox calls it."""
-    state_titles: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`State` of its runs to what the inbox calls it."""
 
 
 @dataclass(frozen=True)

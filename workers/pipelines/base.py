@@ -2,13 +2,14 @@
 
 A register is light: whatever needs Temporal's SDK, an adapter or an activity is imported inside
 the functions that it names, so that commands which only need a title or an id load none of it.
+What stands above a register, services, bridges, gateway and commands, uses the catalogue; a
+register names it by an entry point `module:attribute` and does not import it.
 """
 
-import asyncio
 import importlib
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
 
@@ -138,6 +138,9 @@ class Resubmission:
     """Entry point of a `QueueSender`; None: docflow sends nothing to the queue."""
     instead: str = ""
     """What a person does where there is no sender."""
+    dead_letters: str | None = None
+    """Entry point of a function that opens its `DeadLetters` from the environment; None: the
+    messages that the queue itself gives up are seen by its own means alone."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +151,8 @@ class Bridge:
     help: str
     """Of its command: one sentence."""
     settings: ReadSettings
-    run: Callable[[Context, Any, asyncio.Event, bool], Awaitable["BridgeTotals"]]
-    """Receives until the event is set, with its settings; drains the queue when the flag is set."""
+    run: str
+    """Entry point of what receives, a `Receive` (`workers/process.py`)."""
     with_worker: bool = True
     """Part of `docflow worker PIPELINE --with-bridge`."""
     needs_resources: bool = True
@@ -278,9 +281,9 @@ class Pipeline(RunGroup):
     """Entry point of a function that opens what its workers need (`Requirement`), from the
     environment, as an asynchronous context; None: nothing beyond what all pipelines need."""
     parked: str | None = None
-    """Entry point of a function that reads the parked runs for `docflow status`, with reasons.
+    """Entry point of a function that reads the rows of parked runs for `docflow status`: reasons.
 
-    None: they are listed from Temporal alone.
+    None: it shows what Temporal knows of them.
     """
     checks: str | None = None
     """Entry point of a function that yields further checks of `docflow status`."""

@@ -1,6 +1,5 @@
 """The register of `batches`: one batch of a case, its infrastructure and its documents."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +25,6 @@ from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunK
 if TYPE_CHECKING:
     from activities.dependencies import Probe
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.batches import BatchResources
     from workers.resources.common import Resources
@@ -117,25 +115,6 @@ def _case_event_settings(environment: Mapping[str, str]) -> "BatchSettings":
     return CaseEventSettings.read(environment)
 
 
-async def _run_case_events(
-    context: Context, settings: "BatchSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from adapters.aws.session import open_aws
-    from workers.bridges.case_events import run_case_event_bridge
-
-    async with open_aws(settings.aws) as clients:
-        return await run_case_event_bridge(
-            context.client,
-            clients.sqs,
-            context.resources.rejected,
-            queue_url=settings.case_events_queue(),
-            stop=stop,
-            drain=drain,
-            timings=settings.timings,
-            health=context.health,
-        )
-
-
 def _case_events_queue(environment: Mapping[str, str]) -> str | None:
     """The last part of its URL, which is set under the present or the former name."""
     names = ("DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL")
@@ -151,25 +130,6 @@ def _prefix(environment: Mapping[str, str]) -> str:
 
 def _is_of_a_batch(environment: Mapping[str, str], queue: str) -> bool:
     return key_of(_prefix(environment), queue) is not None
-
-
-async def _run_batch_loader(
-    context: Context, settings: "BatchSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from adapters.aws.queues import AwsQueues
-    from adapters.aws.session import open_aws
-    from workers.bridges.batch_loader import run_batch_loader
-
-    async with open_aws(settings.aws) as clients:
-        return await run_batch_loader(
-            context.client,
-            clients.sqs,
-            AwsQueues(clients.sqs),
-            prefix=settings.plan.prefix,
-            stop=stop,
-            drain=drain,
-            health=context.health,
-        )
 
 
 def _schedules() -> Mapping[str, "Declared"]:
@@ -268,7 +228,7 @@ BATCHES = Pipeline(
             help="Receive events of batches from the case-events queue and forward them to "
             "their cases.",
             settings=_case_event_settings,
-            run=_run_case_events,
+            run="workers.bridges.case_events:receive",
             former_names=("jobs",),
             requirements="workers.services.batches.setup:case_event_requirements",
             resubmission=Resubmission(
@@ -282,7 +242,7 @@ BATCHES = Pipeline(
             name="batch-loader",
             help="Receive documents from the queues of batches that have no function for it.",
             settings=_settings,
-            run=_run_batch_loader,
+            run="workers.bridges.batch_loader:receive",
             with_worker=False,
             needs_resources=False,
             resubmission=Resubmission(

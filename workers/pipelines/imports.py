@@ -1,11 +1,10 @@
 """The register of `imports`: one import or delete message of a project's data."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from contracts.dependencies import WAITING
 from contracts.imports import TASK_QUEUE, Answer, ImportState, ImportStatus, Retry, workflow_id
@@ -14,16 +13,9 @@ from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunK
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
-    from workers.settings.imports import QueueSettings, RunSettings
-
-
-@dataclass(frozen=True)
-class _BridgeSettings:
-    queue: "QueueSettings"
-    runs: "RunSettings"
+    from workers.settings.imports import BridgeSettings, RunSettings
 
 
 def _workflows() -> Sequence[type]:
@@ -59,7 +51,14 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
     return (
-        ImportLifecycle(store, blobs, own.ends, common.rejected, own.runs.small_document_bytes),
+        ImportLifecycle(
+            store,
+            blobs,
+            own.ends,
+            common.rejected,
+            own.runs.small_document_bytes,
+            own.runs.blob_prefixes,
+        ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
         UploadImports(store, blobs, scratch),
@@ -67,30 +66,12 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
     )
 
 
-def _bridge_settings(environment: Mapping[str, str]) -> _BridgeSettings:
+def _bridge_settings(environment: Mapping[str, str]) -> "BridgeSettings":
     from workers.settings.check import check_settings
-    from workers.settings.imports import QueueSettings, RunSettings
+    from workers.settings.imports import BridgeSettings, QueueSettings, RunSettings
 
     check_settings(environment, QueueSettings, RunSettings)
-    return _BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
-
-
-async def _run_bridge(
-    context: Context, settings: _BridgeSettings, stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.service_bus import ServiceBusBridge
-    from workers.services.imports.intake import ImportIntake
-
-    intake = ImportIntake(
-        context.client,
-        context.resources.rejected,
-        queue=settings.queue.queue_name,
-        park_for_days=settings.runs.park_for_days,
-    )
-    bridge = ServiceBusBridge(
-        settings.queue, intake.accept, ready=intake.ready, health=context.health
-    )
-    return await bridge.run(stop, drain=drain)
+    return BridgeSettings(QueueSettings.read(environment), RunSettings.read(environment))
 
 
 def _queue_name(environment: Mapping[str, str]) -> str:
@@ -101,12 +82,17 @@ def _queue_name(environment: Mapping[str, str]) -> str:
 
 
 def _key(found: re.Match[str]) -> TaskKey:
-    return TaskKey(found["project"], found["task"])
+    return TaskKey(unquote(found["project"]), unquote(found["task"]))
+
+
+def _page(key: TaskKey) -> str:
+    return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
 
 
 def _pattern() -> re.Pattern[str]:
-    part = "[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}"
-    return re.compile(workflow_id(f"(?P<project>{part})", f"(?P<task>{part})"))
+    # An id begins with a letter or digit, ASCII or encoded.
+    part = "[A-Za-z0-9%][A-Za-z0-9._:@+%-]{0,383}"
+    return re.compile(f"import/(?P<project>{part})/(?P<task>{part})")
 
 
 _ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}
@@ -122,6 +108,7 @@ IMPORTS = Pipeline(
             workflow="DocumentImport",
             pattern=_pattern(),
             parse=_key,
+            page=_page,
             status=ImportStatus,
             answers=_ANSWERS,
             report=True,
@@ -149,17 +136,20 @@ IMPORTS = Pipeline(
             name="service-bus",
             help="Receive import messages from Service Bus and start their runs.",
             settings=_bridge_settings,
-            run=_run_bridge,
+            run="workers.bridges.import_queue:receive",
             requirements="workers.services.imports.setup:queue_requirements",
             resubmission=Resubmission(
                 setting="AZURE_SERVICE_BUS_QUEUE_NAME",
                 queue=_queue_name,
                 sender="workers.services.imports.resubmission:SENDER",
+                dead_letters="workers.services.imports.resubmission:dead_letters",
             ),
         ),
     ),
+    gateway="workers.gateway.imports.part:open_part",
     verbs="workers.services.imports.verbs:VERBS",
     show="workers.cli.imports.views:show_run",
+    commands={"export": "workers.cli.imports.export:app"},
     submit="workers.cli.imports.submit:app",
     parked="workers.cli.imports.status:parked",
     checks="workers.cli.imports.status:checks",

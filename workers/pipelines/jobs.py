@@ -1,6 +1,5 @@
 """The register of `jobs`: staged jobs, their stages and batches of tasks."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,23 +8,27 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.answers import Answer
 from contracts.dependencies import WAITING
 from contracts.jobs import (
+    HEAVY_MEMORY,
     JOB,
+    JOB_RETENTION,
+    JOB_RETENTION_SCHEDULE,
     STAGE,
     TASK_BATCH,
     TASK_QUEUE,
     WEBHOOK_DELIVERY,
     WEBHOOK_PREFIX,
+    JobRetentionOrder,
     JobRetry,
     JobStatus,
     JobView,
     StageView,
 )
 from contracts.jobs import Lane as TaskLane
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, Resubmission, RunKind, scheduled
 
 if TYPE_CHECKING:
     from adapters.ports import OpenRows
-    from workers.bridges.totals import BridgeTotals
+    from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.jobs import JobsOpened
     from workers.settings.jobs import JobQueueSettings, JobSettings
@@ -37,11 +40,12 @@ _STAGE: Final = rf"job/{_JOB}/[0-9]+/[0-9]+(?:\.[0-9]+)?"
 
 def _workflows() -> Sequence[type]:
     from workflows.jobs.job import Job
+    from workflows.jobs.retention import JobRetention
     from workflows.jobs.stage import Stage
     from workflows.jobs.task_batch import TaskBatch
     from workflows.jobs.webhook_delivery import WebhookDelivery
 
-    return (Job, Stage, TaskBatch, WebhookDelivery)
+    return (Job, Stage, TaskBatch, WebhookDelivery, JobRetention)
 
 
 def _settings(environment: Mapping[str, str]) -> "JobSettings":
@@ -55,21 +59,27 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 
 @asynccontextmanager
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
+    from adapters.files.computing import ForkedComputing
     from adapters.files.rasters.pool import FileRasters
+    from adapters.ports.computing import Computing
     from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
     from workers.settings.common import BlobSettings
     from workers.settings.webhooks import WebhookSettings
 
     common = context.resources
-    async with FileRasters(settings.heavy) as rasters:
+    memory = settings.heavy_memory
+    async with (
+        FileRasters(settings.heavy, memory_bytes=memory) as rasters,
+        ForkedComputing(settings.heavy, HEAVY_MEMORY, memory) as computing,
+    ):
         yield job_resources(
             settings,
             BlobSettings.read(context.environment),
             common.blobs,
             common.database,
             common.scratch,
-            more={Rasters: rasters},
+            more={Rasters: rasters, Computing: computing},
             webhooks=WebhookSettings.read(context.environment),
         )
 
@@ -78,6 +88,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
     from activities.jobs.closing import StageClosing
     from activities.jobs.planning import StagePlanning
+    from activities.jobs.retention import JobRetentionSteps
     from activities.jobs.task_batches import BatchRecords
     from activities.jobs.webhooks import JobWebhooks
 
@@ -86,6 +97,7 @@ def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
         BatchRecords(own.ports),
         StageClosing(own.ports),
         JobWebhooks(own.webhooks, own.store),
+        JobRetentionSteps(own.ports, own.blobs, own.leftovers, own.keep),
         *_tasks(common, own),
     )
 
@@ -109,22 +121,25 @@ def _bridge_settings(environment: Mapping[str, str]) -> "JobQueueSettings":
     return JobQueueSettings.read(environment)
 
 
-async def _run_bridge(
-    context: Context, settings: "JobQueueSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.service_bus import ServiceBusBridge
-    from workers.services.jobs.opening import job_intake
-
-    intake = job_intake(context.environment, context.client, context.resources, settings.queue_name)
-    bridge = ServiceBusBridge(settings, intake.accept, ready=intake.ready, health=context.health)
-    return await bridge.run(stop, drain=drain)
-
-
 def _queue_name(environment: Mapping[str, str]) -> str:
     from workers.settings.jobs import JobQueueSettings
 
     named = environment.get("DOCFLOW_JOBS_QUEUE", "").strip()
     return named or JobQueueSettings.model_fields["queue_name"].default
+
+
+def _schedules() -> Mapping[str, "Declared"]:
+    from workers.pipelines.schedules import Declared, daily
+
+    return {
+        JOB_RETENTION_SCHEDULE: Declared(
+            pipeline=NAME,
+            workflow=JOB_RETENTION,
+            task_queue=TASK_QUEUE,
+            input=JobRetentionOrder(),
+            at=daily(3),
+        )
+    }
 
 
 def _light(own: "JobsOpened") -> int:
@@ -186,8 +201,10 @@ JOBS = Pipeline(
             pattern=re.compile(rf"{WEBHOOK_PREFIX}/{_JOB}/[0-9]+/[0-9]+(?:/[0-9]+)?"),
             parse=_id,
         ),
+        scheduled(JOB_RETENTION_SCHEDULE, JOB_RETENTION),
     ),
     workflows=_workflows,
+    schedules=_schedules,
     settings=_settings,
     open=_open,
     activities=activities,
@@ -209,15 +226,17 @@ JOBS = Pipeline(
             name="job-queue",
             help="Receive messages that ask for jobs from Service Bus and start them.",
             settings=_bridge_settings,
-            run=_run_bridge,
+            run="workers.bridges.job_queue:receive",
             requirements="workers.services.jobs.setup:queue_requirements",
             resubmission=Resubmission(
                 setting="DOCFLOW_JOBS_QUEUE",
                 queue=_queue_name,
                 sender="workers.services.jobs.resubmission:SENDER",
+                dead_letters="workers.services.jobs.resubmission:dead_letters",
             ),
         ),
     ),
     verbs="workers.services.jobs.verbs:VERBS",
+    show="workers.cli.jobs.views:show_run",
     passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch"),
 )

@@ -1,6 +1,5 @@
 """The register of `transfers`: events, the jobs that they start, and their queues."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,19 +13,19 @@ from contracts.transfers import (
     FILE_JOB,
     TASK_QUEUE,
     TRANSFER_PREFIX,
+    CopyRetentionOrder,
     TransferRetry,
     TransferStatus,
     TransferView,
 )
 from contracts.transfers.ends import KeyWarningsOrder
 from workers.pipelines import transfer_clocks
-from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, scheduled
+from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, load, scheduled
 
 if TYPE_CHECKING:
     from activities.dependencies import NamedProbe, Probe
     from adapters.ports import OpenRows
     from domain.transfers.queues import Queue
-    from workers.bridges.totals import BridgeTotals
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
@@ -34,12 +33,16 @@ if TYPE_CHECKING:
     from workers.settings.transfers import TransferSettings
 
 NAME: Final = "transfers"
+_SENDER: Final = "workers.services.transfers.sending:StartedEvents"
 _KEYS: Final = "transfer-keys"
 _KEY_WARNINGS: Final = "PartnerKeyWarnings"
+_COPIES: Final = "transfer-copies"
+_COPY_RETENTION: Final = "TransferCopyRetention"
 _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 
 def _workflows() -> Sequence[type]:
+    from workflows.transfers.copy_retention import TransferCopyRetention
     from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
@@ -50,6 +53,7 @@ def _workflows() -> Sequence[type]:
         FileEvent,
         FileJob,
         PartnerKeyWarnings,
+        TransferCopyRetention,
         WatchLook,
         ExpectedFilesCheck,
         ExpectedFiles,
@@ -86,7 +90,6 @@ async def _open(
     from workers.resources.far_ends import end_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import route_store, transfer_resources
-    from workers.services.transfers.sending import StartedEvents
     from workers.settings.transfers import queues_of
 
     common, environment = context.resources, context.environment
@@ -103,8 +106,8 @@ async def _open(
         scratch,
         end_ports(environment, database, blobs, scratch, files.staging, secrets),
         files,
-        StartedEvents(context.client, queues),
-        StartedEvents(context.client, queues, way_in="watch"),
+        load(_SENDER)(context.client, queues),
+        load(_SENDER)(context.client, queues, way_in="watch"),
         route_store(environment, database),
     )
 
@@ -115,6 +118,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.checksum import Checksums
     from activities.transfers.closing import Closing
+    from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
     from activities.transfers.expecting import Expecting
     from activities.transfers.fire_event import Firing
@@ -142,6 +146,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Checksums(own.staging),
         Firing(own.sender, own.staging),
         Receipts(own.receipts),
+        CopyRemoval(own.copies),
         KeyExpiry(own.partners, own.openpgp),
         Watching(own.watches),
         Expecting(own.expected),
@@ -166,7 +171,16 @@ def _schedules() -> Mapping[str, "Declared"]:
             at=daily(6),
             # Each warning counts for days: the next run gives what one that was missed would have.
             catch_up=timedelta(hours=12),
-        )
+        ),
+        _COPIES: Declared(
+            pipeline=NAME,
+            workflow=_COPY_RETENTION,
+            task_queue=TASK_QUEUE,
+            input=CopyRetentionOrder(),
+            at=daily(3),
+            # The next run removes what one that was missed would have.
+            catch_up=timedelta(hours=12),
+        ),
     }
 
 
@@ -214,39 +228,10 @@ def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
     return settings
 
 
-async def _run_queues(
-    context: Context, settings: "StorageQueueSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.storage_queue import Encoding
-    from workers.bridges.transfer_queues import StorageQueuesBridge
-    from workers.services.transfers.opening import intake_of
-    from workers.settings.transfer_queues import queue_addresses
-    from workers.settings.transfers import queues_of
-
-    queues = queues_of(context.environment)
-    bridge = StorageQueuesBridge(
-        queue_addresses(settings, tuple(queues)),
-        intake_of(context.client, context.resources.rejected, queues),
-        encoding=Encoding(settings.encoding),
-        health=context.health,
-    )
-    return await bridge.run(stop, drain=drain)
-
-
 def _hub_settings(environment: Mapping[str, str]) -> "EventHubSettings":
     from workers.settings.transfer_queues import EventHubSettings
 
     return EventHubSettings.read(environment)
-
-
-async def _run_hub(
-    context: Context, settings: "EventHubSettings", stop: asyncio.Event, drain: bool
-) -> "BridgeTotals":
-    from workers.bridges.transfer_queues import run_event_hub
-    from workers.services.transfers.opening import intake_of
-
-    accept, ready = intake_of(context.client, context.resources.rejected, {})(settings.hub)
-    return await run_event_hub(settings, accept, ready, stop, drain=drain, health=context.health)
 
 
 def _id(found: re.Match[str]) -> str:
@@ -305,6 +290,7 @@ TRANSFERS = Pipeline(
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
         *transfer_clocks.RUNS,
+        scheduled(_COPIES, _COPY_RETENTION),
     ),
     workflows=_workflows,
     settings=_settings,
@@ -332,14 +318,14 @@ TRANSFERS = Pipeline(
             name="storage-queues",
             help="Receive events from Azure Storage Queues and start their transfers.",
             settings=_queue_settings,
-            run=_run_queues,
+            run="workers.bridges.transfer_queues:receive_queues",
             with_worker=False,
         ),
         Bridge(
             name="event-hub",
             help="Receive events from an Azure event hub and route them.",
             settings=_hub_settings,
-            run=_run_hub,
+            run="workers.bridges.transfer_queues:receive_hub",
             with_worker=False,
         ),
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database import Database
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.features import GeoPackageFeatures, PostgisFeatures
+from adapters.database.jobs.retention import SqlJobLeftovers
 from adapters.database.jobs.secrets import SqlWebhookSecrets
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.jobs.webhooks import SqlWebhookLog
@@ -35,6 +37,11 @@ class JobsOpened:
     light_slots: int
     heavy_slots: int
     webhooks: WebhookPorts
+    blobs: Blobs
+    """The container with plans and results of stages."""
+    leftovers: SqlJobLeftovers
+    keep: timedelta
+    """Jobs that have ended."""
 
 
 def job_resources(
@@ -68,7 +75,7 @@ def job_resources(
         catalogue=open_catalogue(database),
         scratch=scratch,
         more={
-            Vectors: VectorFiles(),
+            Vectors: VectorFiles(memory_bytes=settings.heavy_memory),
             Features: _features(database, silver, scratch),
             **(more or {}),
         },
@@ -85,6 +92,9 @@ def job_resources(
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
         webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
+        blobs=blobs,
+        leftovers=SqlJobLeftovers(database),
+        keep=timedelta(days=settings.keep_days),
     )
 
 

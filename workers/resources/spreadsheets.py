@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from adapters.database import Database
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSet
 from adapters.ports import Blobs, OpenRow, RejectionRecord
 from adapters.ports.transfers import (
     EventSender,
+    KeptCopies,
     OpenPgp,
     PartnerStore,
     RouteStore,
@@ -60,6 +61,7 @@ class TransfersOpened:
     archives: ArchivePorts
     scan: ScanPorts
     receipts: ReceiptPorts
+    copies: KeptCopies
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
@@ -140,6 +142,7 @@ def transfer_resources(
         archives=files.archives,
         scan=files.scan,
         receipts=files.receipts,
+        copies=files.copies,
         scanner=files.scanner,
         sender=sender,
         watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender),

@@ -1,9 +1,8 @@
 """Runs of every pipeline that wait for a person, as Temporal's visibility knows them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Final
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
@@ -11,6 +10,7 @@ from temporalio.service import RPCError
 
 from workers import catalogue
 from workers.pipelines.base import Audience, Run, recognise
+from workers.services.attention import needing_attention
 from workers.services.errors import TemporalUnavailable, no_role
 from workers.services.identity import Identity
 from workers.services.outages import OutageView, open_outages
@@ -19,7 +19,6 @@ from workflows import attributes
 
 MOST: Final = 1000
 """Runs that an inbox names."""
-_IDS_PER_QUERY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +73,15 @@ class Inbox:
         scope = _scope(who)
         if scope is None:
             return ()
-        query = f"NeedsAttention = true AND {_open()} AND {scope}"
         try:
-            runs = self._client.list_workflows(query, limit=MOST)
-            found = [await _entry(execution) async for execution in runs]
-            ended = [entry.workflow_id for entry in found if entry.ended]
-            last = await _last_runs(self._client, ended)
+            runs = await needing_attention(self._client, scope, MOST)
+            found = [await _entry(execution) for execution in runs]
         # A client that was never connected raises a RuntimeError.
         except (RPCError, RuntimeError) as error:
             raise TemporalUnavailable(
                 "the inbox cannot be read at the moment; try again"
             ) from error
-        waiting = [entry for entry in found if not entry.ended or entry.run_id in last]
-        return sorted(waiting, key=lambda entry: (entry.waiting_since, entry.workflow_id))
+        return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:
         """What cannot be used at the moment, for operators; runs that need it wait by themselves.
@@ -95,38 +90,6 @@ class Inbox:
             TemporalUnavailable: Temporal does not answer.
         """
         return await open_outages(TemporalRuns(self._client, {})) if who.is_operator else ()
-
-
-def _open() -> str:
-    """A condition: open, or of a pipeline whose closed runs may need attention as well.
-
-    One that was terminated keeps its attributes, and awaits nothing.
-    """
-    closed = [
-        f" OR (Pipeline = '{pipeline.name}' AND ExecutionStatus != 'Terminated')"
-        for pipeline in catalogue.PIPELINES
-        if any(kind.closed_may_need_attention for kind in pipeline.runs)
-    ]
-    return f"(ExecutionStatus = 'Running'{''.join(closed)})"
-
-
-async def _last_runs(client: Client, ids: Sequence[str]) -> set[str]:
-    """Run ids of the last run of each of some workflow ids: what an earlier one left is settled."""
-    last: dict[str, WorkflowExecution] = {}
-    kept = (id for id in ids if (run := _recognise(id)) and run.kind.closed_may_need_attention)
-    async for run in _runs_of(client, sorted(set(kept))):
-        if run.id not in last or run.start_time > last[run.id].start_time:
-            last[run.id] = run
-    return {run.run_id for run in last.values()}
-
-
-async def _runs_of(client: Client, ids: Sequence[str]) -> AsyncIterator[WorkflowExecution]:
-    """Every run of these ids, which need no quoting."""
-    left = iter(ids)
-    while chunk := list(islice(left, _IDS_PER_QUERY)):
-        names = ", ".join(f"'{each}'" for each in chunk)
-        async for run in client.list_workflows(f"WorkflowId IN ({names})"):
-            yield run
 
 
 def _scope(who: Identity) -> str | None:

@@ -18,6 +18,8 @@ from workers.services.verdicts import INVALID_MESSAGE, Abandon, DeadLetter
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT: Final = timedelta(seconds=5)
+LOUD_FROM_DELIVERY: Final = 8
+"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
 
@@ -58,6 +60,24 @@ async def refuse(
         return Abandon(f"rejection not recorded: {error}")
     logger.warning("message %r: %s: %s", message_id, refused.reason, refused.description)
     return DeadLetter(refused.reason, refused.description)
+
+
+def warn_of_deliveries(queue: str, message_id: str | None, delivery_count: int) -> None:
+    """Log that the queue itself is about to dead-letter a message.
+
+    Args:
+        queue: Its name.
+        message_id: As the sender set it.
+        delivery_count: Deliveries before this one; 0 the first time.
+    """
+    if delivery_count + 1 >= LOUD_FROM_DELIVERY:
+        logger.error(
+            "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
+            "by the queue; find out why it cannot be accepted",
+            message_id,
+            queue,
+            delivery_count + 1,
+        )
 
 
 async def both_answer(client: Client, rejected: RejectedMessages) -> bool:

@@ -38,8 +38,11 @@ async def list_runs(
     """Runs of a pipeline, the newest change first; a state counts in upper and lower case.
 
     Those in a state that only the register has, as `parked`, are the open runs that Temporal knows.
+    It knows as well which of them wait for a person; rows say why.
     """
     verbs = of(pipeline)
+    if filters.needs_attention:
+        return await _needing_attention(pipeline, environment, filters)
     if filters.state is None:
         return await verbs.list(environment, filters)
     wanted = filters.state.lower()
@@ -54,6 +57,24 @@ async def list_runs(
     known = {entry.workflow_id for entry in entries}
     found = await list_in_temporal(pipeline, environment, filters, verbs.name, execution="Running")
     return [*entries, *(entry for entry in found if entry.workflow_id not in known)]
+
+
+async def _needing_attention(
+    pipeline: RunGroup, environment: Mapping[str, str], filters: Filters
+) -> Sequence[RunEntry]:
+    verbs = of(pipeline)
+    wanted = (filters.state or "").lower()
+    spelled = next((state for state in pipeline.states if state.lower() == wanted), filters.state)
+    filters = replace(filters, state=spelled)
+    if isinstance(verbs, RegisteredVerbs):
+        return await verbs.list(environment, filters)
+    found = await list_in_temporal(pipeline, environment, filters, verbs.name)
+    parked = next((state for state in verbs.states if state.lower() == _PARKED), None)
+    if not found or parked is None:
+        return found
+    of_rows = replace(filters, limit=_MOST_WAITING, state=parked, needs_attention=False)
+    rows = {entry.workflow_id: entry for entry in await verbs.list(environment, of_rows)}
+    return [rows.get(entry.workflow_id, entry) for entry in found]
 
 
 async def as_in_temporal(
@@ -73,15 +94,20 @@ async def as_in_temporal(
     """
     known = {entry.workflow_id for entry in entries if entry.is_open}
     states: dict[str, str] = {}
+    notes: dict[str, str] = {}
     found: Sequence[RunEntry] = ()
     wanted = (filters.state or "").lower()
     if known or wanted == TERMINATED:
         found = await _terminated(pipeline, environment, filters)
         states = await _confirmed(environment, found, known, anyway=wanted == TERMINATED)
     if known:
-        states = {**await _not_shown_by_rows(pipeline, environment), **states}
+        others = await _not_shown_by_rows(pipeline, environment)
+        states = {**{id: state for id, (state, _) in others.items()}, **states}
+        notes = {id: note for id, (_, note) in others.items() if note is not None}
     seen = [
-        _in_state(entry, state) if entry.is_open and state is not None else entry
+        _in_state(entry, state, notes.get(entry.workflow_id))
+        if entry.is_open and state is not None
+        else entry
         for entry in entries
         for state in [states.get(entry.workflow_id)]
     ]
@@ -99,12 +125,12 @@ async def as_in_temporal(
 
 async def _not_shown_by_rows(
     pipeline: RunGroup, environment: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Open runs that wait, or are parked where rows know that state, to their state."""
+) -> Mapping[str, tuple[str, str | None]]:
+    """Open runs that wait, or are parked where rows know that state, to state and reason."""
     verbs = of(pipeline)
     states = [WAITING, *(state for state in verbs.states if state == _PARKED)]
     return {
-        entry.workflow_id: state
+        entry.workflow_id: (state, entry.note)
         for state in states
         for entry in await list_in_temporal(
             pipeline,
@@ -159,9 +185,9 @@ async def _confirmed(
     }
 
 
-def _in_state(entry: RunEntry, state: str) -> RunEntry:
+def _in_state(entry: RunEntry, state: str, note: str | None) -> RunEntry:
     row = {**entry.row, "state": state} if "state" in entry.row else entry.row
-    return replace(entry, state=state, row=row)
+    return replace(entry, state=state, row=row, note=note or entry.note)
 
 
 def prefixes() -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from contracts.dependencies import WAITING, WAITS
 from contracts.sweep import TERMINATED
 from workers.pipelines.base import Run, RunGroup
 from workers.services.errors import InvalidRequest, NotFound
@@ -50,7 +51,7 @@ async def list_in_temporal(
         conditions.append(is_in(filters.state))
     conditions += [f"{_ATTRIBUTES[name]} = {quoted(value)}" for name, value in filters.more.items()]
     runs = await open_runs(environment)
-    query = " AND ".join(conditions)
+    ask = runs.awaiting if filters.needs_attention else runs.list
     return [
         RunEntry(
             workflow_id=each.id,
@@ -61,9 +62,24 @@ async def list_in_temporal(
             since=(
                 each.typed_search_attributes.get(attributes.WAITING_SINCE) or each.start_time
             ).astimezone(UTC),
+            note=await _waits(each),
         )
-        for each in await runs.list(query, filters.limit)
+        for each in await ask(" AND ".join(conditions), filters.limit)
     ]
+
+
+async def _waits(run: "WorkflowExecution") -> str | None:
+    """What it waits for; None: for nothing, or a person."""
+    from temporalio.client import WorkflowExecutionStatus
+
+    from workflows import attributes
+
+    found = run.typed_search_attributes
+    if run.status is not WorkflowExecutionStatus.RUNNING or found.get(attributes.STATE) != WAITING:
+        return None
+    said = (await run.memo()).get(WAITS)
+    outage = found.get(attributes.WAITING_FOR)
+    return said if isinstance(said, str) else outage and f"waits for {outage}"
 
 
 def _state(run: "WorkflowExecution") -> str:
@@ -129,6 +145,7 @@ class RegisteredVerbs:
         self.states: Sequence[str] = pipeline.states
         self.filters: frozenset[str] = frozenset()
         self.corrects: frozenset[str] = frozenset()
+        self.changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""

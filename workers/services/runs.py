@@ -23,12 +23,14 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.base import Contract
+from contracts.dependencies import WAITING
 from contracts.sweep import TERMINATED
 from workers.connect import connect, reason_of
 from workers.pipelines.base import Pipeline
 from workers.services import search_attributes
+from workers.services.attention import needing_attention, number_needing_attention
 from workers.services.errors import NotFound, Refused, TemporalUnavailable
-from workers.services.status import ParkedRun, PipelineView
+from workers.services.status import AwaitingRun, PipelineView
 from workflows import attributes
 
 T = TypeVar("T")
@@ -51,6 +53,8 @@ class RunView:
     """It waits for a person."""
     link: str | None
     """Its page in the Temporal UI."""
+    waits_for: str | None = None
+    """Workflow id of the outage whose end it waits for."""
 
 
 class TemporalRuns:
@@ -95,15 +99,21 @@ class TemporalRuns:
                     return None
                 raise
         status = found.status or WorkflowExecutionStatus.RUNNING
+        # A run that was terminated keeps the state that it had.
+        state = (
+            found.typed_search_attributes.get(attributes.STATE)
+            if status is WorkflowExecutionStatus.RUNNING
+            else None
+        )
+        awaited = found.typed_search_attributes.get(attributes.WAITING_FOR)
         return RunView(
             workflow_id=found.id,
             run_id=found.run_id,
             status=status.name.lower(),
             closed=status is not WorkflowExecutionStatus.RUNNING,
-            # A run that was terminated keeps the state that it had.
-            parked=status is WorkflowExecutionStatus.RUNNING
-            and found.typed_search_attributes.get(attributes.STATE) == PARKED,
+            parked=state == PARKED,
             link=self.link(found.id, found.run_id),
+            waits_for=awaited if state == WAITING else None,
         )
 
     async def query(self, workflow_id: str, name: str, result_type: type[T]) -> T | None:
@@ -183,7 +193,7 @@ class TemporalRuns:
                 )
             ),
             self.count_runs(running),
-            self.count_runs(f"{running} AND NeedsAttention = true"),
+            self._number_awaiting(mine),
             asyncio.gather(
                 *(
                     self.count_runs(f"{mine} AND WorkflowType = '{workflow}' AND {is_in(state)}")
@@ -197,11 +207,24 @@ class TemporalRuns:
         names = [lane.name for lane in lanes]
         return PipelineView(workers, open, waiting, counts, dict(zip(names, polled, strict=True)))
 
-    async def parked(self, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
-        """Open runs of a pipeline that are parked, the longest wait first."""
-        query = f"Pipeline = '{pipeline.name}' AND ExecutionStatus = 'Running'"
-        runs = await self.list(f"{query} AND State = '{PARKED}'", limit)
-        return sorted((_parked(pipeline, run) for run in runs), key=lambda run: run.since)
+    async def _number_awaiting(self, scope: str) -> int:
+        with temporal_errors():
+            return await number_needing_attention(self.client, scope)
+
+    async def awaiting(self, scope: str, limit: int | None) -> Sequence[WorkflowExecution]:
+        """Runs that wait for a person, as the inbox knows them, the newest first.
+
+        Args:
+            scope: A further condition on visibility.
+            limit: At most so many; None: all of them.
+        """
+        with temporal_errors():
+            return await needing_attention(self.client, scope, limit)
+
+    async def awaiting_of(self, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
+        """Those of a pipeline, the longest wait first."""
+        runs = await self.awaiting(f"Pipeline = '{pipeline.name}'", limit)
+        return sorted((_awaiting(pipeline, run) for run in runs), key=lambda run: run.since)
 
     async def list(self, query: str, limit: int | None) -> Sequence[WorkflowExecution]:
         """Runs that fit a visibility query, the newest first; all of them without a limit."""
@@ -246,12 +269,14 @@ def page_in_temporal(
     return f"{ui}/namespaces/{namespace}/workflows/{'/'.join(parts)}"
 
 
-def _parked(pipeline: Pipeline, run: WorkflowExecution) -> ParkedRun:
+def _awaiting(pipeline: Pipeline, run: WorkflowExecution) -> AwaitingRun:
     found = run.typed_search_attributes
-    return ParkedRun(
+    return AwaitingRun(
         pipeline=pipeline.name,
+        workflow_id=run.id,
         id=run.id,
         type=found.get(attributes.DOCUMENT_TYPE) or run.workflow_type,
+        state=found.get(attributes.STATE) or "",
         since=found.get(attributes.WAITING_SINCE) or run.start_time,
     )
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
@@ -19,6 +19,8 @@ from azure.servicebus.exceptions import (
 from workers.services.errors import QueueUnavailable
 from workers.services.setup.requirements import Finding, Requirement, State
 from workers.settings.errors import SettingsError
+
+Message = TypeVar("Message")
 
 
 class QueueSettings(Protocol):
@@ -75,6 +77,16 @@ class ServiceBusQueue:
         self._sending = asyncio.Lock()
 
     @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def client(self) -> ServiceBusClient:
+        """The open client."""
+        return self._client
+
+    @property
     def namespace(self) -> str:
         """Host of the Service Bus namespace."""
         return self._client.fully_qualified_namespace
@@ -104,7 +116,7 @@ class ServiceBusQueue:
             async with self._sending:
                 await self._sender.send_messages(message)
         except ServiceBusError as error:
-            raise self._unreachable(error) from error
+            raise self.unreachable(error) from error
 
     async def depth(self, at_most: int) -> QueueSnapshot:
         """Look at what is in the queue, up to `at_most` messages, without taking any.
@@ -126,9 +138,10 @@ class ServiceBusQueue:
             async with receiver:
                 return len(await receiver.peek_messages(at_most, timeout=SECONDS_TO_ANSWER))
         except ServiceBusError as error:
-            raise self._unreachable(error) from error
+            raise self.unreachable(error) from error
 
-    def _unreachable(self, error: ServiceBusError) -> QueueUnavailable:
+    def unreachable(self, error: ServiceBusError) -> QueueUnavailable:
+        """What a failure of the client is to people."""
         return QueueUnavailable(
             f"cannot use the Service Bus queue {self._name!r} at "
             f"{self.namespace}: {str(error).splitlines()[0]}; is it up, "
@@ -194,3 +207,47 @@ def queue_requirement(queue: ServiceBusQueue, settings: QueueSettings, what: str
         consequence="no message is received",
         cure=f"correct {settings.queue_setting}, or run `{command}`",
     )
+
+
+class ServiceBusSender(Generic[Message]):
+    """Validates messages of a Service Bus queue, and sends them to it.
+
+    Args:
+        read: Reads a message as the bridge does, or raises `RefusedMessage`.
+        key: What one run is known by, of a message.
+        settings: Reads where the queue is.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[bytes], Message],
+        key: Callable[[Message], str],
+        settings: Callable[[Mapping[str, str]], QueueSettings],
+    ) -> None:
+        self._read, self._key, self._settings = read, key, settings
+
+    def check(self, body: bytes) -> None:
+        """Check a message as the bridge does.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        self._read(body)
+
+    def key(self, body: bytes) -> str:
+        """What the run that a message starts is known by.
+
+        Raises:
+            RefusedMessage: It would be rejected.
+        """
+        return self._key(self._read(body))
+
+    async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
+        """Send a message; it is in the queue when this returns.
+
+        Raises:
+            SettingsError: A setting is missing or wrong.
+            QueueUnavailable: It cannot be sent, or it is not known whether it was.
+        """
+        async with open_queue(self._settings(environment)) as opened:
+            await opened.send(body, message_id)

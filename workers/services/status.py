@@ -16,13 +16,15 @@ class Check:
 
 
 @dataclass(frozen=True)
-class ParkedRun:
-    """A run that waits for an operator's answer."""
+class AwaitingRun:
+    """A run that waits for a person, or ended and left something to one."""
 
     pipeline: str
+    workflow_id: str
     id: str
     """How people name it."""
     type: str
+    state: str
     since: datetime
     reason: str | None = None
     """None: only its worker knows."""
@@ -39,7 +41,7 @@ class PipelineView:
     open: int
     """Runs that have not ended."""
     waiting: int
-    """Those of them that wait for a person."""
+    """Those that wait for a person: what the inbox shows of the pipeline."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Runs by state, most urgent first, within Temporal's retention."""
     lanes: Mapping[str, int] = field(default_factory=dict[str, int])

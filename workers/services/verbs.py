@@ -19,6 +19,8 @@ class Filters:
     state: str | None = None
     more: Mapping[str, str] = field(default_factory=dict[str, str])
     """Filters that not every pipeline has, by name: `type`, `project`."""
+    needs_attention: bool = False
+    """Only runs that wait for a person, as the inbox shows them."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class AnswerRequest:
     reason: str | None = None
     correction: bytes | None = None
     """A corrected message, as its sender would send it."""
+    changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of its message that get another value."""
+    file: Path | None = None
+    """A corrected document."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class RunVerbs(Protocol):
     """Filters of a list that this pipeline has, beyond state."""
     corrects: frozenset[str]
     """Verbs that take a corrected message."""
+    changes: frozenset[str]
+    """Verbs that take a corrected document, and new values for fields of its message."""
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """The runs that a short form names; None: it is not one of this pipeline.

@@ -1,10 +1,12 @@
 """Settings of the `imports` pipeline."""
 
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from workers.settings.base import Settings, Whole
+from domain.imports.places import OWN
+from workers.settings.base import Setting, Settings, Whole, parse_list
 from workers.settings.common import ServiceBusSettings
 
 
@@ -20,6 +22,13 @@ class QueueSettings(ServiceBusSettings):
     )
 
 
+def _prefixes(value: tuple[str, ...]) -> tuple[str, ...]:
+    prefixes = tuple(f"{prefix.strip('/')}/" for prefix in value)
+    if own := [prefix for prefix in prefixes if prefix.startswith(OWN)]:
+        raise ValueError(f"{own[0]} is docflow's own place")
+    return prefixes
+
+
 class RunSettings(Settings):
     """How import runs behave."""
 
@@ -31,9 +40,27 @@ class RunSettings(Settings):
         validation_alias="DOCFLOW_SMALL_DOCUMENT_BYTES",
         description="documents up to this size run inside the workflow's own worker",
     )
+    blob_prefixes: Annotated[
+        tuple[str, ...],
+        BeforeValidator(parse_list),
+        AfterValidator(_prefixes),
+        Setting(kind="list of prefixes", default="anywhere but in docflow's own places"),
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_IMPORT_PREFIXES",
+        description="where the blobs are that messages may name, as `uploads/,sched/`",
+    )
     park_for_days: Annotated[int, Whole(1, 3650)] = Field(
         14,
         validation_alias="DOCFLOW_PARK_FOR_DAYS",
         description="days that a parked run waits for an answer, as set where its message was "
         "received",
     )
+
+
+@dataclass(frozen=True)
+class BridgeSettings:
+    """What the bridge of imports needs: where messages come from, and how their runs behave."""
+
+    queue: QueueSettings
+    runs: RunSettings

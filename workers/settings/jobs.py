@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from contracts.jobs import RESULT_BYTES
+from contracts.jobs import HEAVY_MEMORY, RESULT_BYTES
 from workers.settings.base import Setting, Settings, Whole
 from workers.settings.common import BlobSettings, ServiceBusSettings, container_name
 
@@ -61,6 +61,21 @@ class JobSettings(TierSettings):
         None,
         validation_alias="DOCFLOW_JOBS_HEAVY_SLOTS",
         description="heavy tasks at once in a worker",
+    )
+
+    heavy_memory: Annotated[
+        int | None,
+        Whole(256, 1_000_000, unit=1 << 20),
+        Setting(kind="whole number of MB", default="1536 for rasters, 4096 for others"),
+    ] = Field(
+        None,
+        validation_alias=HEAVY_MEMORY,
+        description="address space of the process of a heavy task; what needs more fails",
+    )
+    keep_days: Annotated[int, Whole(1, 3_650)] = Field(
+        90,
+        validation_alias="DOCFLOW_JOBS_KEEP_DAYS",
+        description="days that tasks, plans, results and webhooks of jobs that have ended are kept",
     )
 
     @property

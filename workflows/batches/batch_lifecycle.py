@@ -37,8 +37,10 @@ from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses, redri
 from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
+from workflows.waiting import Waiting
 
 
 @workflow.defn(name="BatchLifecycle")
@@ -51,20 +53,19 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
 
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
-        super().__init__(timedelta(seconds=order.timings.patience), notices=order.notices)
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        super().__init__(Parking(timedelta(seconds=order.timings.patience), self._notices))
         before = order.progress
         self._order, self._key, self._times = order, order.key, order.timings
         self._cancellation = Cancellation[bool]()
-        self._view = BatchDisplay(order, self._waiting)
+        self._view, self._steps = BatchDisplay(order, self._waiting), BatchSteps(order.key)
         self._building = self._view.building
         self._pauses = BatchPauses(
             order, self._view, self._parking, self._waiting, self._cancellation
         )
-        self._steps = BatchSteps(order.key)
         self._validation: ValidationOutcome | None = None
         self._plan: BatchPlan | None = before and before.plan
-        self._redrives = before.redrives if before else 0
-        self._asked = before.asked if before else 0
+        self._redrives, self._asked = (before.redrives, before.asked) if before else (0, 0)
         self._job_finished = before.job_finished if before else False
         self._end_finished = before.end_finished if before else False
         self._cancelled = before and before.cancelled

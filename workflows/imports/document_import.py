@@ -11,8 +11,10 @@ from activities.imports.lifecycle import ImportLifecycle
 from contracts.answers import AnyAnswer
 from contracts.errors import IMPORT_FAILED, KEY_REUSED
 from contracts.imports import (
+    CORRECTIONS,
     Answer,
     Closing,
+    Correction,
     HandlerInput,
     HandlerOutcome,
     ImportMessage,
@@ -26,13 +28,17 @@ from contracts.imports import (
 )
 from contracts.notices import NoticeKind
 from contracts.origins import MEMO
+from domain.errors import RuleViolation
+from domain.imports.corrections import changed, changes_of
 from domain.notices import counted
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
 from workflows.short_steps import begun_locally, done_remotely
+from workflows.waiting import Waiting
 
 _RECORD: Final = "record result"
 _DONE: Final = "done"
@@ -78,8 +84,10 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: ImportOrder) -> None:
-        super().__init__(timedelta(seconds=order.park_for_seconds), notices=order.notices)
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        super().__init__(Parking(timedelta(seconds=order.park_for_seconds), self._notices))
         self._message, self._origin = order.message, order.origin
+        self._corrections: tuple[Correction, ...] = ()
         self._held_up: str | None = None
         """Why it waits for another task."""
         self._plan: ImportPlan | None = None
@@ -179,13 +187,23 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             raise _Skipped(decided)
         if answered.decision is Decision.FAIL:
             raise _Failed(decided)
-        if isinstance(answered.answer, Retry) and answered.answer.message is not None:
-            self._message = answered.answer.message
+        if isinstance(answered.answer, Retry):
+            self._correct(answered.answer)
         # The document may have been corrected under the same name: look at it again. A load
         # resumes behind its progress mark when it is still the same.
         self._plan = self._outcome = None
         self._state = ImportState.RUNNING
         self._parking.resume()
+
+    def _correct(self, answer: Retry) -> None:
+        """Take what a person has changed of the message, and note who it was."""
+        corrected = _corrected(self._message, answer)
+        if corrected == self._message:
+            return
+        changes = changes_of(self._message, corrected)
+        done = Correction(by=answer.by, at=workflow.now().isoformat(), changes=changes)
+        self._corrections = (*self._corrections, done)[-CORRECTIONS:]
+        self._message = corrected
 
     async def _cancelled(self) -> ImportResult:
         stopped = self._cancellation.request
@@ -261,6 +279,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
                 reason=reason,
                 outcome=self._outcome,
                 digest=None if self._origin is None else self._origin.digest,
+                corrections=self._corrections,
             ),
             summary=f"record {state}",
             **policies.SHORT,
@@ -270,8 +289,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return self.status()
 
     def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
-        if isinstance(answer, Retry) and answer.message is not None:
-            self._refuse_other_work(answer.message)
+        if isinstance(answer, Retry):
+            self._refuse_other_work(_corrected(self._message, answer))
 
     def _refuse_other_work(self, corrected: ImportMessage) -> None:
         for name in ("project_id", "task_id", "document_type"):
@@ -322,3 +341,15 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             outcome=self._outcome,
             waiting_for=self._waiting.dependency,
         )
+
+
+def _corrected(message: ImportMessage, answer: Retry) -> ImportMessage:
+    """The message as a person has corrected it.
+
+    Raises:
+        ApplicationError: The answer changes what no message of this type has.
+    """
+    try:
+        return changed(answer.message or message, answer.changes)
+    except RuleViolation as error:
+        raise ApplicationError(str(error), type="InvalidCorrection") from error

@@ -25,6 +25,7 @@ from contracts.jobs import (
     JobRetry,
     JobStatus,
     JobView,
+    JobWait,
     OnFailure,
     StageEnd,
     StageOrder,
@@ -33,17 +34,21 @@ from contracts.jobs import (
     StageState,
     StageTally,
     StageView,
+    TaskCounts,
     stage_workflow_id,
 )
 from contracts.notices import NoticeKind
-from domain.jobs.progress import line
+from domain.jobs.progress import counted, line, reason_of
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.jobs.stage import Stage, explain_child
+from workflows.jobs.waits import sentence, show_wait, wait_of
 from workflows.jobs.webhook_delivery import start_deliveries
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
+from workflows.waiting import Waiting
 
 _MEANINGS: Final = {
     "retry": "do the failed stage again, keeping its good tasks",
@@ -66,9 +71,9 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: JobOrder) -> None:
-        super().__init__(
-            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
         self._status = JobStatus.QUEUED
         self._stage = 0
@@ -82,6 +87,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._ends: dict[int, StageEnd] = {}
         self._cancellation = Cancellation[Answer]()
         self._closing = False
+        self._wait: JobWait | None = None
 
     @workflow.run
     async def run(self, order: JobOrder) -> JobResult:
@@ -113,7 +119,14 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     def _keep(self, ref: StageRef) -> None:
         """A stage of an attempt before, whose results are used."""
         self._done.append(ref)
-        update = {"state": StageState.COMPLETED, "ref": ref}
+        known = dict(zip(self._order.kept, self._order.kept_counts, strict=False))
+        counts = known.get(ref)
+        was_empty = counts is not None and not counts.total
+        update = {
+            "state": StageState.SKIPPED if was_empty else StageState.COMPLETED,
+            "ref": ref,
+            "counts": counts or TaskCounts(),
+        }
         self._views[ref.stage] = self._views[ref.stage].model_copy(update=update)
 
     async def _until_done(self, number: int, redo: StageRef | None) -> None:
@@ -185,6 +198,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             "estimated_end": None,
         }
         self._views[number] = self._views[number].model_copy(update=update)
+        self._show_wait(None)
         self._show()
 
     async def _decided(self, number: int, end: StageEnd) -> Decision | None:
@@ -194,7 +208,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             RETRY: do it again, keeping its good tasks; None: do it again with other parameters,
             and keep none; SKIP: leave out what has failed.
         """
-        reason = _reason_of(end)
+        reason = reason_of(end)
         policy = self._order.definition.stage(number).on_failure
         if not end.questions and policy is not OnFailure.PARK:
             raise _Failed(f"stage {number} ({self._views[number].name}): {reason}")
@@ -257,7 +271,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         result = self._result()
         if status in (JobStatus.COMPLETED, JobStatus.FAILED):
             await start_deliveries(self._order, self._status)
-        await self._notices.end(kind, status.lower(), reason or _counted(result))
+        await self._notices.end(kind, status.lower(), reason or counted(result))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
@@ -304,7 +318,15 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     def _show(self) -> None:
         if not self._parking.waits:
             lines = (f"- {line(view)}\n" for view in self._views.values())
-            workflow.set_current_details("".join(lines))
+            waits = f"{sentence(self._wait)}\n\n" if self._wait else ""
+            workflow.set_current_details(waits + "".join(lines))
+
+    def _show_wait(self, wait: JobWait | None) -> None:
+        """Show as the state of the job that the stage which runs waits."""
+        if wait == self._wait:
+            return
+        self._wait = wait
+        show_wait(wait)
 
     def _answered(self) -> JobView:
         return self.status()
@@ -315,7 +337,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         asked = {each.parameter for each in self._end.questions}
         if missing := sorted(asked - set(answer.parameters or {})):
             raise ApplicationError(
-                f"retry needs the parameter {' and '.join(missing)}: {_reason_of(self._end)}",
+                f"retry needs the parameter {' and '.join(missing)}: {reason_of(self._end)}",
                 type=WRONG_STATE,
             )
 
@@ -343,6 +365,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         known = self._views[view.stage]
         if known.state is StageState.RUNNING and known.ref == view.ref:
             self._views[view.stage] = view
+            self._show_wait(progress.awaits)
             self._show()
 
     @workflow.query(name="status")
@@ -359,24 +382,10 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             next_steps=self._next_steps(),
             waiting_since=self._parking.since,
             failed=self._failed_names(),
+            awaits=wait_of(self._waiting.current) or self._wait,
         )
 
     def _next_steps(self) -> str | None:
         if not self._parking.waits:
             return None
         return "retry" if self._end is None else "retry, skip, fail or cancel"
-
-
-def _reason_of(end: StageEnd) -> str:
-    """Why a stage has failed, or what it asks."""
-    asked = [f"{each.parameter}: {each.question}" for each in end.questions]
-    failed = [f"{each.task_id}: {each.reason}" for each in end.failed]
-    said = [*asked, *([end.failure] if end.failure else ()), *(() if asked else failed)]
-    return "; ".join(said)[:1_500]
-
-
-def _counted(result: JobResult) -> str:
-    """What a completed job has done, in a sentence."""
-    done = sum(view.counts.completed for view in result.stages)
-    failed = f", {result.failed_count:,} failed" if result.failed_count else ""
-    return f"{done:,} tasks completed{failed}"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final
 
 from temporalio import workflow
@@ -19,6 +20,7 @@ from contracts.jobs import (
     BatchEnd,
     BatchOrder,
     BatchProgress,
+    JobWait,
     OnFailure,
     Question,
     StageClosed,
@@ -37,12 +39,16 @@ from domain.jobs.progress import line, with_progress
 from workflows import policies
 from workflows.failures import explain, failures_logged
 from workflows.jobs.task_batch import TaskBatch
+from workflows.jobs.waits import REPORTED, wait_of
 from workflows.waiting import Waiting
 
 MANY_BATCHES: Final = 20
 """With more of them none tells how far it is before its end: the history has room for that."""
 REPORTS: Final = 20
 """How often a stage tells its job how far it is, at most."""
+REPORTED_EVERY: Final = timedelta(seconds=1)
+"""And how soon again, at least: each signal costs the job a workflow task."""
+_PATCH: Final = "stages-report-by-time"
 
 
 @workflow.defn(name=STAGE)
@@ -56,7 +62,9 @@ class Stage:
     def __init__(self, order: StageOrder) -> None:
         self._order = order
         self._definition = order.definition
-        self._waiting = Waiting()
+        self._waiting = Waiting(on_change=self._waits)
+        self._waits_of: dict[int, JobWait] = {}
+        self._wait: JobWait | None = None
         self._view = StageView(
             stage=order.stage,
             name=self._definition.stage_name,
@@ -71,6 +79,7 @@ class Stage:
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
         self._told = 0
+        self._told_at: datetime | None = None
 
     @workflow.run
     async def run(self, order: StageOrder) -> StageEnd:
@@ -147,6 +156,7 @@ class Stage:
                 return
             finally:
                 self._open.pop(batch, None)
+                self._report_wait(batch, None)
             self._take(batch, end)
 
     def _take(self, batch: int, end: BatchEnd) -> None:
@@ -227,18 +237,44 @@ class Stage:
         """A batch says how far it is."""
         if progress.batch in self._open:
             self._batches[progress.batch] = progress.counts
+            self._report_wait(progress.batch, progress.awaits)
             if progress.failing and self._definition.on_failure is OnFailure.FAIL_FAST:
                 self._stop(progress.batch)
             self._show()
+
+    def _waits(self) -> None:
+        """A wait of the stage itself has begun or ended."""
+        if workflow.patched(REPORTED):
+            self._show_wait()
+
+    def _report_wait(self, batch: int, wait: JobWait | None) -> None:
+        """A batch waits, or waits no longer."""
+        if wait is not None:
+            self._waits_of[batch] = wait
+        else:
+            self._waits_of.pop(batch, None)
+        self._show_wait()
+
+    def _show_wait(self) -> None:
+        wait = wait_of(self._waiting.current) or min(
+            self._waits_of.values(), key=lambda each: each.since, default=None
+        )
+        if wait != self._wait:
+            self._wait = wait
+            asyncio.create_task(self._tell())  # noqa: RUF006
 
     def _show(self) -> None:
         counts = self._tally()
         self._view = with_progress(self._view, counts, workflow.now())
         workflow.set_current_details(line(self._view))
         part = counts.done * REPORTS // max(counts.total, 1)
-        if self._told < part < REPORTS or not counts.done:
-            self._told = part
+        if (self._told < part < REPORTS and self._is_due()) or not counts.done:
+            self._told, self._told_at = part, workflow.now()
             asyncio.create_task(self._tell())  # noqa: RUF006
+
+    def _is_due(self) -> bool:
+        is_soon = self._told_at is not None and workflow.now() - self._told_at < REPORTED_EVERY
+        return not (is_soon and workflow.patched(_PATCH))
 
     async def _tell(self) -> None:
         parent = workflow.info().parent
@@ -246,7 +282,7 @@ class Stage:
             return
         job = workflow.get_external_workflow_handle(parent.workflow_id, run_id=parent.run_id)
         with failures_logged("the job was not sent the progress of its stage"):
-            await job.signal("progress", StageProgress(view=self._view))
+            await job.signal("progress", StageProgress(view=self._view, awaits=self._wait))
 
     @workflow.query(name="status")
     def status(self) -> StageView:

@@ -21,6 +21,7 @@ from contracts.jobs import (
     BatchRecording,
     GroupOrder,
     GroupResult,
+    JobWait,
     OnFailure,
     Question,
     TaskAgain,
@@ -29,6 +30,7 @@ from contracts.jobs import (
 from domain.jobs.fan_out import groups
 from workflows import policies
 from workflows.failures import explain, failure_type, failures_logged
+from workflows.jobs.waits import MOST_CHANGES, REPORTED, LaterTasks, wait_of
 from workflows.waiting import Waiting
 
 RECORDED_EVERY: Final = timedelta(seconds=5)
@@ -49,13 +51,17 @@ class TaskBatch:
     @workflow.init
     def __init__(self, order: BatchOrder) -> None:
         self._order = order
-        self._waiting = Waiting()
+        self._waiting = Waiting(on_change=self._report_wait)
+        self._later_tasks = LaterTasks()
+        self._wait: JobWait | None = None
+        self._waits_reported = 0
         self._window = asyncio.Semaphore(order.window)
         self._counts = TaskCounts(total=order.tasks)
         self._lines: list[str] = []
         self._blobs: list[str] = []
         self._running: set[int] = set()
         self._recorded = 0
+        self._shown = 0, 0
         self._told = 0
         self._stopped = self._failing = False
         self._failure: str | None = None
@@ -70,6 +76,7 @@ class TaskBatch:
         except asyncio.CancelledError:
             self._stopped = True
         recording.cancel()
+        recording.add_done_callback(_passed_over)
         end = await self._waiting.retried_despite_cancel(self._close, _raise)
         await workflow.wait_condition(workflow.all_handlers_finished)
         questions = tuple(self._questions.values())[:NAMED]
@@ -99,6 +106,9 @@ class TaskBatch:
                 finally:
                     self._running.difference_update(positions)
             self._take(result)
+            tried = set(positions) - set(result.rest)
+            self._later_tasks.begun(tried, result.again, result.again_why)
+            self._report_wait()
             for seconds in sorted({each.seconds for each in result.again}):
                 due = [each for each in result.again if each.seconds == seconds]
                 working.create_task(self._later(working, seconds, due))
@@ -168,6 +178,16 @@ class TaskBatch:
             self._told = part
             asyncio.create_task(self._tell())  # noqa: RUF006
 
+    def _report_wait(self) -> None:
+        """Tell the stage that a wait has begun or ended."""
+        wait = wait_of(self._waiting.current) or self._later_tasks.wait
+        if (wait is None) == (self._wait is None) or self._waits_reported >= MOST_CHANGES:
+            return
+        if not workflow.patched(REPORTED):
+            return
+        self._wait, self._waits_reported = wait, self._waits_reported + 1
+        asyncio.create_task(self._tell())  # noqa: RUF006
+
     async def _tell(self) -> None:
         parent = workflow.info().parent
         if parent is None:
@@ -176,7 +196,12 @@ class TaskBatch:
         with failures_logged("the stage was not sent the progress of its batch"):
             await stage.signal(
                 "progress",
-                BatchProgress(batch=self._order.batch, counts=self._counts, failing=self._failing),
+                BatchProgress(
+                    batch=self._order.batch,
+                    counts=self._counts,
+                    failing=self._failing,
+                    awaits=self._wait,
+                ),
             )
 
     async def _record_now_and_then(self) -> None:
@@ -187,19 +212,22 @@ class TaskBatch:
             if self._counts.done > self._recorded or self._running:
                 self._recorded = self._counts.done
                 with failures_logged("progress not recorded"):
+                    lines, blobs = len(self._lines), len(self._blobs)
                     await workflow.execute_activity_method(
                         BatchRecords.record_tasks,
-                        self._recording(),
+                        self._recording(*self._shown),
                         start_to_close_timeout=timedelta(seconds=30),
                         retry_policy=RetryPolicy(maximum_attempts=1),
                     )
+                    self._shown = lines, blobs
             pause = min(pause * 2, RECORDED_AT_LEAST_EVERY)
 
-    def _recording(self) -> BatchRecording:
+    def _recording(self, lines: int = 0, blobs: int = 0) -> BatchRecording:
+        """What has ended, without so much of it as the table shows already."""
         return BatchRecording(
             order=self._order,
-            lines=tuple(self._lines),
-            blobs=tuple(self._blobs),
+            lines=tuple(self._lines[lines:]),
+            blobs=tuple(self._blobs[blobs:]),
             processing=tuple(sorted(self._running)),
         )
 
@@ -219,6 +247,12 @@ class TaskBatch:
     def stop(self) -> None:
         """Begin no further task; those in progress are finished."""
         self._stopped = True
+
+
+def _passed_over(recording: asyncio.Task[None]) -> None:
+    """How the progress that was being recorded at the end came out concerns nobody."""
+    if not recording.cancelled():
+        recording.exception()
 
 
 async def _raise(failure: FailureError) -> None:

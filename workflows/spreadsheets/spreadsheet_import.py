@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -34,12 +34,17 @@ from contracts.spreadsheets import (
 from domain.notices import counted
 from workflows import attributes, policies
 from workflows.failures import explain, reraise_cancellation
+from workflows.notices import Notices
 from workflows.parkable import Parkable
+from workflows.parking import Parking
 from workflows.spreadsheets.answers import SpreadsheetAnswers
 from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
 from workflows.spreadsheets.staging import Staging
 from workflows.spreadsheets.state import SpreadsheetRun
 from workflows.spreadsheets.steps import SpreadsheetSteps
+from workflows.waiting import Waiting
+
+_MEANINGS: Final = {"retry": "try again", "cancel": "give it up"}
 
 
 @workflow.defn(name="SpreadsheetImport")
@@ -56,11 +61,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
     def __init__(
         self, order: SpreadsheetOrder, progress: SpreadsheetProgress | None = None
     ) -> None:
-        super().__init__(
-            timedelta(seconds=order.patience.abandon_after),
-            {"retry": "try again", "cancel": "give it up"},
-            notices=order.notices,
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.patience.abandon_after)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._run = SpreadsheetRun(order, progress, self._parking, self._waiting, self._notices)
         self._steps = SpreadsheetSteps(self._run)
         self._staging = Staging(self._run)

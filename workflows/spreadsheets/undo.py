@@ -13,8 +13,10 @@ from contracts.spreadsheets import Answer, UndoOrder, UndoResult
 from domain.notices import counted
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision
+from workflows.parking import Decision, Parking
+from workflows.waiting import Waiting
 
 _PARKED_FOR: Final = timedelta(days=30)
 
@@ -28,8 +30,9 @@ class SpreadsheetUndo(Parkable, retry=Answer):
 
     @workflow.init
     def __init__(self, order: UndoOrder) -> None:
-        super().__init__(_PARKED_FOR, {"retry": "try again"}, notices=order.notices)
         self._order = order
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        super().__init__(Parking(_PARKED_FOR, self._notices, {"retry": "try again"}))
         self._notices.facts = {"about": {"uuid": order.uuid, "filename": order.filename}}
 
     @workflow.run

@@ -38,8 +38,10 @@ from contracts.transfers import (
 from domain.transfers.events import file_of
 from workflows import attributes, policies
 from workflows.failures import explain
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision
+from workflows.parking import Answered, Decision, Parking
+from workflows.waiting import Waiting
 
 _MEANINGS: Final = {
     "retry": "look at the routing rules again",
@@ -70,9 +72,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: FileEventOrder) -> None:
-        super().__init__(
-            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
         self._event: FileNotice | None = None
         self._route: EventRoute | None = None

@@ -34,13 +34,14 @@ from domain.transfers.job_settings import may_be_left_out, verb_of
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
+from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision
+from workflows.parking import Answered, Decision, Parking
 from workflows.transfers.attempts import Attempts, options_of
 from workflows.transfers.ending import Ending
 from workflows.transfers.progress import Progress
 from workflows.transfers.sequence import SequenceTurn
-from workflows.waiting import OnFailure
+from workflows.waiting import OnFailure, Waiting
 
 _MEANINGS: Final = {
     "retry": "try again from the failed action",
@@ -68,9 +69,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     @workflow.init
     def __init__(self, order: FileJobOrder) -> None:
-        super().__init__(
-            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._order = order
         self._status = TransferStatus.READ_MESSAGE
         self._plan: TransferPlan | None = None

@@ -15,6 +15,7 @@ from activities.jobs.api import (
     job_type,
     task,
 )
+from activities.jobs.superseded import KEEP_HOURS, files_of, supersede
 from adapters.ports.features import FeatureLoad, Features, StoredTable
 from adapters.ports.vectors import QuestionOpen, Vectors
 from contracts.blobs import BlobRef
@@ -220,7 +221,11 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         catalogue = context.resources.catalogue
         if await catalogue.collection(context.parameters.collection) is None:
             await catalogue.put_collection(_collection(context.parameters.collection))
+        before = await catalogue.item(context.parameters.collection, item.id)
         await catalogue.put_items(context.parameters.collection, [build_item(item)])
+        used = {each.href for each in item.assets.values()}
+        old = [uri for uri in files_of(before or {}) if uri not in used]
+        await supersede(context.resources, context.parameters.collection, item.id, old, KEEP_HOURS)
         return TaskDone(result={**result, "collection": item.collection, "item": item.id})
 
 

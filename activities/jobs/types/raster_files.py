@@ -1,16 +1,16 @@
 """Files and items of rasters: written once, under names of their own, items last."""
 
 import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from activities.jobs.api import StageContext, TaskContext, TaskDone
+from activities.jobs.superseded import files_of, supersede
 from activities.scratch import scratch_folder
-from adapters.ports import BlobNotFound, Blobs
+from adapters.ports import Blobs
 from contracts.base import Contract
 from contracts.jobs import (
     CollectionFacts,
@@ -36,8 +36,6 @@ from domain.jobs.rasters.tiles import total
 from domain.jobs.stac.items import build_collection, build_item
 
 C = TypeVar("C", bound=Contract)
-
-_LEDGERS: Final = "superseded"
 
 
 async def put(blobs: Blobs, path: Path, name: str) -> None:
@@ -207,8 +205,16 @@ class Publication:
             await catalogue.delete_item(parameters.collection, id)
         if self.plan.prepared is not None:
             leftovers = [*leftovers, self.plan.prepared]
-        assets = [name for item in before.values() for name in self._assets(item)]
-        await self._supersede([*leftovers, *assets])
+        used = {uri for each in facts for uri in _uris(each)}
+        old = [f"{SILVER}{name}" for name in leftovers]
+        old += [uri for item in before.values() for uri in files_of(item)]
+        await supersede(
+            self.context.resources,
+            parameters.collection,
+            self.plan.item,
+            [uri for uri in dict.fromkeys(old) if uri not in used],
+            parameters.keep_old_hours,
+        )
 
     async def _catalogued(self, facts: Sequence[ItemFacts]) -> dict[str, Mapping[str, Any]]:
         """Items of the dataset as it is catalogued now, those of its tiles as well, by id."""
@@ -225,34 +231,10 @@ class Publication:
                 found[id] = item
         return found
 
-    def _assets(self, item: Mapping[str, Any]) -> list[str]:
-        """Files of an item in the silver container, but for those of this attempt."""
-        hrefs = [each["href"] for each in item["assets"].values()]
-        names = [href.removeprefix(SILVER) for href in hrefs if href.startswith(SILVER)]
-        mine = f"{self.context.job_id}/{self.context.attempt}/"
-        return [name for name in names if not name.startswith(mine)]
 
-    async def _supersede(self, names: Sequence[str]) -> None:
-        """Note which files are no longer of use, and delete those noted long enough ago."""
-        silver, folder = self.context.resources.silver, self.context.folder
-        ledger = f"{_LEDGERS}/{self.context.parameters.collection}/{self.plan.item}.json"
-        path = folder / "ledger.json"
-        noted: dict[str, str] = {}
-        try:
-            await silver.download(ledger, path)
-            noted = json.loads(path.read_bytes())
-        except BlobNotFound:
-            pass
-        now = datetime.now(UTC)
-        for name in names:
-            noted.setdefault(name, now.isoformat())
-        grace = timedelta(hours=self.context.parameters.keep_old_hours)
-        for name, since in list(noted.items()):
-            if datetime.fromisoformat(since) + grace <= now:
-                await silver.delete(name)
-                del noted[name]
-        path.write_text(json.dumps(noted), encoding="utf-8")
-        await silver.upload(path, ledger)
+def _uris(facts: ItemFacts) -> Sequence[str]:
+    """Files of an item."""
+    return [each.href for each in facts.assets.values()]
 
 
 def outputs_of(results: Sequence[Mapping[str, Any]]) -> JobOutputs:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -24,13 +25,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.codec import clean
 from adapters.database.imports.progress import Load, forget_aside
+from adapters.database.imports.schedule_names import remove_empty
 from adapters.database.models.base import key_of
 from adapters.database.models.schedules import (
     RETIRED,
     SCOPE,
     schedule_activities,
     schedule_activity_codes,
+    schedule_aliases,
     schedule_assignments,
+    schedule_projects,
     schedule_relationships,
     schedule_seen,
     schedule_udf_values,
@@ -45,6 +49,8 @@ from contracts.imports import (
     ScheduleFillLevelMessage,
 )
 
+SCHEDULE_FILTERS: Final = frozenset({"schedule_id", "primavera_project_id"})
+"""Filters that name a schedule: by its id, or by that or any short name it came under."""
 _SEPARATOR: Final = "\x1f"
 SEEN_TABLES: Final = frozenset({schedule_activities.name, *(table.name for table in RETIRED)})
 """Tables of which an open load remembers the keys it has held."""
@@ -82,7 +88,7 @@ async def retire_unseen(
     writer: BulkWriter,
     load: Load,
     project_id: str,
-    primavera_project_id: str,
+    schedule_id: str,
     stamp: Stamp,
 ) -> Counts:
     """Flag the activities that the file did not hold, and delete what hung on them."""
@@ -97,7 +103,7 @@ async def retire_unseen(
     def of_project(table: Table) -> ColumnElement[bool]:
         return and_(
             table.c.project_id == project_id,
-            table.c.primavera_project_id == primavera_project_id,
+            table.c.schedule_id == schedule_id,
         )
 
     flagged = await connection.execute(
@@ -127,7 +133,7 @@ async def change_activities(
     selected = _selected(writer, message)
     match message:
         case ScheduleDeleteAllMessage():
-            return await _delete_selected(connection, selected)
+            return await _delete_selected(connection, writer, message, selected)
         case ScheduleFillLevelMessage(payload=payload):
             column, value = f"level_{payload.level}", clean(payload.value)
         case ScheduleClearLevelMessage(payload=payload):
@@ -144,12 +150,33 @@ def _selected(writer: BulkWriter, message: BulkMessage) -> ColumnElement[bool]:
     """Ids and filters both hold; without either, every activity of the project."""
     columns = schedule_activities.c
     conditions: list[ColumnElement[bool]] = [columns.project_id == message.project_id]
-    if message.activity_ids is not None:
+    if message.activity_ids:
         conditions.append(writer.among(columns.task_code, _cleaned(message.activity_ids)))
     for name, wanted in (message.filters or {}).items():
         values = wanted if isinstance(wanted, tuple) else (wanted,)
-        conditions.append(_one_of(writer, columns[name], values))
+        if name in SCHEDULE_FILTERS:
+            conditions.append(_of_schedule(writer, message, name, columns.schedule_id))
+        else:
+            conditions.append(_one_of(writer, columns[name], values))
     return and_(*conditions)
+
+
+def _of_schedule(
+    writer: BulkWriter, message: BulkMessage, name: str, schedule_id: ColumnElement[str]
+) -> ColumnElement[bool]:
+    """Whether a schedule has one of the ids, or short names, that a filter names."""
+    wanted = (message.filters or {})[name]
+    values = wanted if isinstance(wanted, tuple) else (wanted,)
+    by_id = _one_of(writer, schedule_id, values)
+    if name == "schedule_id":
+        return by_id
+    aliases = schedule_aliases.c
+    known = exists().where(
+        aliases.project_id == message.project_id,
+        aliases.schedule_id == schedule_id,
+        _one_of(writer, aliases.alias, values),
+    )
+    return or_(by_id, known)
 
 
 def _cleaned(values: Iterable[str]) -> list[str]:
@@ -199,12 +226,36 @@ async def _set_column(
     return Counts(updated=changed.rowcount, unchanged=(total or 0) - changed.rowcount)
 
 
-async def _delete_selected(connection: AsyncConnection, selected: ColumnElement[bool]) -> Counts:
+async def _delete_selected(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    message: BulkMessage,
+    selected: ColumnElement[bool],
+) -> Counts:
+    """Delete activities with what hangs on them; a schedule that loses its last one goes whole."""
+    scope = await _emptied(connection, writer, message, selected)
     for table, condition in _children():
         hangs_on = exists().where(schedule_activities.c.project_id == table.c.project_id, condition)
         await connection.execute(delete(table).where(hangs_on.where(selected)))
     gone = await connection.execute(delete(schedule_activities).where(selected))
+    await remove_empty(connection, message.project_id, scope)
     return Counts(deleted=gone.rowcount)
+
+
+async def _emptied(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    message: BulkMessage,
+    selected: ColumnElement[bool],
+) -> ColumnElement[bool]:
+    """Which schedules go when they have no activity left: those that the message is about."""
+    schedule_id = schedule_projects.c.schedule_id
+    filters = message.filters or {}
+    if message.activity_ids is None and set(filters) <= SCHEDULE_FILTERS:
+        whole = (_of_schedule(writer, message, name, schedule_id) for name in filters)
+        return and_(true(), *whole)
+    touched = select(schedule_activities.c.schedule_id).where(selected).distinct()
+    return schedule_id.in_(list(await connection.scalars(touched)))
 
 
 def _children() -> list[tuple[Table, ColumnElement[bool]]]:
@@ -213,13 +264,13 @@ def _children() -> list[tuple[Table, ColumnElement[bool]]]:
 
     def end(project: ColumnElement[Any], code: ColumnElement[Any]) -> ColumnElement[bool]:
         """An end of a relationship names its project only when that is another one."""
-        own = schedule_relationships.c.primavera_project_id
+        own = schedule_relationships.c.schedule_id
         named = func.coalesce(func.nullif(project, ""), own)
-        return and_(activity.primavera_project_id == named, activity.task_code == code)
+        return and_(activity.schedule_id == named, activity.task_code == code)
 
     relationship, udf = schedule_relationships.c, schedule_udf_values.c
     in_project = [
-        (table, activity.primavera_project_id == table.c.primavera_project_id)
+        (table, activity.schedule_id == table.c.schedule_id)
         for table in (schedule_assignments, schedule_activity_codes)
     ]
     return [
@@ -236,7 +287,7 @@ def _children() -> list[tuple[Table, ColumnElement[bool]]]:
             schedule_udf_values,
             and_(
                 udf.entity == "activity",
-                activity.primavera_project_id == udf.primavera_project_id,
+                activity.schedule_id == udf.schedule_id,
                 activity.task_code == udf.entity_code,
             ),
         ),

@@ -1,5 +1,6 @@
 """The status row of an import: opened once, closed once."""
 
+import json
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -211,7 +212,9 @@ async def close(
         )
     ).one()
     state = ImportState(row.state)
-    if state in _FINAL and (state is not closing.state or closing.outcome is None):
+    if state in _FINAL:
+        # Also when the same end comes again: what was kept for the import is gone, and an attempt
+        # that was late knows less than the row.
         return _recorded(row)
     load = await lock_existing(connection, TaskKey(message.project_id, message.task_id))
     problems: tuple[Problem, ...] = ()
@@ -224,19 +227,26 @@ async def close(
             problem_count=0 if load is None else load.mark.problem_count,
             problems=problems[:PROBLEMS_IN_RESULT],
         )
-    known = problems or (load_problems(row.problems) if state in _FINAL else ())
     final = closing.state in _FINAL
     values = {
         "state": closing.state.value,
         "reason": None if closing.reason is None else clean(closing.reason),
         "finished_at": row.finished_at or (now if final else None),
         "updated_at": now,
-        **_outcome_values(outcome, _together(outcome.problems, known)),
+        **_corrections(closing),
+        **_outcome_values(outcome, _together(outcome.problems, problems)),
     }
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     if final and load is not None:
         await end_load(connection, load)
     return outcome
+
+
+def _corrections(closing: Closing) -> dict[str, str]:
+    """What people have changed of the message, where that is anything."""
+    if not closing.corrections:
+        return {}
+    return {"corrections": json.dumps([each.model_dump() for each in closing.corrections])}
 
 
 def _together(reported: tuple[Problem, ...], known: tuple[Problem, ...]) -> tuple[Problem, ...]:

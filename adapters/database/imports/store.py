@@ -1,7 +1,15 @@
 """The `ImportStore` on SQLite and PostgreSQL."""
 
+import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -11,21 +19,23 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.postgresql import PostgresWriter
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp, acquire_advisory_lock
+from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
 from adapters.database.bulk.sqlite import SqliteWriter
-from adapters.database.codec import clean
 from adapters.database.engine import Database
-from adapters.database.imports import leftovers, schedules, staging, status
+from adapters.database.imports import (
+    answers,
+    leftovers,
+    registers,
+    schedule_names,
+    schedules,
+    staging,
+    status,
+)
 from adapters.database.imports import progress as loads
 from adapters.database.imports.progress import Load
-from adapters.database.imports.upserts import needs_table_alone, write_batch
-from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
-from adapters.database.models.schedules import (
-    PEOPLES_COLUMNS,
-    schedule_activities,
-    schedule_file_projects,
-    schedule_uploads,
-)
+from adapters.database.imports.upserts import batch_of, needs_table_alone, write_batch
+from adapters.database.models.every import DOMAIN, STAGED
+from adapters.database.models.schedules import schedule_activities
 from adapters.database.storable import unstorable
 from adapters.ports import EarlierImport, OpenRow
 from contracts.blobs import BlobRef
@@ -42,8 +52,6 @@ from contracts.imports import (
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.schedule_items import ScheduleProject
 from domain.tabular.rows import RejectedRow
-
-_NOT_OF_FILES = frozenset({*PEOPLES_COLUMNS, "missing_since"})
 
 
 class SqlImportStore:
@@ -115,7 +123,7 @@ class SqlImportStore:
         """Write one chunk; `replace`, which needs the whole file, is for `swap` alone."""
         if strategy is Strategy.REPLACE:
             raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
-        batch = _batch(chunk)
+        batch = batch_of(chunk)
         stamp = Stamp(key.task_id, _now())
         async with self._opened(
             key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
@@ -137,7 +145,7 @@ class SqlImportStore:
         """Put one chunk aside; rows that no database can hold are refused now."""
         if chunk.table not in STAGED:
             raise ValueError(f"rows of {chunk.table} cannot be staged")
-        batch = _batch(chunk)
+        batch = batch_of(chunk)
         async with self._opened(key) as (connection, load):
             if load is None or chunk.cursor <= load.mark.cursor:
                 return _left_alone(load)
@@ -171,6 +179,36 @@ class SqlImportStore:
             mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
             return await loads.save_mark(connection, load, replace(mark, finished=True), aside=None)
 
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        """Keep an answer for a project and type; the newest counts."""
+        async with self._database.transaction() as connection:
+            await answers.remember(
+                connection, self._writer, key, document_type, question, answer, _now()
+            )
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        """The answer to a question; None: nobody has given one."""
+        async with self._database.reading() as connection:
+            return await answers.remembered(connection, project_id, document_type, question)
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        """Codes of a scope of which one begins with a zero, but for those that the task wrote."""
+        async with self._database.reading() as connection:
+            return await answers.zero_led(connection, key, table, scope, names)
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        """Those of some codes that a scope holds."""
+        async with self._database.reading() as connection:
+            return await answers.known(connection, self._writer, table, scope, names, codes)
+
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
         async with self._opened(key) as (connection, load):
@@ -182,7 +220,7 @@ class SqlImportStore:
         """Rejected rows by line, in pages of at most 1,000."""
         return loads.read_rejects(self._database, key)
 
-    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
         """Flag and delete what the file did not hold; a second call returns the first's counts.
 
         The counts are not part of the load's mark.
@@ -197,58 +235,94 @@ class SqlImportStore:
             if load.retired is not None:
                 return load.retired
             counts = await schedules.retire_unseen(
-                connection, self._writer, load, key.project_id, primavera_project_id, stamp
+                connection, self._writer, load, key.project_id, schedule_id, stamp
             )
             await loads.save_mark(
                 connection, load, load.mark, retired=counts.model_dump_json(), aside=None
             )
             return counts
 
+    async def schedule_names(self, project_id: str) -> Mapping[str, str]:
+        """Short names and ids of a project's schedules, to their ids."""
+        async with self._database.reading() as connection:
+            return await schedule_names.names_of(connection, project_id)
+
+    async def schedules_holding(
+        self, project_id: str, task_codes: Sequence[str]
+    ) -> Mapping[str, int]:
+        """How many of these codes each schedule of a project holds, by its id."""
+        async with self._database.reading() as connection:
+            return await schedule_names.holding(connection, self._writer, project_id, task_codes)
+
+    async def name_schedule(self, key: TaskKey, alias: str, schedule_id: str) -> None:
+        """Remember a short name of a schedule."""
+        stamp = Stamp(key.task_id, _now())
+        async with self._database.transaction() as connection:
+            await schedule_names.remember(
+                connection, self._writer, key.project_id, alias, schedule_id, stamp
+            )
+
     async def record_schedule_projects(
         self, key: TaskKey, source: BlobRef, projects: Sequence[ScheduleProject]
     ) -> Counts:
         """Register which projects and data dates a file holds."""
-        columns = (
-            *("project_id", "task_id", "primavera_project_id", "object_id", "name", "data_date"),
-            *("planned_start", "finish", "activities", "source_name", "source_sha256"),
-        )
-        rows = [
-            (
-                *(key.project_id, key.task_id, clean(project.primavera_project_id)),
-                *(clean(project.object_id), None if project.name is None else clean(project.name)),
-                *(project.data_date, project.planned_start, project.finish, project.activities),
-                *(source.name, source.sha256),
-            )
-            for project in projects
-        ]
-        return await self._register(key, schedule_file_projects.name, columns, rows)
+        return await self._register(key, registers.file_projects(key, source, projects))
 
     async def register_upload(
         self, key: TaskKey, blob: BlobRef, original_filename: str | None
     ) -> Counts:
         """Register a stored schedule file with hash, size and original name."""
-        columns = ("project_id", "blob_name", "size", "sha256", "etag", "original_filename")
-        name = None if original_filename is None else clean(original_filename)
-        row = (key.project_id, blob.name, blob.size, blob.sha256, blob.etag, name)
-        return await self._register(key, schedule_uploads.name, columns, [row])
+        return await self._register(key, registers.upload(key, blob, original_filename))
 
     async def change_activities(self, message: BulkMessage) -> Counts:
         """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
-        async with self._database.transaction() as connection:
-            await acquire_advisory_lock(
-                connection, self._writer, _turn_name(schedule_activities.name, message.project_id)
-            )
+
+        async def change(connection: AsyncConnection) -> Counts:
             return await schedules.change_activities(connection, self._writer, message, _now())
 
-    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
-        """Delete a service's rows; how many."""
+        key = TaskKey(message.project_id, message.task_id)
+        return await self._once(key, schedule_activities.name, message.model_dump_json(), change)
+
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        """Delete a service's rows."""
         target = DOMAIN[table]
-        async with self._database.transaction() as connection:
-            await acquire_advisory_lock(connection, self._writer, _turn_name(table, project_id))
+
+        async def remove(connection: AsyncConnection) -> Counts:
             gone = delete(target).where(
-                target.c.project_id == project_id, target.c.service_id == service_id
+                target.c.project_id == key.project_id, target.c.service_id == service_id
             )
-            return (await connection.execute(gone)).rowcount
+            return Counts(deleted=(await connection.execute(gone)).rowcount)
+
+        return await self._once(key, table, service_id, remove)
+
+    async def _once(
+        self,
+        key: TaskKey,
+        table: str,
+        work: str,
+        act: Callable[[AsyncConnection], Awaitable[Counts]],
+    ) -> Counts:
+        """Do all the work of a task in one transaction, which its mark remembers.
+
+        A second call finds the mark and returns the first one's counts: the worker may have died
+        between the commit and the moment at which Temporal knew of it.
+
+        Args:
+            key: The task.
+            table: What it changes.
+            work: Distinguishes this work from that of a message which a person has corrected.
+            act: The work.
+        """
+        header = [hashlib.sha256(f"{table}\n{work}".encode()).hexdigest()]
+        async with self._opened(key, table=table, alone=True) as (connection, load):
+            if load is None:
+                return (await loads.read_mark(connection, key)).counts
+            if load.mark.finished and list(load.mark.header) == header:
+                return load.mark.counts
+            counts = await act(connection)
+            mark = LoadMark(counts=counts, finished=True)
+            await loads.save_mark(connection, load, mark, header=json.dumps(header))
+            return counts
 
     @asynccontextmanager
     async def _opened(
@@ -291,16 +365,13 @@ class SqlImportStore:
         mark = loads.advanced(load.mark, chunk.cursor, counts, problems)
         return await loads.save_mark(connection, load, mark, **more)
 
-    async def _register(
-        self, key: TaskKey, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
-    ) -> Counts:
-        batch = RowBatch(DOMAIN[table], columns, rows, [0] * len(rows), range(len(rows)))
-        async with self._database.transaction() as connection:
-            await acquire_advisory_lock(connection, self._writer, _turn_name(table, key.project_id))
-            written = await write_batch(
-                connection, self._writer, batch, Strategy.MERGE, Stamp(key.task_id, _now())
-            )
-            return written.counts
+    async def _register(self, key: TaskKey, batch: RowBatch) -> Counts:
+        async def register(connection: AsyncConnection) -> Counts:
+            stamp = Stamp(key.task_id, _now())
+            done = await write_batch(connection, self._writer, batch, Strategy.MERGE, stamp)
+            return done.counts
+
+        return await self._once(key, batch.table.name, repr(batch.rows), register)
 
 
 def _now() -> datetime:
@@ -314,22 +385,3 @@ def _turn_name(table: str, project_id: str) -> str:
 def _left_alone(load: Load | None) -> LoadMark:
     """The mark when there is nothing to do; a closed import has nothing more to come."""
     return LoadMark(finished=True) if load is None else load.mark
-
-
-def _batch(chunk: RowChunk) -> RowBatch:
-    """The chunk's rows, once its columns are known to be those of its table.
-
-    Raises:
-        ValueError: They are not: a mistake of the caller, never of a document.
-    """
-    table = DOMAIN[chunk.table]
-    columns = set(chunk.columns)
-    unknown = columns - set(data_of(table))
-    if table is schedule_activities:
-        unknown |= columns & _NOT_OF_FILES
-    if unknown:
-        raise ValueError(f"columns {sorted(unknown)} of {chunk.table} cannot be imported")
-    missing = set(key_of(table)) - columns
-    if missing:
-        raise ValueError(f"key columns {sorted(missing)} of {chunk.table} are missing")
-    return RowBatch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))

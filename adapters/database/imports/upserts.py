@@ -13,15 +13,18 @@ from adapters.database.imports.crew_validity import (
     stored_assignments,
     without_overlaps,
 )
-from adapters.database.models.base import key_of
+from adapters.database.models.base import DOMAIN, data_of, key_of
+from adapters.database.models.schedules import PEOPLES_COLUMNS, schedule_activities
 from adapters.database.models.tables import crew_members
 from adapters.database.storable import unstorable
 from contracts.imports import Counts, Problem, Strategy
+from domain.imports.chunks import RowChunk
 
 SEQUENCE: Final = "sequence"
 """Last part of a key whose other parts may repeat."""
 _SCOPE: Final = frozenset({"project_id", "service_id"})
 _REASON: Final = 500
+_NOT_OF_FILES: Final = frozenset({*PEOPLES_COLUMNS, "missing_since"})
 
 
 @dataclass(frozen=True)
@@ -163,3 +166,22 @@ async def _highest(
         select(sent.place, top).select_from(sent.source), sent.parameters
     )
     return {prefixes[place]: number for place, number in rows}
+
+
+def batch_of(chunk: RowChunk) -> RowBatch:
+    """The chunk's rows, once its columns are known to be those of its table.
+
+    Raises:
+        ValueError: They are not: a mistake of the caller, never of a document.
+    """
+    table = DOMAIN[chunk.table]
+    columns = set(chunk.columns)
+    unknown = columns - set(data_of(table))
+    if table is schedule_activities:
+        unknown |= columns & _NOT_OF_FILES
+    if unknown:
+        raise ValueError(f"columns {sorted(unknown)} of {chunk.table} cannot be imported")
+    missing = set(key_of(table)) - columns
+    if missing:
+        raise ValueError(f"key columns {sorted(missing)} of {chunk.table} are missing")
+    return RowBatch(table, chunk.columns, chunk.rows, chunk.lines, range(len(chunk.rows)))

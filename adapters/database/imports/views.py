@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from pydantic import TypeAdapter
 from sqlalchemy import select
 
 from adapters.database.codec import load_problems
@@ -12,7 +13,9 @@ from adapters.database.engine import Database
 from adapters.database.imports.progress import counts_of
 from adapters.database.models.imports import import_tasks
 from contracts.blobs import BlobRef
-from contracts.imports import Counts, DocumentType, ImportState, Problem, Strategy
+from contracts.imports import Correction, Counts, DocumentType, ImportState, Problem, Strategy
+
+_CORRECTIONS: Final = TypeAdapter(tuple[Correction, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class ImportTaskRow:
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
+    corrections: tuple[Correction, ...] = ()
+    """What people have changed of the message, the newest last."""
 
 
 class SqlImportTasks:
@@ -111,6 +116,7 @@ def _row(row: Any) -> ImportTaskRow:
         workflow_id=row.workflow_id,
         reason=row.reason,
         note=row.note,
+        corrections=_CORRECTIONS.validate_json(row.corrections or "[]"),
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,

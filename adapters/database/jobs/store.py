@@ -4,12 +4,31 @@ import base64
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select, tuple_
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Executable,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+)
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql, sqlite
 
+from adapters.database.bulk.protocol import AnyInsert
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.jobs import leftovers
@@ -17,7 +36,7 @@ from adapters.database.models.jobs import jobs
 from adapters.database.models.jobs import tasks as rows
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
-from contracts.jobs import JobRecord, JobStatus, TaskRecord, TaskStatus
+from contracts.jobs import STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
 from domain.errors import RuleViolation
 
 _FOUND: Final = 10
@@ -60,21 +79,8 @@ class SqlJobStore:
         """Insert or replace records of tasks."""
         if not tasks:
             return
-        insert = self._insert(rows)
-        key = [column.name for column in rows.primary_key.columns]
-        changed = {
-            name: insert.excluded[name]
-            for name in _TASK_COLUMNS
-            if name not in (*key, "created_at")
-        }
-        query = insert.on_conflict_do_update(
-            index_elements=key,
-            set_=changed,
-            # What was seen earlier and is written later changes nothing.
-            where=rows.c.updated_at <= insert.excluded.updated_at,
-        )
         async with self._database.transaction() as connection:
-            await connection.execute(query, [_row(each, rows) for each in tasks])
+            await connection.execute(*_upsert(self._database.dialect, tasks))
 
     async def cancel_tasks(self, job_id: str, attempt: int, stage: int | None = None) -> None:
         """Show tasks that have not ended as cancelled; those of a stage, or of all."""
@@ -130,12 +136,12 @@ class SqlJobStore:
         limit: int = 100,
         token: str | None = None,
     ) -> TaskPage:
-        """Tasks of a job's attempt (None: the newest), by stage and ordinal."""
+        """Tasks of a job's attempt, by stage and ordinal; None: the newest and what it kept."""
         place = (rows.c.stage, rows.c.ordinal)
         query = select(rows).where(rows.c.parent_job_id == job_id)
         if attempt is None:
             newest = select(func.max(rows.c.attempt)).where(rows.c.parent_job_id == job_id)
-            query = query.where(rows.c.attempt == newest.scalar_subquery())
+            query = query.where(_used_by(job_id, newest.scalar_subquery()))
         else:
             query = query.where(rows.c.attempt == attempt)
         if stage is not None:
@@ -152,10 +158,10 @@ class SqlJobStore:
         return TaskPage(page, _token(page[-1]) if more else None)
 
     async def counts(self, job_id: str, attempt: int) -> Mapping[int, Mapping[TaskStatus, int]]:
-        """Stage to how many of its tasks are in which state."""
+        """Stage to how many of its tasks are in which state, at an attempt and as it kept them."""
         query = (
             select(rows.c.stage, rows.c.status, func.count())
-            .where(rows.c.parent_job_id == job_id, rows.c.attempt == attempt)
+            .where(rows.c.parent_job_id == job_id, _used_by(job_id, literal(attempt)))
             .group_by(rows.c.stage, rows.c.status)
         )
         counts: dict[int, dict[TaskStatus, int]] = defaultdict(dict)
@@ -182,6 +188,53 @@ class SqlJobStore:
             return [JobRecord.model_validate(dict(row)) for row in found]
 
 
+def _upsert(dialect: str, tasks: Sequence[TaskRecord]) -> tuple[Executable, Any]:
+    """The statement that writes tasks, and its parameters."""
+    if dialect == "sqlite":
+        return _INTO_SQLITE, [_row(each, rows) for each in tasks]
+    return _FROM_JSON, {"sent": _as_json(tasks)}
+
+
+def _as_json(tasks: Sequence[TaskRecord]) -> str:
+    """Tasks as one JSON text without what PostgreSQL refuses."""
+    with suppress(PydanticSerializationError):
+        text = _TASKS.dump_json(tasks).decode()
+        if "\\u0000" not in text:
+            return text
+    # It holds null characters or halves of surrogate pairs, as few do.
+    return json.dumps([_cleaned(each.model_dump(mode="json")) for each in tasks])
+
+
+def _newest(insert: AnyInsert) -> Executable:
+    key = [column.name for column in rows.primary_key.columns]
+    return insert.on_conflict_do_update(
+        index_elements=key,
+        set_={
+            name: insert.excluded[name]
+            for name in _TASK_COLUMNS
+            if name not in (*key, "created_at")
+        },
+        # What was seen earlier and is written later changes nothing.
+        where=rows.c.updated_at <= insert.excluded.updated_at,
+    )
+
+
+def _from_json() -> Executable:
+    """An upsert on PostgreSQL of one JSON text: one by one, rows cost the client far more."""
+    sent = (
+        func.jsonb_to_recordset(sql_cast(bindparam("sent", type_=Text), postgresql.JSONB))
+        .table_valued(*(Column(each.name, each.type) for each in rows.columns), name="sent")
+        .render_derived(with_types=True)
+    )
+    query = select(*(sent.c[name] for name in _TASK_COLUMNS))
+    return _newest(postgresql.insert(rows).from_select(_TASK_COLUMNS, query))
+
+
+_TASKS: Final = TypeAdapter[Sequence[TaskRecord]](Sequence[TaskRecord])
+_INTO_SQLITE: Final = _newest(sqlite.insert(rows))
+_FROM_JSON: Final = _from_json()
+
+
 def _row(record: JobRecord | TaskRecord, table: Table) -> dict[str, Any]:
     """A record as columns; texts without what PostgreSQL refuses."""
     plain = record.model_dump(mode="json")
@@ -202,6 +255,21 @@ def _cleaned(value: Any) -> Any:
             return [_cleaned(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
+
+
+def _used_by(job_id: str, attempt: ColumnElement[int]) -> ColumnElement[bool]:
+    """Tasks of an attempt, and those of the stages before its first one, which it has kept."""
+    of_job = rows.c.parent_job_id == job_id
+    first = select(func.min(rows.c.stage)).where(of_job, rows.c.attempt == attempt)
+    kept = (
+        select(rows.c.stage, func.max(rows.c.attempt))
+        .where(of_job, rows.c.attempt < attempt)
+        .group_by(rows.c.stage)
+    )
+    is_before = rows.c.stage < func.coalesce(first.scalar_subquery(), STAGES + 1)
+    return or_(
+        rows.c.attempt == attempt, and_(is_before, tuple_(rows.c.stage, rows.c.attempt).in_(kept))
+    )
 
 
 def _token(task: TaskRecord) -> str:

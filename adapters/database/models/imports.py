@@ -66,6 +66,7 @@ import_tasks = Table(
     Column("workflow_id", Text, nullable=False),
     Column("reason", Text),
     Column("note", Text),
+    Column("corrections", Text),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),
@@ -112,6 +113,18 @@ import_rejects = Table(
     Column("problems", Text, nullable=False),
     Index(None, "load_id", "line", "id"),
 )
+
+import_answers = Table(
+    "import_answers",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("document_type", Text, primary_key=True),
+    Column("question", Text, primary_key=True),
+    Column("answer", Text, nullable=False),
+    Column("task_id", Text, nullable=False),
+    Column("answered_at", UtcDateTime, nullable=False),
+)
+"""What people said about the documents of a project and type, so that they are asked once."""
 
 rejected_messages = Table(
     "rejected_messages",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, DateTime, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, DateTime, Index, Integer, Table, Text
 
 from adapters.database.models.base import (
     UtcDateTime,
@@ -14,7 +14,7 @@ from adapters.database.models.base import (
 )
 from contracts.imports import LEVELS
 
-SCOPE: Final = ("project_id", "primavera_project_id")
+SCOPE: Final = ("project_id", "schedule_id")
 """Leading key columns of every table of a schedule."""
 
 
@@ -36,15 +36,28 @@ PEOPLES_COLUMNS: Final = (
 schedule_projects = _schedule_table(
     "schedule_projects",
     (),
-    *map(text_column, ("object_id", "name")),
+    *map(text_column, ("primavera_project_id", "object_id", "name")),
     *map(_local_time, ("data_date", "planned_start", "finish")),
 )
+
+schedule_aliases = Table(
+    "schedule_aliases",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("alias", Text, primary_key=True),
+    Column("schedule_id", Text, nullable=False),
+    Column("source_task", Text, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Index(None, "project_id", "schedule_id"),
+)
+"""Short names under which the files of a schedule have come: planners change them at an export."""
 
 schedule_calendars = _schedule_table(
     "schedule_calendars",
     ("code",),
     *map(text_column, ("name", "type")),
     decimal_column("hours_per_day"),
+    *map(text_column, ("working_times", "exceptions")),
 )
 
 schedule_wbs = _schedule_table(
@@ -115,6 +128,13 @@ schedule_udf_values = _schedule_table(
     ("entity", "entity_code", "udf"),
     *map(text_column, ("type", "value")),
 )
+
+SCHEDULES: Final = (
+    *(schedule_projects, schedule_calendars, schedule_wbs, schedule_resources),
+    *(schedule_activities, schedule_relationships, schedule_assignments),
+    *(schedule_activity_codes, schedule_udf_values),
+)
+"""What a schedule consists of."""
 
 RETIRED: Final = (
     schedule_relationships,

@@ -7,6 +7,7 @@ result or why there is none.
 import errno
 
 import rasterio.errors
+from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import work
@@ -36,13 +37,13 @@ def _handle(body: str, send: forks.Send) -> None:
     try:
         answer = Answer(result=_done(order, progress).model_dump(mode="json"))
     except UnreadableDocument as error:
+        _refuse_lack_of_memory(error)
         answer = Answer(unreadable=str(error))
     except RuleViolation as error:
         answer = Answer(violated=str(error))
     except rasterio.errors.RasterioError as error:
+        _refuse_lack_of_memory(error)
         answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
-    except MemoryError:
-        answer = Answer(unreadable="the raster needs more memory than its process has; split it")
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -62,6 +63,19 @@ def _done(order: RasterOrder, progress: work.Progress) -> Contract:
             return work.tile(order, progress)
         case Publish():
             return work.publish(order, progress)
+
+
+def _refuse_lack_of_memory(error: BaseException) -> None:
+    """GDAL says with an error of its own that it is refused more memory; the file is sound.
+
+    Raises:
+        MemoryError: It has said so.
+    """
+    reason: BaseException | None = error
+    while reason is not None:
+        if isinstance(reason, CPLE_OutOfMemoryError) or "annot allocate" in str(reason):
+            raise MemoryError from error
+        reason = reason.__cause__
 
 
 def _plain(error: Exception) -> str:

@@ -125,19 +125,36 @@ def check_same(path: Path, at: TileWindow, pixels: Pixels) -> None:
         Unavailable: It holds something else: the disk or the memory is broken.
     """
     with open_raster(path, driver="GTiff") as dataset:
-        if not all(_is_same(dataset, at, pixels, rows) for rows in strips(at.height)):
-            raise Unavailable("a file holds other pixels than were written to it; try again")
+        for rows in strips(at.height):
+            window = Window(at.column, at.row + rows.start, at.width, rows.stop - rows.start)
+            mask = None if pixels.mask is None else pixels.mask[rows]
+            _check(dataset, window, Pixels(pixels.bands[:, rows], mask))
 
 
-def _is_same(dataset: Any, at: TileWindow, pixels: Pixels, rows: slice) -> bool:
-    window = Window(at.column, at.row + rows.start, at.width, rows.stop - rows.start)
-    expected = pixels.bands[:, rows]
-    is_float = expected.dtype.kind == "f"
-    if not np.array_equal(dataset.read(window=window), expected, equal_nan=is_float):
-        return False
-    if pixels.mask is None:
-        return True
-    return np.array_equal(dataset.read_masks(1, window=window), pixels.mask[rows])
+def check_copied(path: Path, original: Path, *, masked: bool) -> None:
+    """Read a file that was made of another one, and compare all of it.
+
+    Raises:
+        Unavailable: It holds something else.
+    """
+    with (
+        open_raster(original, driver="GTiff") as source,
+        open_raster(path, driver="GTiff") as dataset,
+    ):
+        for rows in strips(source.height):
+            window = Window(0, rows.start, source.width, rows.stop - rows.start)
+            mask = source.read_masks(1, window=window) if masked else None
+            _check(dataset, window, Pixels(source.read(window=window), mask))
+
+
+def _check(dataset: Any, window: Any, expected: Pixels) -> None:
+    is_float = expected.bands.dtype.kind == "f"
+    found = dataset.read(window=window)
+    is_same = np.array_equal(found, expected.bands, equal_nan=is_float)
+    if is_same and expected.mask is not None:
+        is_same = np.array_equal(dataset.read_masks(1, window=window), expected.mask)
+    if not is_same:
+        raise Unavailable("a file holds other pixels than were written to it; try again")
 
 
 def counted(

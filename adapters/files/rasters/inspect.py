@@ -11,6 +11,7 @@ from affine import Affine
 from rasterio.enums import MaskFlags
 from rasterio.errors import RasterioError
 
+from adapters.files.rasters.png import check_png
 from adapters.files.rasters.source import check_size, chunks, nodata_of, opened, plain
 from adapters.ports import UnreadableDocument
 from contracts.jobs.rasters import (
@@ -43,6 +44,8 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
         if name is None and names and not dataset.count:
             return _container(dataset, path, names)
         check_size(dataset, path.stat().st_size)
+        if dataset.driver == "PNG":
+            check_png(path)
         notes: list[str] = []
         facts = _facts(dataset, path, names, subdataset, notes)
         categories = _categories(dataset, path)

@@ -23,6 +23,7 @@ from adapters.ports import Unavailable, UnreadableDocument
 from adapters.ports.rasters import PlacedTile, Progress
 from contracts.base import Contract
 from contracts.dependencies import Dependency
+from contracts.jobs import HEAVY_MEMORY
 from contracts.jobs.rasters import (
     CogFacts,
     GridOrder,
@@ -36,7 +37,10 @@ from domain.errors import RuleViolation
 
 _CHILD: Final = "adapters.files.rasters.child"
 _WORDING: Final = Wording(
-    noun="raster", when_slow="split it", when_damaged="save it again, in tiles of 512"
+    noun="raster",
+    when_slow="split it",
+    when_damaged="save it again, in tiles of 512",
+    memory_setting=HEAVY_MEMORY,
 )
 DEFAULT_BOUNDS: Final = Bounds(
     memory_bytes=1536 * limits.MB, cpu_seconds=1_500, seconds=1_800, file_bytes=64 << 30
@@ -53,10 +57,13 @@ class FileRasters:
     Args:
         at_once: Rasters worked on side by side; the others wait.
         bounds: What one piece of work may cost.
+        memory_bytes: Address space of a piece of work, where it is another one.
     """
 
-    def __init__(self, at_once: int = 2, bounds: Bounds = DEFAULT_BOUNDS) -> None:
-        self._bounds = bounds
+    def __init__(
+        self, at_once: int = 2, bounds: Bounds = DEFAULT_BOUNDS, memory_bytes: int | None = None
+    ) -> None:
+        self._bounds = bounds.with_memory(memory_bytes)
         self._forks = Forks(_CHILD, at_once, gdal.ENVIRONMENT, _WORDING)
 
     async def inspect(self, path: Path, folder: Path, subdataset: int | None = None) -> RasterFacts:

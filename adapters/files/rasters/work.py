@@ -133,10 +133,14 @@ def tile(order: Tile, progress: Progress) -> TileFacts:
     raw = order.target.with_name("raw.tif")
     with _new_part(raw, order.facts, order.rules, order.grid, order.window, False) as file:
         cog.put(file, pixels, at)
-    cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=order.overviews)
-    raw.unlink()
-    cog.check_same(order.target, at, pixels)
+    cog.check_same(raw, at, pixels)
     counted, valid = cog.counted(pixels, order.facts.bands, order.rules)
+    masked = pixels.mask is not None
+    # GDAL has its own copy of them now, which takes as much memory.
+    del pixels
+    cog.as_cog(raw, order.target, classes=order.rules.classes, overviews=order.overviews)
+    cog.check_copied(order.target, raw, masked=masked)
+    raw.unlink()
     return TileFacts(
         sha256=cog.digest(order.target),
         size=order.target.stat().st_size,

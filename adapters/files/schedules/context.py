@@ -58,10 +58,26 @@ class ProjectContext:
             codes.close()
 
     def own(self, kind: type[Record]) -> Iterator[Record]:
-        """Records of this project; `kind` has a `project` field."""
+        """Records of this project; `kind` has a `project` field.
+
+        A record that names no project is of the only one of the file.
+        """
         position = kind._fields.index("project")
-        own = self.project.id
-        return (record for record in self.records.rows(kind) if record[position] == own)
+        own = (self.project.id, "") if len(self.project_codes) == 1 else (self.project.id,)
+        return (record for record in self.records.rows(kind) if record[position] in own)
+
+    def of_activities(self, kind: type[Record]) -> Iterator[Record]:
+        """Records of this project's activities; `kind` has the fields `project` and `activity`.
+
+        A record that names no project is of its activity's, and where that is unknown as well, of
+        this one, in which it is reported.
+        """
+        project, activity = kind._fields.index("project"), kind._fields.index("activity")
+        for record in self.records.rows(kind):
+            if record[project] == self.project.id or (
+                not record[project] and self.foreign_activities.get(record[activity]) is None
+            ):
+                yield record
 
     def find_activity(self, activity_id: str) -> tuple[str, str] | None:
         """Project ('' for this one) and code of an activity of any project of the file."""

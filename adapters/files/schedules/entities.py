@@ -4,6 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from adapters.files.schedules import vocabulary as words
+from adapters.files.schedules.calendars import (
+    WorkingTimes,
+    read_pmxml_times,
+    read_xer_times,
+)
 from adapters.files.schedules.codes import SpillingMap
 from adapters.files.schedules.context import (
     SEPARATOR,
@@ -93,7 +98,7 @@ def _read_calendars(context: ProjectContext) -> Iterator[ScheduleItem]:
         if not usable(code):
             yield left_out(record, table, "code", code, unusable(code))
             continue
-        line = record.line
+        line, times = record.line, _working_times(context, record)
         yield context.entity(
             line,
             table,
@@ -101,7 +106,21 @@ def _read_calendars(context: ProjectContext) -> Iterator[ScheduleItem]:
             name=code,
             type=words.CALENDAR_TYPES.get(record.type, record.type) or None,
             hours_per_day=context.values.number(line, "hours_per_day", record.hours_per_day),
+            working_times=times.week_text(),
+            exceptions=times.exceptions_text(),
         )
+
+
+def _working_times(context: ProjectContext, record: CalendarRecord) -> WorkingTimes:
+    if not record.data:
+        return WorkingTimes()
+    read = read_xer_times if context.records.format == "xer" else read_pmxml_times
+    try:
+        return read(record.data)
+    except ValueError as error:
+        reason = f"{error}; the working times were left empty"
+        context.values.remark(record.line, "working_times", record.data, reason)
+        return WorkingTimes()
 
 
 def _read_wbs(context: ProjectContext) -> Iterator[ScheduleItem]:
@@ -157,7 +176,10 @@ def _read_resources(context: ProjectContext) -> Iterator[ScheduleItem]:
 def _read_activities(context: ProjectContext) -> Iterator[ScheduleItem]:
     for record in context.records.rows(ActivityRecord):
         code = clean_code(record.code)
-        if record.project != context.project.id:
+        if not record.project and len(context.project_codes) > 1:
+            reason = "names no project, and the file holds several"
+            yield left_out(record, "schedule_activities", "project", record.code, reason)
+        elif record.project not in ("", context.project.id):
             owner = context.project_codes.get(record.project)
             if usable(code) and owner is not None:
                 context.foreign_activities.put(record.id, f"{owner}{SEPARATOR}{code}")

@@ -34,12 +34,12 @@ from domain.imports.schedule_items import ScheduleItem
 
 def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Relationships with either end in this project."""
-    table, own = "schedule_relationships", context.project.id
+    table = "schedule_relationships"
     for record in context.records.rows(RelationshipRecord):
-        if own not in (record.predecessor_project, record.successor_project):
-            continue
         predecessor = context.find_activity(record.predecessor)
         successor = context.find_activity(record.successor)
+        if not _has_end_here(context, record, predecessor, successor):
+            continue
         kind = words.RELATIONSHIP_TYPES.get(record.type, record.type)
         if predecessor is None:
             yield left_out(record, table, "predecessor_code", record.predecessor, UNKNOWN)
@@ -61,13 +61,29 @@ def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:
             )
 
 
+def _has_end_here(
+    context: ProjectContext,
+    record: RelationshipRecord,
+    predecessor: tuple[str, str] | None,
+    successor: tuple[str, str] | None,
+) -> bool:
+    """Whether an end is in this project; one whose projects the row does not say may be."""
+    projects = (record.predecessor_project, record.successor_project)
+    if context.project.id in projects:
+        return True
+    if all(projects):
+        return False
+    ends = (predecessor, successor)
+    return any(end is None or not end[0] for end in ends)
+
+
 def read_assignments(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Resources and roles assigned to the project's activities."""
     table = "schedule_assignments"
     with closing(SpillingMap()) as roles, closing(SpillingMap()) as counted:
         for found in context.records.rows(RoleRecord):
             roles.put(found.id, clean_code(found.code))
-        for record in context.own(AssignmentRecord):
+        for record in context.of_activities(AssignmentRecord):
             task = context.activities.get(record.activity)
             resource = context.resources.get(record.resource) if record.resource else ""
             role = roles.get(record.role) if record.role else ""
@@ -120,7 +136,7 @@ def read_activity_codes(context: ProjectContext) -> Iterator[ScheduleItem]:
         for value in context.records.rows(CodeValueRecord):
             joined = f"{clean_code(value.value)}{SEPARATOR}{value.description}"
             code_values.put(value.id, joined)
-        for record in context.own(ActivityCodeRecord):
+        for record in context.of_activities(ActivityCodeRecord):
             task = context.activities.get(record.activity)
             name = types.get(record.code_type) or ""
             found = code_values.get(record.code_value)

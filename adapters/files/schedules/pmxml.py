@@ -7,9 +7,10 @@ as a stream; its records wait in temporary files, so that they can be read in th
 
 import marshal
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
@@ -25,6 +26,8 @@ TOKEN_BYTES = 8 << 20
 FILE_BYTES = 8 << 30
 PARTS = 10_000
 """Codes and user-defined fields of one object."""
+GATHERED = 4 << 20
+"""Characters of the working times of one calendar."""
 _BLOCK = 1 << 16
 _BATCH = 500
 
@@ -37,6 +40,8 @@ class _Element(NamedTuple):
     """Child element to place in the record."""
     spare: dict[str, int]
     """Children that count only when the ones above are empty."""
+    gathered: Mapping[str, str] = MappingProxyType({})
+    """Children, at any depth, of which the last field keeps all, each behind its mark."""
 
 
 def _element(kind: type[NamedTuple], fields: str) -> _Element:
@@ -52,6 +57,16 @@ def _element(kind: type[NamedTuple], fields: str) -> _Element:
     return _Element(kind, places, spare)
 
 
+_CALENDAR = _element(
+    kinds.CalendarRecord, "id=ObjectId name=Name type=Type hours_per_day=HoursPerDay"
+)._replace(gathered={"DayOfWeek": "\nday ", "Date": "\ndate ", "Start": " ", "Finish": "-"})
+_CONTAINERS = frozenset(
+    {
+        *("StandardWorkWeek", "StandardWorkHours", "WorkTime"),
+        *("HolidayOrExceptions", "HolidayOrException"),
+    }
+)
+"""Elements of a calendar that hold nothing but others."""
 _PROJECT = _element(
     kinds.ProjectRecord,
     "id=ObjectId code=Id name=Name wbs=WBSObjectId data_date=DataDate"
@@ -59,9 +74,7 @@ _PROJECT = _element(
     " must_finish=MustFinishByDate",
 )
 _ELEMENTS = {
-    "Calendar": _element(
-        kinds.CalendarRecord, "id=ObjectId name=Name type=Type hours_per_day=HoursPerDay"
-    ),
+    "Calendar": _CALENDAR,
     "WBS": _element(
         kinds.WbsRecord,
         "id=ObjectId parent=ParentObjectId code=Code name=Name sequence=SequenceNumber",
@@ -284,6 +297,8 @@ class _Reader:
                 self.project_ids.append("")
         elif parent is not None and not self._child and _is_value(name, parent.element):
             self._child, self._text = name, ""
+        elif parent is not None and parent.element is _CALENDAR and name in _CONTAINERS:
+            pass
         else:
             self._skipped_at = self._depth
 
@@ -308,7 +323,7 @@ class _Reader:
                 self._skipped_at = 0
         elif self._child:
             self._take_value(self._open[-1])
-        elif self._open:
+        elif self._open and self._open[-1].depth == self._depth:
             self._close(self._open.pop())
         self._depth -= 1
 
@@ -316,6 +331,11 @@ class _Reader:
         child, text = self._child, self._text.strip()
         self._child = ""
         if not text:
+            return
+        if mark := parent.element.gathered.get(child):
+            parent.values[-1] += mark + text
+            if len(parent.values[-1]) > GATHERED:
+                raise UnreadableDocument("a calendar of the file never ends")
             return
         place = parent.element.places.get(child)
         if place is not None:
@@ -346,7 +366,7 @@ class _Reader:
 
 
 def _is_value(name: str, element: _Element) -> bool:
-    return name in element.places or name in element.spare
+    return name in element.places or name in element.spare or name in element.gathered
 
 
 def _check_root(name: str, attributes: dict[str, str]) -> None:

@@ -32,6 +32,8 @@ class CalendarRecord(NamedTuple):
     name: str
     type: str
     hours_per_day: str
+    data: str
+    """Working times and exceptions in the notation of XER."""
 
 
 class WbsRecord(NamedTuple):

@@ -102,12 +102,31 @@ class PrimaveraSource:
         }
         activities: dict[str, int] = dict.fromkeys(self._codes, 0)
         for activity in self._records.rows(ActivityRecord):
-            if activity.project in activities:
-                activities[activity.project] += 1
+            project = activity.project
+            if not project and len(self._projects) == 1:
+                project = self._projects[0].id
+            if project in activities:
+                activities[project] += 1
         return [
             self._describe(project, names.get(project.id, ""), activities[project.id])
             for project in self._projects
         ]
+
+    def short_name(self, primavera_project_id: str) -> str:
+        """Short name of a project of the file.
+
+        Raises:
+            UnreadableDocument: The file holds no such project.
+        """
+        return self._codes[self._find(primavera_project_id).id]
+
+    def task_codes(self, primavera_project_id: str) -> Iterator[str]:
+        """Usable task codes of a project, in the order of the file."""
+        project = self._find(primavera_project_id).id
+        for activity in self._records.rows(ActivityRecord):
+            own = (project, "") if len(self._projects) == 1 else (project,)
+            if activity.project in own and usable(code := clean_code(activity.code)):
+                yield code
 
     def read(self, primavera_project_id: str) -> Iterator[ScheduleItem]:
         """Every entity with its line, and in between the rows and values that are left out.

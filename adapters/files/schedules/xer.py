@@ -44,7 +44,10 @@ _TABLES: dict[type[NamedTuple], tuple[str, str]] = {
         "PROJECT",
         "proj_id proj_short_name - - last_recalc_date plan_start_date scd_end_date plan_end_date",
     ),
-    kinds.CalendarRecord: ("CALENDAR", "clndr_id proj_id clndr_name clndr_type day_hr_cnt"),
+    kinds.CalendarRecord: (
+        "CALENDAR",
+        "clndr_id proj_id clndr_name clndr_type day_hr_cnt clndr_data",
+    ),
     kinds.WbsRecord: (
         "PROJWBS",
         "wbs_id proj_id parent_wbs_id wbs_short_name wbs_name seq_num proj_node_flag",
@@ -122,12 +125,12 @@ def open_xer(path: Path, encoding: str | None) -> Generator["XerRecords"]:
     Args:
         path: The file; its folder takes a temporary copy when the encoding is not an extension
             of ASCII.
-        encoding: Code page; cp1252 when None.
+        encoding: Code page; when None, UTF-8 where all of the file is that, else cp1252.
 
     Raises:
         UnreadableDocument: Cut off, not in that encoding, or no XER file at all.
     """
-    encoding = _checked_encoding(encoding or DEFAULT_ENCODING)
+    encoding = _checked_encoding(encoding or _likely_encoding(path))
     if _extends_ascii(encoding):
         yield XerRecords(path, encoding)
         return
@@ -252,6 +255,19 @@ def _checked_encoding(encoding: str) -> str:
     except LookupError:
         pass
     raise UnreadableDocument(f"{encoding!r} is not a text encoding; use a code page like cp1252")
+
+
+def _likely_encoding(path: Path) -> str:
+    """UTF-8 where all bytes of the file are that: a text of another code page hardly ever is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while block := file.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return DEFAULT_ENCODING
+    return "utf-8"
 
 
 def _extends_ascii(encoding: str) -> bool:

@@ -14,6 +14,7 @@ from adapters.files import limits
 from adapters.files.encodings import find_encoding
 from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
+from domain.tabular.guards import GUARD, unguarded
 from domain.tabular.rows import Cell
 
 _BLOCK = 1 << 20
@@ -49,7 +50,7 @@ def open_delimited(
             f"{delimiter!r} cannot stand between fields; name one character, as ';' or a tab"
         )
     chosen = _known(encoding) if encoding else _find_encoding(path)
-    _check_text(path, chosen)
+    has_guards = _check_text(path, chosen)
     with path.open(encoding=chosen, newline="") as file:
         sample = file.read(_SAMPLE)
         file.seek(0)
@@ -58,7 +59,12 @@ def open_delimited(
             delimiter = sample[4]
         elif delimiter is None:
             delimiter = find_delimiter(sample, complete=len(sample) < _SAMPLE)
-        rows = _records(file, delimiter, int(names_delimiter))
+
+        def rows() -> Iterator[Row]:
+            file.seek(0)
+            records = _records(file, delimiter, int(names_delimiter))
+            return map(_unguarded, records) if has_guards else records
+
         yield Table("csv", None, chosen, rows, delimiter)
 
 
@@ -158,13 +164,23 @@ def _find_encoding(path: Path) -> str:
     return encoding
 
 
-def _check_text(path: Path, encoding: str) -> None:
+def _unguarded(row: Row) -> Row:
+    """Cells as they were before an export guarded them against being run as formulas."""
+    line, cells = row
+    return line, [unguarded(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
+def _check_text(path: Path, encoding: str) -> bool:
     """Read the file once: all of it decodes, no NUL, no endless line.
 
     What follows may then use the plain reader at full speed.
+
+    Returns:
+        Whether any text may be guarded against being run as a formula.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     position = run = 0
+    has_guards = False
     with path.open("rb") as file:
         while True:
             block = file.read(_BLOCK)
@@ -177,6 +193,7 @@ def _check_text(path: Path, encoding: str) -> None:
                 ) from error
             if "\0" in text:
                 raise UnreadableDocument(_NO_TEXT)
+            has_guards = has_guards or GUARD in text
             run = _end_run(text, run)
             if run > limits.LINE_BYTES:
                 raise UnreadableDocument(
@@ -184,7 +201,7 @@ def _check_text(path: Path, encoding: str) -> None:
                     " it is not a table"
                 )
             if not block:
-                return
+                return has_guards
             position += len(block)
 
 

@@ -15,9 +15,9 @@ from typing import IO, Any, cast
 
 from adapters.files import limits, sandbox
 from adapters.files.tables.formats import TableFormat
-from adapters.files.tables.table import Row, Table
+from adapters.files.tables.table import Book, Row, Table
 from adapters.ports import UnreadableDocument
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Merge, SheetFacts
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
@@ -30,24 +30,46 @@ def open_legacy(path: Path, kind: TableFormat, sheet: str | None = None) -> Gene
     Args:
         path: The file.
         kind: What it holds.
-        sheet: Sheet name; the first sheet that holds anything when absent.
+        sheet: Sheet name; when absent the first sheet that holds anything, a hidden one only
+            where no visible one does.
 
     Raises:
         UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
     """
     with _child(path, kind, "rows", sheet or "") as frames:
-        (name,) = next(frames)
-        yield Table(kind.value, name, None, _rows(frames))
+        name, *ranges = next(frames)
+        merges = [Merge(*each) for each in ranges]
+        table = Table(kind.value, name, None, lambda: _rows(frames, merges, table))
+        yield table
 
 
-def legacy_sheets(path: Path, kind: TableFormat) -> list[str]:
-    """Names of the sheets of an XLS or ODS file in its order.
+def open_legacy_book(path: Path, kind: TableFormat) -> Book:
+    """An XLS or ODS file with its sheets, each read by a process of its own.
+
+    Raises:
+        UnreadableDocument: The file is damaged or hostile, or too large.
+    """
+
+    def table(sheet: str) -> Table:
+        found = Table(kind.value, sheet, None, lambda: rows(found))
+        return found
+
+    def rows(found: Table) -> Iterator[Row]:
+        with _child(path, kind, "rows", found.sheet or "") as frames:
+            _, *ranges = next(frames)
+            yield from _rows(frames, [Merge(*each) for each in ranges], found)
+
+    return Book(legacy_sheets(path, kind), table)
+
+
+def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
+    """The sheets of an XLS or ODS file in its order.
 
     Raises:
         UnreadableDocument: The file is damaged or hostile, or too large.
     """
     with _child(path, kind, "sheets") as frames:
-        return next(frames)
+        return [SheetFacts(*each) for each in next(frames)]
 
 
 @contextmanager
@@ -60,6 +82,8 @@ def _child(
             f"the {kind.value.upper()} file has {size:,} bytes; at most"
             f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
         )
+    if kind is TableFormat.ODS and task == "rows":
+        task = "ods-rows"
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
     child = sandbox.start(_CHILD, *limit, task, str(path.absolute()), sheet)
     assert child.stdout is not None
@@ -69,7 +93,8 @@ def _child(
         sandbox.stop(child)
 
 
-def _rows(frames: Iterator[list[Any]]) -> Iterator[Row]:
+def _rows(frames: Iterator[list[Any]], merges: list[Merge], table: Table) -> Iterator[Row]:
+    table.merges.extend(merges)
     for frame in frames:
         for line, cells in frame:
             yield line, [_cell(value) for value in cells]

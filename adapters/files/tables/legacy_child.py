@@ -1,15 +1,16 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
-Arguments: memory limit in bytes, processor time in seconds, 'sheets' or 'rows', path, sheet name
-or ''. Writes frames to standard output, each a marshalled pair of ('sheets', names),
-('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None). For 'rows' the only name
-is that of the sheet that is read.
+Arguments: memory limit in bytes, processor time in seconds, 'sheets', 'rows' or 'ods-rows', path,
+sheet name or ''. Writes frames to standard output, each a marshalled pair:
+('sheets', [(name, hidden), ...]), ('sheet', [name, *merges]), ('rows', [(line, cells), ...]),
+('unreadable', message) or ('end', None).
 """
 
 import marshal
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ from adapters.files import limits, sandbox
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
+_ODS_ROWS = "ods-rows"
+
+_Texts = dict[tuple[int, int], str]
+"""What cells show, by line and column."""
 
 
 class _Refused(Exception):
@@ -35,9 +40,10 @@ def main() -> None:
     try:
         workbook = CalamineWorkbook.from_path(path)
         if task == "sheets":
-            _send("sheets", workbook.sheet_names[: limits.SHEETS])
+            sheets = workbook.sheets_metadata[: limits.SHEETS]
+            _send("sheets", [(sheet.name, sheet.name in _hidden(workbook)) for sheet in sheets])
         else:
-            _read(workbook, wanted)
+            _read(workbook, wanted, Path(path) if task == _ODS_ROWS else None)
     except PasswordError:
         _send("unreadable", "the file is protected by a password; remove it and send again")
     except _Refused as error:
@@ -50,16 +56,17 @@ def main() -> None:
         _send("end", None)
 
 
-def _read(workbook: "CalamineWorkbook", wanted: str) -> None:
+def _read(workbook: "CalamineWorkbook", wanted: str, ods: Path | None) -> None:
     sheet = _choose(workbook, wanted)
     if sheet.width > limits.COLUMNS:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    _send("sheets", [sheet.name])
+    texts, merges = ({}, _merges(sheet)) if ods is None else _ods_marks(ods, sheet.name)
+    _send("sheet", [sheet.name, *merges])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
-    for line, cells in _rows(sheet):
+    for line, cells in _marked(_rows(sheet), texts):
         frame.append((line, cells))
         size += len(cells)
         if size >= _CELLS_IN_FRAME:
@@ -79,8 +86,49 @@ def _choose(workbook: "CalamineWorkbook", wanted: str) -> "CalamineSheet":
                 return workbook.get_sheet_by_name(name)
         listed = ", ".join(repr(name) for name in names[:20])
         raise _Refused(f"the workbook has no sheet {wanted!r}; it has {listed}")
-    sheets = (workbook.get_sheet_by_name(name) for name in names)
-    return next((sheet for sheet in sheets if sheet.height), workbook.get_sheet_by_index(0))
+    visible_first = sorted(names, key=_hidden(workbook).__contains__)
+    sheets = (workbook.get_sheet_by_name(name) for name in visible_first)
+    filled = (sheet for sheet in sheets if sheet.height)
+    return next(filled, None) or workbook.get_sheet_by_name(visible_first[0])
+
+
+def _hidden(workbook: "CalamineWorkbook") -> set[str]:
+    from python_calamine import SheetVisibleEnum
+
+    sheets = workbook.sheets_metadata
+    return {sheet.name for sheet in sheets if sheet.visible is not SheetVisibleEnum.Visible}
+
+
+def _merges(sheet: "CalamineSheet") -> list[tuple[int, int, int, int]]:
+    """First and last line, from 1, first and last column, from 0."""
+    ranges = (sheet.merged_cell_ranges or [])[: limits.MERGES]
+    return [(top + 1, bottom + 1, left, right) for (top, left), (bottom, right) in ranges]
+
+
+def _ods_marks(path: Path, sheet: str) -> tuple[_Texts, list[tuple[int, int, int, int]]]:
+    # It takes long to load, and XLS files do not need it.
+    from adapters.files.tables.ods_marks import read_marks
+    from adapters.ports import UnreadableDocument
+
+    try:
+        marks = read_marks(path, sheet)
+    except UnreadableDocument as error:
+        raise _Refused(str(error)) from error
+    return marks.texts, marks.merges
+
+
+def _marked(
+    rows: Iterator[tuple[int, list[Any]]], texts: _Texts
+) -> Iterator[tuple[int, list[Any]]]:
+    """Rows with what their cells show, where the library drops it."""
+    by_line: dict[int, dict[int, str]] = {}
+    for (line, column), text in texts.items():
+        by_line.setdefault(line, {})[column] = text
+    for line, cells in rows:
+        for column, text in by_line.get(line, {}).items():
+            cells.extend([None] * (column + 1 - len(cells)))
+            cells[column] = text
+        yield line, cells
 
 
 def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:

@@ -10,7 +10,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
 from contracts.problems import Problem
-from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.rows import MEMORY_SHEET, Cell, RejectedRow
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""
@@ -35,6 +35,7 @@ class XlsxReportWriter:
         rows: Iterator[RejectedRow],
         *,
         comments: bool = False,
+        memory: Sequence[Sequence[str]] = (),
     ) -> None:
         """Write the header, then a row for each rejected one; memory stays bounded.
 
@@ -70,6 +71,15 @@ class XlsxReportWriter:
                 line += 1
             if sheet is None:
                 self._new_sheet(workbook, bold, header)
+            if memory:
+                self._remember(workbook, memory)
+
+    def _remember(self, workbook: Any, memory: Sequence[Sequence[str]]) -> None:
+        sheet: Worksheet = workbook.add_worksheet(MEMORY_SHEET)
+        sheet.very_hidden()
+        for line, cells in enumerate(memory):
+            for column, text in enumerate(cells):
+                sheet.write_string(line, column, _fitting(text))
 
     def _new_sheet(self, workbook: Any, bold: Any, header: Sequence[str]) -> Worksheet:
         sheet: Worksheet = workbook.add_worksheet()
@@ -130,7 +140,10 @@ def _fitting(text: str) -> str:
 
 
 def _what_is_wrong(row: RejectedRow) -> str:
-    return "; ".join(
+    said = "; ".join(
         f"{problem.column}: {problem.reason}" if problem.column else problem.reason
         for problem in row.problems
     )
+    mark = next((problem.mark for problem in row.problems if problem.mark), None)
+    place = next((f"{each.sheet!r} line {each.line}: " for each in row.problems if each.sheet), "")
+    return f"{place}{said}" if mark is None else f"{place}{said} [{mark}]"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from adapters.files.tables.delimited import open_delimited
 from adapters.files.tables.formats import TableFormat, table_format
-from adapters.files.tables.legacy import legacy_sheets, open_legacy
-from adapters.files.tables.xlsx.reader import open_xlsx, xlsx_sheets
-from adapters.ports import TableSource
+from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book
+from adapters.files.tables.table import Book
+from adapters.files.tables.xlsx.reader import open_xlsx, open_xlsx_book, xlsx_sheets
+from adapters.ports import TableBook, TableSource
 
 
 @contextmanager
@@ -25,7 +26,8 @@ def open_table(
     Args:
         path: The file.
         filename: The name its owner knows it by.
-        sheet: Sheet of a workbook; the first that holds anything when absent.
+        sheet: Sheet of a workbook; when absent the first that holds anything, a hidden one only
+            where no visible one does.
         encoding: Encoding of a text file; found out when absent.
         delimiter: Between the fields of a text file; found out when absent.
 
@@ -44,8 +46,34 @@ def open_table(
         yield table
 
 
+@contextmanager
+def open_workbook(
+    path: Path, *, filename: str | None = None, encoding: str | None = None
+) -> Generator[TableBook]:
+    """Open a file with all of its tables; the name is used in messages only.
+
+    Args:
+        path: The file.
+        filename: The name its owner knows it by.
+        encoding: Encoding of a text file; found out when absent.
+
+    Raises:
+        UnreadableDocument: No table can be read from it; the message says why.
+    """
+    kind = table_format(path, filename)
+    match kind:
+        case TableFormat.XLSX:
+            with open_xlsx_book(path) as book:
+                yield book
+        case TableFormat.XLS | TableFormat.ODS:
+            yield open_legacy_book(path, kind)
+        case TableFormat.TEXT:
+            with open_delimited(path, encoding) as table:
+                yield Book((), lambda _: table)
+
+
 def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
-    """Names of a workbook's sheets in its order; none for a text table.
+    """Names of a workbook's sheets in its order, hidden ones included; none for a text table.
 
     Args:
         path: The file.
@@ -57,8 +85,9 @@ def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:
     kind = table_format(path, filename)
     match kind:
         case TableFormat.XLSX:
-            return xlsx_sheets(path)
+            sheets = xlsx_sheets(path)
         case TableFormat.XLS | TableFormat.ODS:
-            return legacy_sheets(path, kind)
+            sheets = legacy_sheets(path, kind)
         case TableFormat.TEXT:
             return ()
+    return [sheet.name for sheet in sheets]

@@ -1,9 +1,9 @@
 """What every table reader returns."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Merge, SheetFacts
 
 Row = tuple[int, list[Cell]]
 """Line number, from 1, and cells without trailing blanks."""
@@ -11,14 +11,29 @@ Row = tuple[int, list[Cell]]
 
 @dataclass(slots=True)
 class Table:
-    """One table of a file, to be read once; a `TableSource`."""
+    """One table of a file; a `TableSource`."""
 
     format: str
     sheet: str | None
     encoding: str | None
-    _rows: Iterator[Row]
+    _rows: Callable[[], Iterator[Row]]
     delimiter: str | None = None
+    date1904: bool = False
+    merges: list[Merge] = field(default_factory=list[Merge])
 
     def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it."""
-        return self._rows
+        self.merges.clear()
+        return self._rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A file with its tables; a `TableBook`."""
+
+    sheets: Sequence[SheetFacts]
+    _table: Callable[[str], Table]
+
+    def table(self, sheet: str | None = None) -> Table:
+        """One of its sheets; the table itself where it has none."""
+        return self._table(sheet or "")

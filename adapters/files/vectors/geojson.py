@@ -1,6 +1,7 @@
 """GeoJSON, feature by feature.
 
-Source: RFC 7946, and the specification of 2008 for the member `crs`. GDAL turns whole numbers into
+Source: RFC 7946, RFC 8142 and its form without separators (a feature in each line), and the
+specification of 2008 for the member `crs`. GDAL turns whole numbers into
 reals, true into 1 and dates into midnights, and leaves foreign members out without a word.
 """
 
@@ -19,7 +20,8 @@ from adapters.files.vectors.layers import Layer, Refused, Source, SourceField, b
 from contracts.jobs.vectors import COLUMNS, FeatureProblem
 from domain.jobs.vectors.values import column_of
 
-_BLANK: Final = " \t\n\r"
+_BLANK: Final = " \t\n\r\x1e"
+"""With the separator of records in a text sequence."""
 _LISTED: Final = 10
 _DIMENSIONS: Final = 3
 _ID: Final = "\0id"
@@ -94,9 +96,30 @@ def _features(text: str, found: _Found) -> Iterator[Any]:
         else:
             found.members[key], at = decoder.raw_decode(text, at)
         at = _separated(text, at, "}")
-    if _skip(text, at + 1) != len(text):
-        raise json.JSONDecodeError("more follows after the end", text, at + 1)
+    at = _skip(text, at + 1)
+    is_sequence = at != len(text)
+    if is_sequence and found.members.get("type") == "FeatureCollection":
+        raise json.JSONDecodeError("more follows after the end", text, at)
     yield from _lone(found.members)
+    number = 1
+    while at != len(text):
+        number += 1
+        members, at = decoder.raw_decode(text, at)
+        yield _of_sequence(members, number)
+        at = _skip(text, at)
+
+
+def _of_sequence(members: Any, number: int) -> Any:
+    """A record of a text sequence as a feature."""
+    if not isinstance(members, dict) or cast(_Members, members).get("type") == "FeatureCollection":
+        raise Refused(
+            f"record {number:,} of the sequence is no feature; send one collection, or a feature "
+            "in each line"
+        )
+    record = cast(_Members, members)
+    if "coordinates" in record or "geometries" in record:
+        return {"type": "Feature", "properties": {}, "geometry": record}
+    return record
 
 
 def _lone(members: dict[str, Any]) -> Iterator[Any]:

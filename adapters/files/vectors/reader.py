@@ -17,6 +17,7 @@ from adapters.files.vectors.protocol import (
 )
 from adapters.ports import Unavailable, UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
+from contracts.jobs import HEAVY_MEMORY
 from contracts.jobs.vectors import SourceReport, VectorOptions, VectorTable
 
 _CHILD: Final = "adapters.files.vectors.child"
@@ -26,7 +27,7 @@ _BOUNDS: Final = Bounds(
     cpu_seconds=limits.VECTOR_CPU_SECONDS,
     seconds=limits.VECTOR_SECONDS,
 )
-_WORDING: Final = Wording(noun="vector data", when_slow="split them")
+_WORDING: Final = Wording(noun="vector data", when_slow="split them", memory_setting=HEAVY_MEMORY)
 
 
 class VectorFiles:
@@ -35,10 +36,13 @@ class VectorFiles:
     Args:
         bounds: What reading one file may cost.
         at_once: Files read side by side; the others wait.
+        memory_bytes: Address space of reading one file, where it is another one.
     """
 
-    def __init__(self, bounds: Bounds = _BOUNDS, at_once: int = 1) -> None:
-        self._bounds = bounds
+    def __init__(
+        self, bounds: Bounds = _BOUNDS, at_once: int = 1, memory_bytes: int | None = None
+    ) -> None:
+        self._bounds = bounds.with_memory(memory_bytes)
         self._forks = Forks(_CHILD, at_once, gdal.ENVIRONMENT, _WORDING)
 
     async def read(self, path: Path, folder: Path, options: VectorOptions) -> SourceReport:
@@ -95,7 +99,8 @@ def format_of(path: Path) -> VectorFormat:
     for magic, format in _MAGIC.items():
         if head.startswith(magic):
             return _zipped(path) if format is VectorFormat.SHAPEFILE else format
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    # A text sequence (RFC 8142) has a separator before each of its features.
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\n\r\x1e")
     if text.startswith(b"{"):
         return VectorFormat.GEOJSON
     if text.startswith(b"<") or head[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 import numpy as np
 import shapely
@@ -26,6 +27,7 @@ from contracts.jobs.vectors import (
 from domain.jobs.vectors.names import column_names
 from domain.jobs.vectors.schemas import geometry_type
 
+T = TypeVar("T")
 GEOMETRY: Final = "geom"
 _COMPRESSION: Final = "zstd(1)"
 
@@ -79,12 +81,15 @@ def write_layer(
         ]
     )
     transform = None if projection.transformer is None else projection
-    with problems.open("w", encoding="utf-8") as lines:
+    with problems.open("w", encoding="utf-8") as lines, ThreadPoolExecutor(1) as aside:
+
+        def cleaned() -> Iterator[tuple[Chunk, Cleaned]]:
+            for chunk in layer.chunks():
+                yield chunk, clean(chunk.geometries, transform, max_area_change)
 
         def batches() -> Iterator[RecordBatch]:
-            for chunk in layer.chunks():
-                cleaned = clean(chunk.geometries, transform, max_area_change)
-                yield _batch(schema, chunk, cleaned, totals, lines)
+            for chunk, found in _ahead(cleaned(), aside):
+                yield _batch(schema, chunk, found, totals, lines)
 
         reader = RecordBatchReader.from_batches(schema, batches())
         write_parquet(reader, features, compression=_COMPRESSION)
@@ -117,6 +122,14 @@ def write_layer(
         notes=tuple(each[:1_000] for each in notes[:NOTES]),
         problems=tuple(totals.problems),
     )
+
+
+def _ahead(source: Iterator[T], aside: Executor) -> Iterator[T]:
+    """The same, each made in another thread while the one before it is written."""
+    coming = aside.submit(next, source, None)
+    while (found := coming.result()) is not None:
+        coming = aside.submit(next, source, None)
+        yield found
 
 
 def _batch(

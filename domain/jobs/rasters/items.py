@@ -1,5 +1,6 @@
 """Facts of the STAC items of a dataset."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -211,13 +212,20 @@ def _bands(
     )
 
 
+def _class_name(value: int, name: str) -> str:
+    """The name of a class as STAC has it, of letters, digits and dashes."""
+    return re.sub(r"[^0-9A-Za-z_-]+", "-", name).strip("-") or f"class-{value}"
+
+
 def _band(
     plan: DatasetPlan, number: int, band: RasterBand, sums: BandSums, pixels: int
 ) -> BandFacts:
     more: dict[str, Any] = {}
     if band.categories:
         more["classification:classes"] = [
-            {"value": value, "name": name} for value, name in enumerate(band.categories) if name
+            {"value": value, "name": _class_name(value, name), "description": name}
+            for value, name in enumerate(band.categories)
+            if name
         ]
     statistics = None
     if sums.count and sums.minimum is not None and sums.maximum is not None:

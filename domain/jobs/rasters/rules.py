@@ -31,7 +31,8 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
         if facts.rpcs:
             raise RuleViolation(
                 "the raster has rational polynomial coefficients and no transform:"
-                " orthorectify it with an elevation model first"
+                " orthorectify it with an elevation model first, for example with"
+                " gdalwarp -rpc -to RPC_DEM=heights.tif"
             )
         raise RuleViolation(
             "the raster has no geotransform: nothing says where its pixels are;"
@@ -40,7 +41,8 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
     if facts.ground_residual is not None and facts.ground_residual > GROUND_RESIDUAL:
         raise RuleViolation(
             f"the ground control points miss the transform fitted to them by"
-            f" {facts.ground_residual:.1f} pixels: rectify the raster first"
+            f" {facts.ground_residual:.1f} pixels: rectify the raster first, for example with"
+            " gdalwarp -tps"
         )
     if crs is None:
         raise RuleViolation(

@@ -1,7 +1,7 @@
 """The JSON of items and collections.
 
-Follows STAC 1.1.0 and its extensions projection 2.0.0, raster 2.0.0, file 2.1.0, table 1.2.0 and
-processing 1.2.0.
+Follows STAC 1.1.0 and its extensions projection 2.0.0, raster 2.0.0, file 2.1.0, table 1.2.0,
+processing 1.2.0 and classification 2.0.0.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from contracts.jobs.stac import (
     ItemFacts,
     TableFacts,
 )
+from domain.jobs.stac.extensions import SCHEMAS
 from domain.jobs.stac.footprints import bounds
 
 VERSION: Final = "1.1.0"
@@ -25,15 +26,6 @@ ITEM_IDS: Final = "docflow:item_ids"
 CHECKSUM: Final = "file:checksum"
 _SHA256: Final = "1220"
 """What precedes a SHA-256 of 32 bytes in a multihash."""
-_SCHEMAS: Final = {
-    "proj:": "https://stac-extensions.github.io/projection/v2.0.0/schema.json",
-    "raster:": "https://stac-extensions.github.io/raster/v2.0.0/schema.json",
-    "file:": "https://stac-extensions.github.io/file/v2.1.0/schema.json",
-    "table:": "https://stac-extensions.github.io/table/v1.2.0/schema.json",
-    "processing:": "https://stac-extensions.github.io/processing/v1.2.0/schema.json",
-    "eo:": "https://stac-extensions.github.io/eo/v2.0.0/schema.json",
-}
-
 JsonObject = dict[str, Any]
 
 
@@ -174,7 +166,7 @@ def _extensions(*parts: Mapping[str, Any]) -> list[str]:
     names = {name for part in parts for name in part}
     return [
         schema
-        for prefix, schema in _SCHEMAS.items()
+        for prefix, schema in SCHEMAS.items()
         if any(name.startswith(prefix) for name in names)
     ]
 

@@ -203,3 +203,9 @@ def whole_days(text: str) -> str:
     begins = f"{first}T00:00:00Z" if _DATE.fullmatch(first) else first
     ends = f"{last}T23:59:59.999999Z" if _DATE.fullmatch(last) else last
     return begins if begins == ends else f"{begins}/{ends}"
+
+
+def order_of_text(text: str) -> Sequence[tuple[str, bool]]:
+    """`+datetime,-id` as names and whether each falls; an address turns a plus into a blank."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return [(part.lstrip("+-").strip(), part.startswith("-")) for part in parts]

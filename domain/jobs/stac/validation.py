@@ -11,8 +11,9 @@ import shapely
 
 from contracts.jobs.stac import COLLECTION_ID, ITEM_ID, GridFacts
 from domain.errors import InvalidDocument
+from domain.jobs.stac.extensions import extension_problems
 from domain.jobs.stac.footprints import bounds, check_footprint, read
-from domain.jobs.stac.items import CHECKSUM, ITEM_IDS
+from domain.jobs.stac.items import ITEM_IDS
 
 ITEM_BYTES: Final = 1_000_000
 """An item that is longer is refused."""
@@ -22,7 +23,6 @@ _DEGREE: Final = 1e-6
 """Two bounds that differ by less are the same: a tenth of a metre."""
 _WIDEST: Final = 180.0
 """Degrees between neighbouring points; where there are more, a line took the wrong way round."""
-_MULTIHASH: Final = re.compile(r"[0-9a-f]{8,}")
 
 JsonObject = Mapping[str, Any]
 
@@ -32,7 +32,8 @@ def check_item(item: JsonObject, collection: JsonObject) -> None:
 
     Its JSON is strict and follows the schema of STAC 1.1, its geometry is valid, its bounds are
     those of the geometry, its footprint is that of the raster where it says which one, its id
-    follows the pattern that its collection declares, and it has a time.
+    follows the pattern that its collection declares, it has a time, and fields of extensions hold
+    what these allow and are declared.
 
     Raises:
         InvalidDocument: Something is wrong; the message names it.
@@ -42,7 +43,7 @@ def check_item(item: JsonObject, collection: JsonObject) -> None:
         *_identity(item, collection),
         *_geometry(item),
         *_times(item["properties"]),
-        *_assets(item),
+        *extension_problems(item),
     ]
     if problems:
         raise InvalidDocument(f"item {item.get('id')!r}: {_joined(problems)}")
@@ -206,16 +207,6 @@ def _times(properties: JsonObject) -> Iterator[str]:
     start, end = found.get("start_datetime"), found.get("end_datetime")
     if start is not None and end is not None and start > end:
         yield "start_datetime: it is after end_datetime"
-
-
-def _assets(item: JsonObject) -> Iterator[str]:
-    for key, asset in item["assets"].items():
-        checksum = asset.get(CHECKSUM)
-        if checksum is not None and not _MULTIHASH.fullmatch(str(checksum)):
-            yield f"assets.{key}.{CHECKSUM}: it is no multihash in lower-case hex"
-        size = asset.get("file:size")
-        if size is not None and (not isinstance(size, int) or size < 0):
-            yield f"assets.{key}.file:size: it is no count of bytes"
 
 
 def _joined(problems: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from tests.support.batches.case_event_bridges import (
     drain,
     working,
 )
+from tests.support.chaos import kills
 from tests.support.sqs import Pair
 from tests.support.waiting import eventually
 from workers.bridges.sqs import Polling
@@ -146,11 +147,12 @@ def hostile(number: int) -> str:
     return kinds[number % len(kinds)]
 
 
+@pytest.mark.chaos
 async def test_an_invalid_event_is_dead_lettered_and_starts_nothing(
     client: Client, some_cloud: Cloud, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:
     # moto slows down with the length of its queues.
-    count = 2_000 if some_cloud.name == "ministack" else 80
+    count = kills(400, 2_000) if some_cloud.name == "ministack" else 80
     bodies = [hostile(number) for number in range(count)]
     before = (await client.count_workflows()).count
     await queues.send(bodies)

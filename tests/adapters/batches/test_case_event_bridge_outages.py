@@ -36,7 +36,7 @@ from workflows.batches.case_queue import CaseQueue
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_without_a_worker_events_stay_in_hand_until_there_is_one(
+async def test_without_a_worker_events_stay_in_flight_until_there_is_one(
     queues: Pair, rejected: MemoryRejectedMessages, tmp_path: Path
 ) -> None:
     book, ids = RecordedEvents(), cases(3)

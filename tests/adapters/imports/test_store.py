@@ -315,6 +315,22 @@ async def test_a_service_is_deleted_and_nothing_else(
 ) -> None:
     rows = [line("D1", 1, 1), line("D2", 1, 1), line("D1", 1, 1, "s2")]
     await store.write(KEY, chunk("mto_lines", MTO, *rows), Strategy.MERGE)
-    assert await store.delete_service("mto_lines", "p1", "s1") == 2
-    assert await store.delete_service("mto_lines", "p1", "s1") == 0
+    other = TaskKey("p1", "delete")
+    assert await store.delete_service(other, "mto_lines", "s1") == Counts(deleted=2)
     assert await stored(database, "mto_lines", "service_id") == [("s2",)]
+
+
+async def test_a_delete_done_twice_leaves_what_came_between(
+    store: SqlImportStore, database: Database
+) -> None:
+    """Its worker died after the commit; the second call is of the same task."""
+    other = TaskKey("p1", "delete")
+    await store.write(KEY, chunk("mto_lines", MTO, line("D1", 1, 1)), Strategy.MERGE)
+    await store.delete_service(other, "mto_lines", "s1")
+    await store.write(
+        TaskKey("p1", "new"), chunk("mto_lines", MTO, line("D2", 1, 1)), Strategy.MERGE
+    )
+    assert await store.delete_service(other, "mto_lines", "s1") == Counts(deleted=1)
+    assert await stored(database, "mto_lines", "drawing") == [("D2",)]
+    corrected = await store.delete_service(other, "mto_lines", "s2")
+    assert corrected == Counts()

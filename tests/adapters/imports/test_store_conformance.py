@@ -102,3 +102,25 @@ async def test_a_finished_task_stays_finished(any_store: ImportStore) -> None:
     await any_store.write(KEY, chunk("equipment", EQUIPMENT, machine("A")), Strategy.MERGE)
     assert (await any_store.finish(KEY)).finished
     assert (await any_store.mark(KEY)).finished
+
+
+async def test_an_answer_is_remembered_for_its_project_and_type(any_store: ImportStore) -> None:
+    assert await any_store.remembered("p1", "equipment", "leading_zeros") is None
+    await any_store.remember(KEY, "equipment", "leading_zeros", "same")
+    await any_store.remember(NEXT, "equipment", "leading_zeros", "distinct")
+    await any_store.remember(TaskKey("p2", "t1"), "equipment", "leading_zeros", "same")
+    assert await any_store.remembered("p1", "equipment", "leading_zeros") == "distinct"
+    assert await any_store.remembered("p1", "material", "leading_zeros") is None
+
+
+async def test_known_codes_are_found_within_their_scope(any_store: ImportStore) -> None:
+    rows = chunk("mto_lines", MTO, line("007", 1, 1), line("7", 1, 1), line("7", 2, 1))
+    await any_store.write(KEY, rows, Strategy.MERGE)
+    names = ("drawing", "commodity_code", "size")
+    led = await any_store.zero_led_codes(NEXT, "mto_lines", SERVICE, names)
+    assert list(led) == [("007", "PIPE", "")]
+    asked = [("7", "PIPE", ""), ("8", "PIPE", ""), ("7", "ELBOW", "")]
+    assert list(await any_store.known_codes("mto_lines", SERVICE, names, asked)) == asked[:1]
+    other = {**SERVICE, "service_id": "s2"}
+    assert not await any_store.zero_led_codes(NEXT, "mto_lines", other, names)
+    assert not await any_store.known_codes("mto_lines", other, names, asked)

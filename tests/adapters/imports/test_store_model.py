@@ -164,7 +164,7 @@ def check_against_the_model(
 ) -> None:
     async def run() -> None:
         store, model = SqlImportStore(database), Model()
-        await store.delete_service("mto_lines", "p1", "s1")
+        await store.delete_service(TaskKey("p1", uuid.uuid4().hex), "mto_lines", "s1")
         for file in imports:
             mark = await send(store, file)
             assert mark.counts == model.load(file)

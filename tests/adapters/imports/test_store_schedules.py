@@ -8,21 +8,22 @@ import pytest
 
 from adapters.database import Database
 from adapters.database.imports.store import SqlImportStore
-from adapters.database.models.schedules import schedule_seen
+from adapters.database.models.schedules import SCHEDULES, schedule_seen
 from contracts.blobs import BlobRef
 from contracts.imports import BulkMessage, Counts, Strategy
 from domain.imports.chunks import TaskKey
 from domain.imports.schedule_items import ScheduleProject
 from tests.support.imports.store import chunk, count, message, stored
 
-ACTIVITY = "project_id primavera_project_id task_code name status"
+PROJECT = "project_id schedule_id primavera_project_id"
+ACTIVITY = "project_id schedule_id task_code name status"
 RELATION = (
-    "project_id primavera_project_id predecessor_code successor_code type"
+    "project_id schedule_id predecessor_code successor_code type"
     " predecessor_project successor_project"
 )
-ASSIGNMENT = "project_id primavera_project_id task_code resource_code role sequence"
-CODE = "project_id primavera_project_id task_code code_type code_value"
-UDF = "project_id primavera_project_id entity entity_code udf value"
+ASSIGNMENT = "project_id schedule_id task_code resource_code role sequence"
+CODE = "project_id schedule_id task_code code_type code_value"
+UDF = "project_id schedule_id entity entity_code udf value"
 
 
 def key(number: int) -> TaskKey:
@@ -37,6 +38,7 @@ async def load(
     scope = ("p1", project)
     pairs = list(pairwise(codes))
     chunks: list[tuple[str, str, list[tuple[Any, ...]]]] = [
+        ("schedule_projects", PROJECT, [(*scope, project)]),
         ("schedule_activities", ACTIVITY, [(*scope, code, name, "open") for code in codes]),
         ("schedule_relationships", RELATION, [(*scope, *pair, "FS", "", "") for pair in pairs]),
         ("schedule_assignments", ASSIGNMENT, [(*scope, code, "R", "", 1) for code in codes]),
@@ -99,7 +101,7 @@ async def test_retiring_twice_changes_nothing_and_returns_the_same(
     await load(store, key(2), "A")
     first = await store.retire(key(2), "PP")
     assert await store.retire(key(2), "PP") == first
-    assert (await store.finish(key(2))).counts == Counts(unchanged=5)
+    assert (await store.finish(key(2))).counts == Counts(unchanged=6)
     assert await missing(database) == {"A": False, "B": True}
     assert await count(database, schedule_seen) == 0
 
@@ -144,6 +146,18 @@ async def change(store: SqlImportStore, document_type: str, **fields: Any) -> Co
     given = message(document_type, **fields)
     assert isinstance(given, BulkMessage)
     return await store.change_activities(given)
+
+
+async def test_an_operation_done_twice_is_counted_as_at_first(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1), "A", "B")
+    operation = {"document_type": "schedule_delete_all", "activity_ids": ["A"]}
+    for _ in range(2):
+        assert await change(store, **operation) == Counts(deleted=1)
+    await load(store, key(2), "A")
+    assert await change(store, **operation) == Counts(deleted=1)
+    assert await stored(database, "schedule_activities", "task_code") == [("A",), ("B",)]
 
 
 async def test_fill_and_clear_count_what_they_changed(
@@ -238,7 +252,7 @@ async def test_delete_takes_children_along(store: SqlImportStore, database: Data
     assert await stored(
         database,
         "schedule_relationships",
-        "primavera_project_id predecessor_code successor_code",
+        "schedule_id predecessor_code successor_code",
     ) == [("OTHER", "A", "B"), ("OTHER", "A", "C")]
     assert await children(database) == {
         "relationships": 2,
@@ -254,8 +268,9 @@ async def test_delete_takes_children_along(store: SqlImportStore, database: Data
         "relationships": 0,
         "assignments": 0,
         "activity_codes": 0,
-        "udf_values": 2,
+        "udf_values": 0,
     }
+    assert await stored(database, "schedule_projects", "schedule_id") == []
 
 
 async def test_uploads_and_projects_are_registered_once(
@@ -263,14 +278,73 @@ async def test_uploads_and_projects_are_registered_once(
 ) -> None:
     blob = BlobRef(name="schedules/a.xer", size=10, sha256="cd" * 32)
     assert await store.register_upload(key(1), blob, "Plan\0.xer") == Counts(created=1)
-    assert await store.register_upload(key(1), blob, "Plan\0.xer") == Counts(unchanged=1)
+    assert await store.register_upload(key(1), blob, "Plan\0.xer") == Counts(created=1)
     assert await store.register_upload(key(2), blob, "New.xer") == Counts(updated=1)
     assert await stored(database, "schedule_uploads", "size original_filename") == [(10, "New.xer")]
     moment = datetime(2026, 1, 2, 7, 30)
     project = ScheduleProject("PP", "4711", "Plant", moment, None, None, 41)
     assert await store.record_schedule_projects(key(1), blob, [project]) == Counts(created=1)
-    assert await store.record_schedule_projects(key(1), blob, [project]) == Counts(unchanged=1)
+    assert await store.record_schedule_projects(key(1), blob, [project]) == Counts(created=1)
     assert await store.record_schedule_projects(key(1), blob, []) == Counts()
     assert await stored(database, "schedule_file_projects", "data_date activities") == [
         (moment, 41)
     ]
+
+
+async def test_a_schedule_without_activities_goes_whole(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1), "A", "B")
+    await load(store, key(2), "A", "C", project="OTHER")
+    for number, alias in enumerate(("PP", "PP-2", "OTHER")):
+        await store.name_schedule(key(number), alias, alias[:2] if alias[0] == "P" else alias)
+    some = await change(store, "schedule_delete_all", activity_ids=["A"])
+    assert some == Counts(deleted=2)
+    assert len(await stored(database, "schedule_projects", "schedule_id")) == 2
+    rest = await change(store, "schedule_delete_all", filters={"primavera_project_id": "PP-2"})
+    assert rest == Counts(deleted=1)
+    for table in SCHEDULES:
+        kept = await stored(database, table.name, "schedule_id")
+        assert {schedule for (schedule,) in kept} <= {"OTHER"}, table.name
+    assert await store.schedule_names("p1") == {"OTHER": "OTHER"}
+
+
+async def test_activities_that_are_deleted_one_by_one_take_their_schedule_along(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1), "A", "B")
+    await change(store, "schedule_delete_all", filters={"status": "open"})
+    assert await stored(database, "schedule_projects", "schedule_id") == []
+
+
+async def test_schedules_are_found_by_every_name(store: SqlImportStore, database: Database) -> None:
+    await load(store, key(1), "A", "B", "C")
+    await load(store, key(2), "C", "D", project="OTHER")
+    assert await store.schedule_names("p1") == {"PP": "PP", "OTHER": "OTHER"}
+    assert await store.schedules_holding("p1", ["A", "C", "X"]) == {"PP": 2, "OTHER": 1}
+    assert await store.schedules_holding("p2", ["A"]) == {}
+    for schedule in ("OTHER", "PP"):
+        await store.name_schedule(key(3), "PP-MARCH", schedule)
+    assert (await store.schedule_names("p1"))["PP-MARCH"] == "PP"
+    level = {"level": 1, "value": "x"}
+    for number, name in enumerate(("PP-MARCH", "PP"), 1):
+        for filters in ({"primavera_project_id": name}, {"schedule_id": "PP"}):
+            counts = await change(
+                store, "schedule_fill_level", payload={**level, "level": number}, filters=filters
+            )
+            assert counts.updated + counts.unchanged == 3
+    nothing = await change(
+        store, "schedule_fill_level", payload=level, filters={"schedule_id": "PP-MARCH"}
+    )
+    assert nothing == Counts()
+
+
+async def test_a_relationship_learns_the_schedule_at_its_other_end(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1), "A")
+    across = ("p1", "PP", "B", "A", "FS", "NEW-NAME", "")
+    await store.write(key(2), chunk("schedule_relationships", RELATION, across), Strategy.MERGE)
+    await store.name_schedule(key(3), "NEW-NAME", "OTHER")
+    found = await stored(database, "schedule_relationships", "predecessor_project")
+    assert found == [("OTHER",)]

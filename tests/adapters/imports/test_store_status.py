@@ -161,9 +161,11 @@ async def test_a_task_that_never_opened_keeps_its_digest_too(store: SqlImportSto
     assert await store.begin(message(), plan(), "w", None, "other") == earlier
 
 
-async def test_the_same_final_state_may_be_reported_again_with_more(store: SqlImportStore) -> None:
-    await store.close(closing(ImportState.COMPLETED), "w")
+async def test_a_final_state_that_is_reported_again_stays_as_it_was(store: SqlImportStore) -> None:
+    """By an attempt that was late, which no longer finds the rejected rows and the report."""
     assert await store.close(closing(ImportState.COMPLETED, OUTCOME), "w") == OUTCOME
+    late = HandlerOutcome(counts=OUTCOME.counts, problem_count=OUTCOME.problem_count)
+    assert await store.close(closing(ImportState.COMPLETED, late), "w") == OUTCOME
     assert await store.close(closing(ImportState.COMPLETED), "w") == OUTCOME
 
 

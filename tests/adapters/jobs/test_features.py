@@ -75,6 +75,16 @@ async def test_every_type_comes_back_as_it_went_in(features: Features, tmp_path:
     assert stored.extent == (0, 0, 1, 1)
 
 
+async def test_the_extent_has_every_digit(features: Features, tmp_path: Path) -> None:
+    places = [(0.1, 50.7), (0.10000000001, 50.70000000001), (11.123456789, 47.987654321)]
+    rows = [("p", at, f"POINT ({x!r} {y!r})") for at, (x, y) in enumerate(places)]
+    table = table_of(geometry=GeometryType.POINT, code=ColumnType.TEXT, number=ColumnType.INTEGER)
+    await features.load(load_of(tmp_path, table, rows))
+    stored = await features.table("parcels")
+    assert stored is not None
+    assert stored.extent == (0.1, 47.987654321, 11.123456789, 50.70000000001)
+
+
 async def test_create_refuses_a_table_that_exists(features: Features, tmp_path: Path) -> None:
     await features.load(load_of(tmp_path, PARCELS, [("a", 1, SQUARE)]))
     with pytest.raises(RuleViolation, match="exists; use mode=replace"):
@@ -223,7 +233,7 @@ async def test_postgis_has_an_index_and_plain_types(postgis_url: str, tmp_path: 
 
 
 @pytest.mark.postgis
-async def test_a_table_of_somebody_else_is_left_alone(postgis_url: str, tmp_path: Path) -> None:
+async def test_a_table_of_another_owner_is_left_alone(postgis_url: str, tmp_path: Path) -> None:
     connection = await asyncpg.connect(postgis_url)
     try:
         await connection.execute("CREATE TABLE geo.parcels (mine text)")
@@ -269,7 +279,7 @@ async def test_two_loads_of_one_geopackage_both_stay(tmp_path: Path) -> None:
         await silver.stat("geo/parcels/000004.gpkg")
 
 
-async def test_a_database_that_is_away_is_waited_for(tmp_path: Path) -> None:
+async def test_an_unavailable_database_is_waited_for(tmp_path: Path) -> None:
     async with open_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(Unavailable):
             await PostgisFeatures(database).load(load_of(tmp_path, PARCELS, []))

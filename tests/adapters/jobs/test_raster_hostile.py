@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,6 +157,23 @@ async def test_a_block_that_fills_the_memory_is_refused(
     assert "at most 201,326,592 are read at once" in await refused(rasters, path)
 
 
+async def test_a_raster_that_needs_more_memory_than_the_limit_says_so(tmp_path: Path) -> None:
+    path = made.write(
+        tmp_path / "scene.tif",
+        made.values(8, 2_048, 2_048),
+        tiled=True,
+        interleave="pixel",
+        blockxsize=2_048,
+        blockysize=2_048,
+    )
+    async with FileRasters(1, memory_bytes=256 * limits.MB) as rasters:
+        said = await refused(rasters, path)
+    assert said == (
+        "reading the raster needs more than 256 MB of memory (DOCFLOW_JOBS_HEAVY_MEMORY_MB);"
+        " split it"
+    )
+
+
 def picture_bomb(side: int) -> bytes:
     """A PNG of one colour that packs a thousandfold."""
 
@@ -187,7 +205,7 @@ async def test_what_is_no_raster_is_refused(
 
 
 @settings(
-    max_examples=kills(12, 1_000),
+    max_examples=kills(40, 1_000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -233,9 +251,22 @@ async def test_a_mutation_is_refused_or_read_and_never_more(
         facts = await rasters.inspect(path, work)
     except (UnreadableDocument, RuleViolation):
         return
-    with rasterio.Env(GDAL_PAM_ENABLED="NO"):
-        assert facts.pixels <= 64 * 64 * 4096
+    assert facts.pixels <= 64 * 64 * 4096
     assert len(facts.model_dump_json()) < 1_000_000
+    target = work / "prepared.tif"
+    try:
+        await rasters.prepare(path, facts, target)
+    except (UnreadableDocument, RuleViolation):
+        return
+    # What is passed on is what the file holds: no pixel was made up for one that is damaged.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+        with (
+            rasterio.Env(GDAL_PAM_ENABLED="NO", GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"),
+            rasterio.open(path) as read,
+            rasterio.open(target) as written,
+        ):
+            np.testing.assert_array_equal(read.read(), written.read())
 
 
 async def test_values_are_read_again_after_they_were_written(

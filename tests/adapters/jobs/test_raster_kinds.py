@@ -106,7 +106,10 @@ async def test_names_of_classes_are_in_the_item(jobs: RasterJobs, tmp_path: Path
     path = made.imagine(tmp_path / "classes.img", pixels, [table])
     item, out = await processed(jobs, path, target_crs="EPSG:4326")
     classes = item["assets"]["data"]["bands"][0]["classification:classes"]
-    assert classes[1:] == [{"value": 1, "name": "water"}, {"value": 2, "name": "forest"}]
+    assert classes[1:] == [
+        {"value": 1, "name": "water", "description": "water"},
+        {"value": 2, "name": "forest", "description": "forest"},
+    ]
     with rasterio.open(out) as file:
         assert set(np.unique(file.read())) <= {0, 1, 2}
 

@@ -36,7 +36,7 @@ async def test_postgis_schemas_and_catalogue_are_made(bare_postgis_url: str) -> 
 
 
 @pytest.mark.postgis
-async def test_a_user_without_rights_is_told_the_commands(bare_postgis_url: str) -> None:
+async def test_a_user_without_rights_is_given_the_commands(bare_postgis_url: str) -> None:
     await administer(bare_postgis_url, "CREATE ROLE plain LOGIN")
     try:
         async with open_database(bare_postgis_url.replace("postgres@", "plain@")) as database:
@@ -48,7 +48,7 @@ async def test_a_user_without_rights_is_told_the_commands(bare_postgis_url: str)
         await administer(bare_postgis_url, "DROP ROLE plain")
 
 
-async def test_a_server_without_postgis_is_told_what_to_install(postgres_url: str) -> None:
+async def test_what_a_server_without_postgis_needs_is_named(postgres_url: str) -> None:
     async with open_database(postgres_url) as database:
         found = await spatial_requirements(database)[0].made()
     assert found.finding.state is State.DIFFERS

@@ -40,6 +40,7 @@ def test_a_search_takes_place_time_filter_and_limit(cli: CliContext) -> None:
     assert found(cli, "--datetime", "2024-05-03/..") == ["fiji", "season"]
     assert found(cli, "--filter", "eo:cloud_cover > 20") == ["east"]
     assert found(cli, "--collection", "others") == []
+    assert found(cli, "--sort", "+id", "--limit", "2") == ["east", "fiji"]
     assert found(cli, "--limit", "2") == ["fiji", "season"]
 
 
@@ -80,3 +81,13 @@ def test_an_item_and_a_collection_are_shown(cli: CliContext) -> None:
     assert missing.exit_code == 1 and "no item london" in missing.stderr
     missing = run_docflow("stac", "show", "others", context=cli)
     assert "there are: scenes" in missing.stderr
+
+
+def test_an_item_is_taken_out(cli: CliContext) -> None:
+    kept = run_docflow("stac", "delete", "scenes", "paris", context=cli)
+    assert kept.exit_code == 1 and "paris" in found(cli)
+    done = run_docflow("stac", "delete", "scenes", "paris", "--yes", context=cli)
+    again = run_docflow("stac", "delete", "scenes", "paris", "--yes", context=cli)
+    assert done.stdout == "paris is no longer in the collection scenes\n"
+    assert (again.exit_code, "there is no item paris" in again.stderr) == (1, True)
+    assert "paris" not in found(cli)

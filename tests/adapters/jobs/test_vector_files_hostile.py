@@ -15,14 +15,15 @@ from adapters.files.vectors.reader import VectorFiles
 from adapters.ports import Unavailable, UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
 from contracts.jobs.vectors import VectorOptions
+from tests.support.chaos import kills
 from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OPTIONS = VectorOptions(dataset="test")
 POINT = "POINT (9 48)"
-MUTATIONS = 250
-"""Of each format: 1,000 in all."""
+MUTATIONS = kills(10, 250)
+"""Of each of four formats: 1,000 in all where the suite tries hard."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -72,6 +73,8 @@ async def test_a_zip_bomb_is_not_unpacked(files: VectorFiles, tmp_path: Path) ->
         (b'{"type": "FeatureCollection", "features": [{"type"', "damaged or cut off"),
         (b'{"a": ' * 100_000, "damaged or cut off"),
         (b'{"type": "FeatureCollection", "features": []} {}', "more follows after the end"),
+        (b'{"type": "Feature", "geometry": null}\n{"type": "Feat', "damaged or cut off"),
+        (b'{"type": "Feature", "geometry": null}\n[1]', "record 2 of the sequence is no feature"),
         (b'{"type": "FeatureCollection", "features": [], "name": "\xff"}', "not UTF-8"),
         (b"<html/>", "no KML"),
         (b"<kml><Document>", "damaged or cut off"),

@@ -1,5 +1,6 @@
 """What becomes of GeoJSON and KML when they are read."""
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -75,6 +76,29 @@ async def test_numbers_that_json_has_and_columns_have_not_are_text(
     found = await read(geojson(tmp_path / "a", features))
     assert found.rows()[0][:3] == ("18446744073709551616", "1", '{"x":[1]}')
     assert found.noted("'big'", "kept as text") and found.noted("'mixed'", "several types")
+
+
+@pytest.mark.parametrize(
+    "join",
+    [b"\n".join, lambda lines: b"".join(b"\x1e" + line + b"\n" for line in lines)],
+    ids=["a feature in each line", "text sequence"],
+)
+async def test_sequences_of_features_are_read(
+    read: Reading, tmp_path: Path, join: Callable[[list[bytes]], bytes]
+) -> None:
+    place = {"type": "Point", "coordinates": [9.0, 48.0]}
+    records = [
+        {"type": "Feature", "id": 7, "geometry": place, "properties": {"n": number}}
+        for number in range(3)
+    ]
+    path = tmp_path / "a"
+    path.write_bytes(join([json.dumps(each).encode() for each in [*records, place]]))
+    found = await read(path)
+    assert found.layer.features == 4
+    columns = [found.names.index(name) for name in ("id", "n")]
+    rows = [tuple(row[at] for at in columns) for row in found.rows()]
+    assert rows == [(7, 0), (7, 1), (7, 2), (None, None)]
+    assert [row[-1] for row in found.rows()] == ["POINT (9 48)"] * 4
 
 
 async def test_what_geojson_readers_drop_is_named(read: Reading, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Three verdicts of the real clamd, and what it would pass over in silence."""
 
 import asyncio
+import gzip
 import io
 import random
 import zipfile
@@ -13,7 +14,7 @@ import pytest
 
 from adapters.ports import Unavailable
 from adapters.scanning import Clamd, ClamdAddress
-from adapters.scanning.samples import eicar, encrypted_archive, nested_archive
+from adapters.scanning.samples import eicar, encrypted_archive, nested_archive, zeros
 from adapters.scanning.zip_sizes import ZipSizes
 from contracts.dependencies import Dependency
 from stack.children import free_port
@@ -183,6 +184,13 @@ def test_an_address_is_a_socket_or_host_and_port(text: str) -> None:
         ClamdAddress.parsed(text)
     assert ClamdAddress.parsed("unix:/run/clamd").path == "/run/clamd"
     assert ClamdAddress.parsed("tcp:::1:3310") == ClamdAddress(host="::1", port=3310)
+
+
+@pytest.mark.parametrize("size", [0, 1, MB - 1, MB, 3 * MB + 5])
+def test_the_sample_of_zeros_is_a_gzip_file_of_that_size(size: int) -> None:
+    packed = b"".join(zeros(size))
+    assert gzip.decompress(packed) == bytes(size)
+    assert len(packed) < 100 + size // 200
 
 
 def test_the_largest_file_of_an_archive_is_seen_as_it_passes_by() -> None:

@@ -1,5 +1,6 @@
 """The pages of jobs in a real browser: live, for everybody, on a phone."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +17,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 WINDOWS: Sequence[tuple[int, Scheme]] = ((1280, "light"), (1280, "dark"), (400, "light"))
 
 
-async def started(site: PagesSetup, **parameters: Any) -> str:
+async def started(site: PagesSetup, job_type: str = "hello_world", **parameters: Any) -> str:
     """Path of the page of a job that was asked for over HTTP."""
     token = site.token("olga", ["operator"])
     async with httpx.AsyncClient(
         base_url=site.address, headers={"authorization": f"Bearer {token}"}, timeout=60
     ) as browser:
         answer = await browser.post(
-            "/api/jobs", json={"job_type": "hello_world", "parameters": parameters}
+            "/api/jobs", json={"job_type": job_type, "parameters": parameters}
         )
     assert answer.status_code == 201, answer.text
     return f"/jobs/{answer.json()['job_id']}"
@@ -71,3 +72,25 @@ async def test_a_page_works_without_scripts(site: PagesSetup) -> None:
         await expect(page.get_by_role("heading", name="hello_world")).to_be_visible()
         await page.get_by_role("link", name="Failed").click()
         await expect(page.get_by_text("No task is in this status.")).to_be_visible()
+
+
+async def test_a_question_is_answered_on_a_phone_and_the_page_follows(site: PagesSetup) -> None:
+    place = {"type": "Point", "coordinates": [9.0, 48.0]}
+    feature = {"type": "Feature", "geometry": place, "properties": {"name": "well"}}
+    text = json.dumps(feature)
+    (site.folder / "blobs" / "bronze" / "wells.geojson").write_text(text)
+    job = await started(site, "process_vector", source="wells.geojson")
+    async with site.visit(start=job, width=400) as page:
+        # The form comes by itself when the job asks.
+        asked = page.get_by_label("datetime")
+        await expect(asked).to_be_visible()
+        form = page.get_by_role("region", name="It asks you")
+        await expect(form).to_contain_text("when were the data of wells.geojson acquired")
+        assert await violations(page) == []
+        assert await overflow(page) <= 0
+        await page.goto("/")
+        await page.get_by_role("link", name="Answer").click()
+        await asked.fill("2024-05-31")
+        await page.get_by_role("button", name="Answer and continue").click()
+        await expect(page.get_by_role("status").first).to_contain_text("Completed")
+        await expect(asked).to_be_hidden()

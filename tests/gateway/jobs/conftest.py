@@ -1,16 +1,40 @@
 """A gateway with workers of jobs behind it."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
+import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
-from tests.support.jobs.gateway import JobStack, open_job_stack
+from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
 from workers.resources.common import Resources
+from workers.services.identity import OPERATOR, Identity
+from workers.services.jobs import opening
+from workers.services.jobs.service import JobService
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def jobs(temporal: WorkflowEnvironment, resources: Resources) -> AsyncIterator[JobStack]:
     async with AsyncExitStack() as exits:
         yield await open_job_stack(exits, temporal.client, resources)
+
+
+@pytest.fixture
+def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use what the workers of the tests use."""
+
+    @asynccontextmanager
+    async def open_service(
+        environment: Mapping[str, str],
+    ) -> AsyncIterator[tuple[JobService, Identity]]:
+        from workers.connect import connect
+        from workers.resources.common import open_resources
+
+        target = jobs.client.service_client.config.target_host
+        client = await connect(target)
+        async with open_resources(jobs.environment) as resources:
+            service = opening.job_service(jobs.environment, client, resources, job_types())
+            yield service, Identity("operator", (), frozenset({OPERATOR}))
+
+    monkeypatch.setattr(opening, "open_service", open_service)

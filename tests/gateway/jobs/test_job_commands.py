@@ -1,8 +1,6 @@
 """`docflow submit jobs` and `docflow jobs` over real workers."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +8,15 @@ import pytest
 from typer.testing import Result
 
 from tests.support.cli import run_docflow, run_docflow_in_thread
-from tests.support.jobs.gateway import JobStack, job_types
+from tests.support.jobs.gateway import JobStack
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.waiting import eventually
-from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs import opening
-from workers.services.jobs.service import JobService
+from workers.services.jobs import retention
+from workers.services.runs import TemporalRuns
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SECRET = "planted-secret-of-a-client"
-
-
-@pytest.fixture
-def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use what the workers of the tests use."""
-
-    @asynccontextmanager
-    async def open_service(
-        environment: Mapping[str, str],
-    ) -> AsyncIterator[tuple[JobService, Identity]]:
-        from workers.connect import connect
-        from workers.resources.common import open_resources
-
-        target = jobs.client.service_client.config.target_host
-        client = await connect(target)
-        async with open_resources(jobs.environment) as resources:
-            service = opening.job_service(jobs.environment, client, resources, job_types())
-            yield service, Identity("operator", (), frozenset({OPERATOR}))
-
-    monkeypatch.setattr(opening, "open_service", open_service)
 
 
 async def docflow(*arguments: str) -> Result:
@@ -128,3 +105,25 @@ async def test_every_pipeline_with_a_submit_command_has_it_in_the_group() -> Non
     help: Any = run_docflow("submit", "--help").stdout
     assert "imports" in help and "jobs" in help
     assert run_docflow("submit", "jobs", "--help").exit_code == 0
+
+
+@pytest.mark.usefixtures("commands")
+async def test_what_is_no_longer_kept_is_removed_by_a_worker(
+    jobs: JobStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connected(environment: Any) -> TemporalRuns:
+        return TemporalRuns(jobs.client, {})
+
+    monkeypatch.setattr(retention, "open_runs", connected)
+    folder = jobs.resources.scratch.parent / "blobs" / "silver"
+    (folder / "superseded").mkdir(exist_ok=True)
+    (folder / "old.tif").write_bytes(b"old")
+    note = {"collection": "c", "item": "i", "due": "2020-01-01T00:00:00Z"}
+    text = json.dumps({**note, "uris": ["silver://old.tif"]})
+    (folder / "superseded" / "2020-01-01T000000-1.json").write_text(text)
+    dry = await docflow("jobs", "clean", "--dry-run")
+    assert (folder / "old.tif").exists()
+    done = await docflow("jobs", "clean", "--json")
+    assert "silver://old.tif\nwould be removed: 1 files" in dry.stdout, dry.output
+    assert json.loads(done.stdout)["files"] == 1
+    assert not (folder / "old.tif").exists()

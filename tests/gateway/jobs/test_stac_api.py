@@ -127,12 +127,15 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
     warnings, errors = await asyncio.to_thread(
         validate_api,
         root_url=api.root,
-        ccs_to_validate=["core", "collections", "features", "item-search", "filter"],
+        ccs_to_validate=[
+            *("core", "collections", "features", "item-search"),
+            *("filter", "fields", "sort"),
+        ],
         collection="scenes",
         geometry=json.dumps(AROUND_PARIS),
         auth_bearer_token=token(),
         auth_query_parameter=None,
-        fields_nested_property=None,
+        fields_nested_property="properties.datetime",
         validate_pagination=True,
         query_config=QueryConfig(*[None] * 13),
         transaction_collection=None,
@@ -158,8 +161,10 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
         ({"filter": "1 = 1", "filter-lang": "cql-text"}, "filter-lang"),
         ({"intersects": "[]"}, "no JSON object"),
         ({"token": "nonsense"}, "token"),
-        ({"sortby": "datetime"}, "sortby"),
-        ({"fields": "id"}, "fields"),
+        ({"sortby": "a b"}, "is no property"),
+        ({"sortby": "geometry"}, "has no order"),
+        ({"sortby": "id,-id"}, "given twice"),
+        ({"sortby": "id", "token": "c29ydGVkOi0x.."}, "token"),
     ],
 )
 async def test_what_means_nothing_is_a_bad_request(
@@ -230,3 +235,58 @@ async def test_addresses_are_those_that_users_know(one_url: str) -> None:
     (shown,) = found["features"]
     assert shown["assets"]["data"]["href"] == "https://files.example.org/scene.tif"
     assert all("inside" not in link["href"] for link in [*found["links"], *shown["links"]])
+
+
+async def test_items_are_counted(api: Api) -> None:
+    every = (await api.get("/search", limit="5")).json()
+    few = (await api.get("/search", bbox="2,48,3,49", limit="5")).json()
+    assert (every["numberMatched"], every["numberReturned"]) == (16, 5)
+    assert (few["numberMatched"], few["numberReturned"]) == (1, 1)
+
+
+async def test_items_come_in_the_order_that_is_asked_for(api: Api) -> None:
+    first = (await api.get("/search", sortby="-id", limit="9")).json()
+    links = {link["rel"]: link["href"] for link in first["links"]}
+    second = (await api.get("/search", **dict(httpx.URL(links["next"]).params))).json()
+    by_address = [*ids(first["features"]), *ids(second["features"])]
+    rising = {"sortby": [{"field": "properties.datetime"}, {"field": "id"}], "limit": 100}
+    by_time = (await api.post("/search", rising)).json()["features"]
+    # An item over a range has no moment, and is ordered by its first one.
+    known = [each["properties"] for each in by_time]
+    assert all("datetime" in each for each in known)
+    times = [each["datetime"] or each["start_datetime"] for each in known]
+    cloudy = {
+        "sortby": [{"field": "eo:cloud_cover"}, {"field": "id"}],
+        "filter": {"op": ">", "args": [{"property": "eo:cloud_cover"}, 0]},
+        "limit": 1,
+    }
+    body = (await api.post("/search", cloudy)).json()
+    falling = {**cloudy, "sortby": [{"field": "eo:cloud_cover", "direction": "desc"}], "limit": 9}
+    back = (await api.post("/search", falling)).json()
+    [following] = [link["body"] for link in body["links"] if link["rel"] == "next"]
+    rest = (await api.post("/search", {**following, "limit": 9})).json()
+    assert len(by_address) == 16 and by_address == sorted(by_address, reverse=True)
+    assert times == sorted(times) and len(times) == 16
+    rising_ids = [*ids(body["features"]), *ids(rest["features"])]
+    assert rising_ids[-1] == "east" and rising_ids == ids(back["features"])[::-1]
+    assert following["sortby"] == cloudy["sortby"]
+
+
+async def test_items_have_the_fields_that_are_asked_for(api: Api) -> None:
+    found = {"ids": "paris"}
+    picked = (await api.get("/search", fields="id,properties.datetime", **found)).json()
+    without = (await api.get("/search", fields="-geometry,-properties.created", **found)).json()
+    whole = (await api.post("/search", {"ids": ["paris"], "fields": {}})).json()
+    both = {"include": ["id", "properties"], "exclude": ["properties.created"]}
+    mixed = (await api.post("/search", {"ids": ["paris"], "fields": both})).json()
+    listed = (await api.get("/collections/scenes/items", fields="id", limit="1")).json()
+    [one], [other], [third], [fourth] = (
+        page["features"] for page in (picked, without, whole, mixed)
+    )
+    assert one.keys() == {"id", "properties"} and one["properties"].keys() == {"datetime"}
+    assert "geometry" not in other and "created" not in other["properties"] and other["assets"]
+    assert third["properties"].keys() == {"datetime"} and third["links"] and third["bbox"]
+    assert fourth.keys() == {"id", "properties"} and "created" not in fourth["properties"]
+    assert listed["features"][0].keys() == {"id"}
+    [following] = [link["href"] for link in listed["links"] if link["rel"] == "next"]
+    assert "fields=id" in following

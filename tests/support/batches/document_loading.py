@@ -149,11 +149,13 @@ class DocumentLoading:
 
 
 @asynccontextmanager
-async def document_loading(migrated: Path, folder: Path) -> AsyncGenerator[DocumentLoading]:
-    """A world in a folder, with a database copied from one that is migrated."""
+async def document_loading(
+    migrated: Path, folder: Path, texts: FileTexts
+) -> AsyncGenerator[DocumentLoading]:
+    """What the steps ask for, in a folder, with a database copied from one that is migrated."""
     path = folder / "docflow.db"
     shutil.copy(migrated, path)
-    async with open_database(f"sqlite:///{path}") as database, FileTexts() as texts:
+    async with open_database(f"sqlite:///{path}") as database:
         loading = DocumentLoading(folder, database, texts)
         await loading.start_batch()
         yield loading

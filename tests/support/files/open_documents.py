@@ -8,6 +8,8 @@ _NAMES = (
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
     ' xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"'
     ' xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    ' xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
+    ' xmlns:calcext="urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0"'
 )
 
 
@@ -33,10 +35,23 @@ def ods(
         + "</table:table-row>"
         for values in rows
     )
-    content = (
-        f'<?xml version="1.0"?><office:document-content {_NAMES}><office:body><office:spreadsheet>'
+    return ods_of(
         f'<table:table table:name="Empty"/><table:table table:name="{sheet}">{body}</table:table>'
-        "</office:spreadsheet></office:body></office:document-content>"
+    )
+
+
+def ods_of(tables: str, styles: str = "") -> bytes:
+    """An ODS file with these tables.
+
+    Args:
+        tables: XML of the tables.
+        styles: XML of their styles.
+    """
+    content = (
+        f'<?xml version="1.0"?><office:document-content {_NAMES}>'
+        f"<office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:spreadsheet>{tables}</office:spreadsheet></office:body>"
+        "</office:document-content>"
     )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -29,6 +29,7 @@ from contracts.imports import (
 )
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.registry import REGISTRY
+from domain.imports.tables import TABLES
 from domain.tabular.rows import RejectedRow
 
 KEY = TaskKey("P1", "T1")
@@ -63,6 +64,7 @@ class MemoryStore:
     runs: dict[str, str | None] = field(default_factory=dict)
     """Task to the run that began it."""
     uploads: list[tuple[BlobRef, str | None]] = field(default_factory=list)
+    answers: dict[tuple[str, str, str], str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     as_of: date | None = None
     before_call: Callable[[str], None] = lambda name: None
@@ -111,6 +113,36 @@ class MemoryStore:
             return self.marks[key]
 
         return self._called("swap", swap)
+
+    async def remember(self, key: TaskKey, document_type: str, question: str, answer: str) -> None:
+        self.answers[key.project_id, document_type, question] = answer
+
+    async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
+        return self.answers.get((project_id, document_type, question))
+
+    async def zero_led_codes(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> Sequence[tuple[str, ...]]:
+        found = self._codes(table, scope, names)
+        return [codes for codes in found if any(code.startswith("0") for code in codes)]
+
+    async def known_codes(
+        self,
+        table: str,
+        scope: Mapping[str, Any],
+        names: Sequence[str],
+        codes: Sequence[tuple[str, ...]],
+    ) -> Sequence[tuple[str, ...]]:
+        return sorted(self._codes(table, scope, names) & set(codes))
+
+    def _codes(
+        self, table: str, scope: Mapping[str, Any], names: Sequence[str]
+    ) -> set[tuple[str, ...]]:
+        return {
+            tuple(row[name] for name in names)
+            for row in self.tables.get(table, {}).values()
+            if scope.items() <= row.items()
+        }
 
     async def finish(self, key: TaskKey) -> LoadMark:
         def finish() -> LoadMark:
@@ -166,12 +198,15 @@ class MemoryStore:
             self.uploads.append((blob, original_filename))
         return Counts(unchanged=1) if known else Counts(created=1)
 
-    async def delete_service(self, table: str, project_id: str, service_id: str) -> int:
+    async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
+        if self.marks.get(key, LoadMark()).finished:
+            return self.marks[key].counts
         rows = self.tables.get(table, {})
-        gone = [k for k in rows if k[:2] == (project_id, service_id)]
-        for key in gone:
-            del rows[key]
-        return len(gone)
+        gone = [k for k in rows if k[:2] == (key.project_id, service_id)]
+        for row in gone:
+            del rows[row]
+        self.marks[key] = LoadMark(counts=Counts(deleted=len(gone)), finished=True)
+        return self.marks[key].counts
 
     def _called(self, name: str, act: Callable[[], Any]) -> Any:
         self.before_call(name)
@@ -202,7 +237,7 @@ class MemoryStore:
         return self.marks[key]
 
     def _key(self, chunk: RowChunk, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        names = next(f.natural_key for f in REGISTRY.values() if f.table == chunk.table)
+        names = next(s.natural_key for s in TABLES.values() if s.table == chunk.table)
         return tuple(row[chunk.columns.index(name)] for name in names)
 
     def _upsert(self, task: TaskKey, chunk: RowChunk, strategy: Strategy) -> Counts:

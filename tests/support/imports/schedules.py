@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import text
 
@@ -46,7 +47,7 @@ class ScheduleSetup:
         return await environment().run(self.imports(store).load_schedule, work)
 
     async def change(self, kind: str, **fields: Any) -> HandlerOutcome:
-        work = work_of(message_of(kind, task_id="bulk", **fields))
+        work = work_of(message_of(kind, **{"task_id": uuid4().hex, **fields}))
         return await environment().run(self.imports().change_activities, work)
 
     async def put(self, blob: str, content: str) -> None:
@@ -77,7 +78,7 @@ class ScheduleSetup:
 
     async def schedule(self) -> list[list[tuple[Any, ...]]]:
         """Every row of every table, without bookkeeping."""
-        columns = "project_id, primavera_project_id, source_line, version"
+        columns = "project_id, schedule_id, source_line, version"
         return [
             await self.rows(f"SELECT {columns}, {key} FROM {table} ORDER BY {key}")
             for table, key in (

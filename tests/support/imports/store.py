@@ -46,6 +46,9 @@ def reject(line: int, reason: str = "required", cells: Sequence[Any] = ()) -> Re
     return RejectedRow(line, cells, [Problem(line=line, column="Code", reason=reason)])
 
 
+OF_SERVICES = ("mto_lines", "estimate_lines")
+
+
 def message(document_type: str = "equipment", **fields: Any) -> ImportMessage:
     """A message with what its type needs."""
     facts = REGISTRY[DocumentType(document_type)]
@@ -53,7 +56,7 @@ def message(document_type: str = "equipment", **fields: Any) -> ImportMessage:
         "task_id": "t1",
         "project_id": "p1",
         **({"blob_name": "uploads/file.csv"} if facts.needs_blob or facts.own_download else {}),
-        **({"service_id": "s1"} if "service_id" in facts.takes else {}),
+        **({"service_id": "s1"} if facts.table in OF_SERVICES else {}),
     }
     return IMPORT_MESSAGE.validate_python({"document_type": document_type, **needed, **fields})
 

@@ -11,8 +11,10 @@ from fastapi import FastAPI
 from temporalio.client import Client
 
 from activities.jobs.api import (
+    InputNeeded,
     JobType,
     JobTypes,
+    NotReady,
     StageContext,
     TaskContext,
     TaskDone,
@@ -58,6 +60,14 @@ class SurveyParameters(Contract):
     files: str | tuple[str, ...] = ()
     bad: int = 0
     """Tasks that fail."""
+    ask: bool = False
+    """The first stage asks when it was done."""
+    taken: str | None = None
+    """When it was done."""
+    broken: bool = False
+    """The publication fails at the first attempt."""
+    late: bool = False
+    """The first measurement is not ready for a long time."""
 
 
 @job_type(
@@ -95,12 +105,19 @@ class Survey(JobType[SurveyParameters]):
 
     @task("measure")
     async def measure(self, context: TaskContext[SurveyParameters]) -> TaskDone:
+        given = context.parameters
+        if given.ask and given.taken is None:
+            raise InputNeeded("taken", "when was <it> surveyed?")
+        if given.late and context.task["number"] == 0:
+            raise NotReady("the archive fetches it", 3_600)
         if context.task["number"] < context.parameters.bad:
             raise RuleViolation(f"tile <{context.index}> holds no data")
         return TaskDone(result={"metres": 3})
 
     @task("publish")
     async def publish(self, context: TaskContext[SurveyParameters]) -> TaskDone:
+        if context.parameters.broken and context.attempt == 1:
+            raise RuleViolation("the printer is broken")
         for name, content in (("preview.png", PNG), ("heights.txt", b"1 2 3")):
             path = context.folder / name
             path.write_bytes(content)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from activities.jobs.folders import StageFolders
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import Database, open_database, upgrade
 from adapters.database.jobs.catalogue import open_catalogue
+from adapters.database.jobs.retention import SqlJobLeftovers
 from adapters.database.jobs.store import SqlJobStore
 from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
@@ -131,7 +133,10 @@ async def job_installation(
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
         local = webhook_ports(WebhookSettings(local=True), database)
-        opened = JobsOpened(SqlJobStore(database), ports, 100, 4, local)
+        leftovers = SqlJobLeftovers(database)
+        opened = JobsOpened(
+            SqlJobStore(database), ports, 100, 4, local, blobs, leftovers, timedelta(days=90)
+        )
         waits = scripted(Dependencies)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
         every = [*every, *waits.activities()]

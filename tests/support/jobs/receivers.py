@@ -10,7 +10,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass
-class Site:
+class SeenRequests:
     """What a receiver has seen.
 
     Attributes:
@@ -66,9 +66,11 @@ async def endless_head(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 @asynccontextmanager
-async def receiver(answer: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
+async def receiver(
+    answer: Answer, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[SeenRequests]:
     """A receiver on a free loopback port."""
-    site = Site()
+    site = SeenRequests()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -45,7 +45,7 @@ from contracts.spreadsheets import (
     StageInput,
     StatusRecord,
 )
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.imports.activities import environment
 
 NOW = datetime(2025, 3, 4, 12, tzinfo=UTC)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from sqlalchemy import update
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import folder_of
 from adapters.database.models.batches import process_checkpoints
+from adapters.files.texts.pool import FileTexts
 from adapters.ports import Denied, Unavailable
 from contracts.batches import (
     DOCUMENT_EVENT,
@@ -34,6 +36,8 @@ from tests.support.batches.document_loading import (
 )
 from tests.support.files.hostile_documents import WRITTEN_AT
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 REPLY = Letter(
     message_id="reply@site.example",
     sender="b@site.example",
@@ -50,9 +54,17 @@ QUESTION = Letter(
 PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
 
 
-@pytest.fixture
-async def loading(migrated: Path, tmp_path: Path) -> AsyncIterator[DocumentLoading]:
-    async with document_loading(migrated, tmp_path) as loading:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def texts() -> AsyncIterator[FileTexts]:
+    async with FileTexts() as texts:
+        yield texts
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def loading(
+    migrated: Path, tmp_path: Path, texts: FileTexts
+) -> AsyncIterator[DocumentLoading]:
+    async with document_loading(migrated, tmp_path, texts) as loading:
         yield loading
 
 

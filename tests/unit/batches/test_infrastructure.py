@@ -33,7 +33,7 @@ WITHOUT_FUNCTION = PLAN.model_copy(update={"with_function": False})
 
 
 @dataclass
-class Site:
+class Account:
     """An account in which batches are built, of which no run is open."""
 
     cloud: MemoryCloud = field(default_factory=MemoryCloud)
@@ -61,11 +61,11 @@ class Site:
 
 
 @pytest.fixture
-def setup() -> Site:
-    return Site()
+def setup() -> Account:
+    return Account()
 
 
-async def test_provisioning_twice_makes_one_of_everything(setup: Site) -> None:
+async def test_provisioning_twice_makes_one_of_everything(setup: Account) -> None:
     for _ in range(2):
         assert await setup.steps(*MAKING) == {ResourceState.READY}
     cloud = setup.cloud
@@ -81,9 +81,9 @@ async def test_provisioning_twice_makes_one_of_everything(setup: Site) -> None:
 
 @pytest.mark.parametrize("done", range(len(MAKING) + 1))
 async def test_teardown_leaves_nothing_wherever_provisioning_stopped(
-    setup: Site, done: int
+    setup: Account, done: int
 ) -> None:
-    neighbour = Site(setup.cloud, NEIGHBOUR)
+    neighbour = Account(setup.cloud, NEIGHBOUR)
     await neighbour.steps(*MAKING)
     await setup.steps(*MAKING[:done])
     for _ in range(2):
@@ -95,7 +95,7 @@ async def test_teardown_leaves_nothing_wherever_provisioning_stopped(
 
 @pytest.mark.parametrize("done", range(1, len(REMOVING)))
 async def test_the_sweeper_finds_what_is_left_wherever_teardown_stopped(
-    setup: Site, done: int
+    setup: Account, done: int
 ) -> None:
     await setup.steps(*MAKING)
     assert await setup.orphans() == Orphans(keys=(KEY,))
@@ -105,7 +105,7 @@ async def test_the_sweeper_finds_what_is_left_wherever_teardown_stopped(
     assert await setup.orphans() == Orphans()
 
 
-async def test_without_functions_a_batch_is_queues_and_a_subscription(setup: Site) -> None:
+async def test_without_functions_a_batch_is_queues_and_a_subscription(setup: Account) -> None:
     setup.plan = WITHOUT_FUNCTION
     await setup.steps(*MAKING)
     assert not setup.cloud.functions_by_name
@@ -114,7 +114,7 @@ async def test_without_functions_a_batch_is_queues_and_a_subscription(setup: Sit
     assert setup.cloud.is_empty
 
 
-async def test_the_lock_is_held_from_the_functions_making_to_its_end(setup: Site) -> None:
+async def test_the_lock_is_held_from_the_functions_making_to_its_end(setup: Account) -> None:
     lock = function_lock(setup.cloud.functions, PLAN.prefix)
     held: list[str] = []
     for step in (*MAKING, *REMOVING):
@@ -127,7 +127,7 @@ async def test_the_lock_is_held_from_the_functions_making_to_its_end(setup: Site
     assert not await lock(NEIGHBOUR)
 
 
-async def test_dead_letters_outlive_everything_else_and_are_no_orphans(setup: Site) -> None:
+async def test_dead_letters_outlive_everything_else_and_are_no_orphans(setup: Account) -> None:
     await setup.steps(*MAKING)
     setup.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}", "{}"]
     await setup.steps(*REMOVING[:-1])
@@ -141,7 +141,7 @@ async def test_dead_letters_outlive_everything_else_and_are_no_orphans(setup: Si
     assert await setup.orphans() == Orphans(keys=(KEY,))
 
 
-async def test_unwanted_dead_letters_are_removed(setup: Site) -> None:
+async def test_unwanted_dead_letters_are_removed(setup: Account) -> None:
     await setup.step("create_dead_letters")
     setup.cloud.queues_by_name[NAMES.dead_letters].messages = ["{}"]
     done = await setup.step("delete_dead_letters", keep_dead_letters=False)
@@ -154,7 +154,7 @@ BEFORE_DELIVERY = MAKING[: MAKING.index("prove_delivery")]
 
 @pytest.mark.parametrize("missing", ["subscribe", "set_queue_policy"])
 async def test_delivery_is_not_proven_as_long_as_something_is_in_its_way(
-    setup: Site, missing: str
+    setup: Account, missing: str
 ) -> None:
     await setup.steps(*(step for step in BEFORE_DELIVERY if step != missing))
     with pytest.raises(ApplicationError, match="has reached the queue"):
@@ -163,7 +163,7 @@ async def test_delivery_is_not_proven_as_long_as_something_is_in_its_way(
     assert await setup.step("prove_delivery") == StepDone(state=ResourceState.READY)
 
 
-async def test_an_early_document_proves_delivery_and_stays(setup: Site) -> None:
+async def test_an_early_document_proves_delivery_and_stays(setup: Account) -> None:
     await setup.steps(*BEFORE_DELIVERY)
     document = json.dumps({"eventType": "DOCUMENT_PROCESSED"})
     setup.cloud.topic.deliver(KEY, document)
@@ -172,7 +172,7 @@ async def test_an_early_document_proves_delivery_and_stays(setup: Site) -> None:
 
 
 async def test_a_foreign_resource_with_our_name_stops_both_building_and_sweeping(
-    setup: Site,
+    setup: Account,
 ) -> None:
     await setup.cloud.queues.ensure_queue(NAMES, PLAN, "somebody", 30)
     with pytest.raises(ApplicationError, match="belongs to somebody"):

@@ -109,13 +109,12 @@ def test_a_file_is_asked_for_exactly_where_there_is_one(document_type: DocumentT
     [
         ("mto", {}, "mto: needs --service"),
         ("estimation_master_delete", {}, "estimation_master_delete: needs --service"),
-        ("schedule_extraction", {}, "schedule_extraction: needs --primavera-project"),
         ("schedule_upload", {}, "schedule_upload: needs --target-blob"),
         ("schedule_clear_level", {}, "schedule_clear_level: needs --payload"),
         ("schedule_fill_level", {"payload": LEVEL}, "needs --payload.value"),
         ("equipment", {"strategy": "append"}, "strategy 'append' needs an --idempotency-key"),
         ("equipment", {"service_id": "S1"}, "equipment does not take --service; it takes --all"),
-        ("mto_delete", {"service_id": "S 1"}, "mto_delete: --service: "),
+        ("mto_delete", {"service_id": "=S1"}, "mto_delete: --service: "),
         ("schedule_fill_level", {"payload": "{level: 3}"}, "--payload is not JSON: "),
         ("schedule_delete_all", {"filters": "[" * 100_000}, "--filters is not JSON: "),
         ("schedule_delete_all", {"filters": '{"colour": "red"}'}, "unknown filters ['colour']"),
@@ -135,7 +134,7 @@ def test_invalid_settings_are_named_with_the_option_to_set(
 
 @pytest.mark.parametrize(
     ("project", "task", "option"),
-    [("P 1", "T1", "--project 'P 1'"), ("P1", "a/b", "--task 'a/b'"), ("P1", "", "--task ''")],
+    [("=P1", "T1", "--project '=P1'"), ("P1", "/b", "--task '/b'"), ("P1", "", "--task ''")],
 )
 def test_names_that_cannot_be_part_of_a_workflow_id(project: str, task: str, option: str) -> None:
     with pytest.raises(UsageError, match=re.escape(option)):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,20 @@ def test_list_filters_and_limits() -> None:
     assert "--limit shows more" in installation.docflow("list", "--limit", "2").stderr
 
 
+def test_what_needs_attention_is_listed_as_temporal_knows_it() -> None:
+    parked = a_row("P1", "T1", state=ImportState.PARKED, reason="the disk is full")
+    # Its run has been answered, and its row is not written yet.
+    installation = an_installation(parked, a_row("P1", "T2", state=ImportState.PARKED))
+    runs = installation.runs = FakeRuns()
+    runs.executions = [an_execution("import/P1/T1", "parked")]
+    done = installation.docflow("list", "--needs-attention", "--pipeline", "imports")
+    assert "the disk is full" in done.stdout and "P1/T2" not in done.stdout
+    assert "NeedsAttention = true AND Pipeline = 'imports'" in runs.queries[-1]
+    runs.executions = []
+    none = installation.docflow("list", "--needs-attention", "--project", "P1")
+    assert none.stdout == "no runs with --project P1 wait for a person\n"
+
+
 def test_an_empty_list_explains_how_to_begin() -> None:
     assert "docflow submit --help" in FakeInstallation().docflow("list").stdout
     none = FakeInstallation().docflow("list", "--type", "equipment", "--state", "parked").stdout
@@ -129,6 +144,16 @@ def test_show_reports_what_row_and_run_hold() -> None:
         "http://ui/r-1",
     ):
         assert expected in done.stdout
+
+
+@pytest.mark.parametrize("rows", [(a_row("P1", "T1", state=ImportState.RUNNING),), ()])
+def test_show_begins_with_what_a_run_waits_for(rows: Sequence[ImportTaskRow]) -> None:
+    runs = FakeRuns(a_view(waits_for="outage/blob-store"))
+    said = an_installation(*rows, runs=runs).docflow("show", "P1/T1").stdout
+    states = [line.split() for line in said.splitlines() if line.startswith("state")]
+    assert states == [["state", "waiting"]]
+    assert "running" not in said.partition("waits for")[0]
+    assert "the blob store, by itself; `docflow show outage/blob-store` says why" in said
 
 
 def test_show_as_json_has_row_run_and_status() -> None:
@@ -296,6 +321,7 @@ def test_a_run_that_waits_is_listed_as_waiting_although_its_row_says_running() -
         return {row["task_id"]: row["state"] for row in rows}
 
     assert states() == {"T1": "waiting", "T2": "completed"}
+    assert "waits for the archive" in installation.docflow("list").stdout
     assert states("--state", "running") == {}
     assert states("--state", "completed") == {"T2": "completed"}
 

@@ -18,6 +18,7 @@ IDS = [
     "spreadsheets-run-sweeper",
     "batch-sweeper",
     "batches-run-sweeper",
+    "job-retention",
     "jobs-run-sweeper",
 ]
 

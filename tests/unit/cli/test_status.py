@@ -7,15 +7,21 @@ from pathlib import Path
 import pytest
 
 from contracts.imports import ImportState
-from tests.support.cli_fakes import FakeInstallation, FakeRuns, a_row
+from tests.support.cli_fakes import NOW, FakeInstallation, FakeRuns, a_row
 from workers.services.errors import ServiceError
 from workers.services.runs import PipelineView
+from workers.services.status import AwaitingRun
 
 README = Path(__file__).parents[3] / "README.md"
 
 
+def an_awaiting_run(workflow_id: str, state: str, pipeline: str = "imports") -> AwaitingRun:
+    return AwaitingRun(pipeline, workflow_id, workflow_id, "equipment", state, NOW)
+
+
 def an_installation() -> FakeInstallation:
     runs = FakeRuns()
+    runs.waiting = [an_awaiting_run("import/P1/T1", ImportState.PARKED)]
     runs.counts = {ImportState.PARKED: 1, ImportState.COMPLETED: 41_000}
     installation = FakeInstallation(runs=runs)
     installation.tasks.rows.append(
@@ -62,6 +68,36 @@ def test_no_worker_is_down_with_what_to_do() -> None:
     done = installation.docflow("status")
     assert done.exit_code == 1
     assert "no worker polls: start `docflow worker imports`" in done.stdout
+
+
+def test_what_waits_is_what_temporal_counts_with_what_rows_know_of_it() -> None:
+    installation = an_installation()
+    # Its run has been answered, and its row is not written yet.
+    installation.tasks.rows.append(a_row("P1", "T3", state=ImportState.PARKED, reason="no blob"))
+    assert installation.runs is not None
+    installation.runs.waiting += [
+        an_awaiting_run("import/P1/T4", ImportState.PARKED),
+        an_awaiting_run("spreadsheet/1", "COLUMN_MAPPING", "spreadsheets"),
+    ]
+    shown = installation.docflow("status").stdout
+    assert "P1/T3" not in shown and "no blob" not in shown
+    assert "the disk is full" in shown and "import/P1/T4" in shown
+    assert re.search(r"spreadsheet/1 +spreadsheets +equipment +COLUMN_MAPPING", shown)
+    assert "`docflow list --needs-attention` shows all" in shown
+    status = json.loads(installation.docflow("status", "--json").stdout)
+    parked, every = (
+        [row["workflow_id"] for row in status[name]] for name in ("parked", "needs_attention")
+    )
+    assert (parked, every) == (
+        ["import/P1/T1", "import/P1/T4"],
+        ["import/P1/T1", "import/P1/T4", "spreadsheet/1"],
+    )
+
+
+def test_rows_alone_say_what_waits_while_temporal_is_down() -> None:
+    installation = an_installation()
+    installation.runs = None
+    assert "the disk is full" in installation.docflow("status").stdout
 
 
 def test_parked_imports_are_in_the_json_with_all_their_fields() -> None:

@@ -215,11 +215,11 @@ async def test_parked_runs_are_listed(client: Client, runs: ImportRuns) -> None:
         client, ScriptedImport(failures=[permanent("the disk is full")])
     ) as workflow_id:
         async with asyncio.timeout(20):
-            while not (parked := await runs.parked(IMPORTS, 10)):
+            while not (parked := await runs.awaiting_of(IMPORTS, 10)):
                 await asyncio.sleep(0.05)
         await runs.answer(workflow_id, "skip", Answer())
-    assert [(run.pipeline, run.id, run.type) for run in parked] == [
-        ("imports", workflow_id, "equipment")
+    assert [(run.pipeline, run.id, run.type, run.state) for run in parked] == [
+        ("imports", workflow_id, "equipment", "parked")
     ]
 
 

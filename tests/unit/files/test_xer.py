@@ -123,8 +123,78 @@ def test_code_pages_of_other_scripts(tmp_path: Path, encoding: str, name: str) -
     assert activities(read(tmp_path, content, encoding))[0]["name"] == name
 
 
+def test_utf_8_needs_no_mark(tmp_path: Path) -> None:
+    content = text_of(tasks("7\t1\tA1\tÁrea, Größe"))
+    assert activities(read(tmp_path, content.encode()))[0]["name"] == "Área, Größe"
+    assert activities(read(tmp_path, content))[0]["name"] == "Área, Größe"
+    named = activities(read(tmp_path, content.encode(), "latin-1"))[0]["name"]
+    assert named != "Área, Größe"
+
+
+LINKS = "task_id pred_task_id pred_type"
+
+
+def relationships(entities: list[tuple[str, Any]]) -> list[tuple[str, str]]:
+    return [
+        (values["predecessor_code"], values["successor_code"])
+        for table, values in entities
+        if table == "schedule_relationships"
+    ]
+
+
+def test_relationships_without_a_project_are_kept_or_reported(tmp_path: Path) -> None:
+    """Also where only one of the two columns is there, or is empty in a row."""
+    own = tasks("7\t1\tA1\tone", "8\t1\tA2\ttwo")
+    for fields, rows in (
+        (LINKS, ("8\t7\tPR_FS", "8\t99\tPR_FS")),
+        (f"{LINKS} proj_id", ("8\t7\tPR_FS\t", "8\t99\tPR_FS\t")),
+        (f"{LINKS} pred_proj_id", ("8\t7\tPR_FS", "8\t99\tPR_FS\t")),
+    ):
+        file = tmp_path / "links.xer"
+        file.write_text(text_of(own, table("TASKPRED", fields, *rows)), "cp1252")
+        with open_schedule(file) as source:
+            found = read_project(source, "P1")
+        assert relationships(found.entities) == [("A1", "A2")], fields
+        assert [row.problems[0].value for row in found.rejected] == ["99"], fields
+
+
+def test_relationships_of_another_project_are_left_alone(tmp_path: Path) -> None:
+    own = tasks("7\t1\tA1\tone", "8\t2\tB1\ttwo", "9\t2\tB2\tthree")
+    both = PROJECT + "\n%R\t2\tP2\t"
+    links = table("TASKPRED", LINKS, "9\t8\tPR_FS", "8\t7\tPR_FS")
+    content = "\n".join((HEAD, both, own, links, "%E", ""))
+    assert relationships(read(tmp_path, content)) == [("A1", "B1")]
+
+
+def test_rows_without_a_project_are_of_the_only_one(tmp_path: Path) -> None:
+    content = text_of(
+        table("TASK", "task_id task_code", "7\tA1"),
+        table("RSRC", "rsrc_id rsrc_short_name", "5\tCREW"),
+        table("TASKRSRC", "task_id rsrc_id target_qty", "7\t5\t10"),
+    )
+    entities = read(tmp_path, content)
+    assert [each["task_code"] for each in activities(entities)] == ["A1"]
+    assert [values["task_code"] for name, values in entities if name == "schedule_assignments"] == [
+        "A1"
+    ]
+
+
+def test_activities_without_a_project_are_reported_where_there_are_several(
+    tmp_path: Path,
+) -> None:
+    content = "\n".join(
+        (HEAD, PROJECT, "%R\t2\tP2\t", table("TASK", "task_id task_code", "7\tA1"), "%E", "")
+    )
+    file = tmp_path / "several.xer"
+    file.write_text(content, "cp1252")
+    with open_schedule(file) as source:
+        found = read_project(source, "P1")
+    assert found.of_table("schedule_activities") == []
+    assert "names no project" in found.rejected[0].problems[0].reason
+
+
 def test_a_wrong_code_page_is_reported(tmp_path: Path) -> None:
-    content = text_of(tasks("7\t1\tA1\tÁrea")).encode("utf-8")
+    content = text_of(tasks("7\t1\tA1\tArea")).encode("cp1252").replace(b"Area", b"\x81rea")
     with pytest.raises(UnreadableDocument, match=r"row at line 7 is not cp1252: set schedule_conf"):
         read(tmp_path, content)
     for name in ("klingon", "zlib", "rot13", "idna", "undefined"):

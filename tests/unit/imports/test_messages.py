@@ -56,7 +56,10 @@ FIELDS: dict[DocumentType, dict[str, Any]] = {
     DocumentType.MTO_DELETE: {"service_id": "S1"},
 }
 REQUIRED = {
-    kind: sorted({"task_id", "project_id", *fields} - {"activity_ids", "temp_blob_name"})
+    kind: sorted(
+        {"task_id", "project_id", *fields}
+        - {"activity_ids", "temp_blob_name", "extraction_id", "primavera_project_id"}
+    )
     for kind, fields in FIELDS.items()
 }
 

@@ -62,7 +62,7 @@ async def test_a_clean_small_document_is_one_transaction(ports: ActivityPorts) -
     outcome = await load(ports, GOOD, chunk_rows=100)
     assert outcome.counts == Counts(created=2)
     assert outcome.report is None
-    assert outcome.note == "Columns not used: 'Colour'."
+    assert outcome.note == "Columns not used: 'Colour' (2 values)."
     assert ports.store.tables["equipment"]["P1", "E-1"] == {
         "project_id": "P1",
         "code": "E-1",
@@ -378,7 +378,7 @@ async def test_cancelled_between_chunks_keeps_what_is_committed(ports: ActivityP
 
 async def test_a_report_that_fails_half_way_ends_cleanly(ports: ActivityPorts) -> None:
     class Failing:
-        def write(self, target: Path, header: Any, rows: Any) -> None:
+        def write(self, target: Path, header: Any, rows: Any, memory: Any) -> None:
             first: RejectedRow = next(rows)
             raise OSError(f"disk full at line {first.line}")
 

@@ -54,7 +54,7 @@ def consume(
     items: Sequence[ScheduleItem], resume_at: int, chunk_rows: int
 ) -> tuple[list[Any], int]:
     """Every row behind the cursor with its place, and how many remarks there are."""
-    chunks = ScheduleChunks(iter(items), "P1", IN_MEMORY, resume_at, chunk_rows)
+    chunks = ScheduleChunks(iter(items), "P1", "U", {}, IN_MEMORY, resume_at, chunk_rows)
     rows: list[Any] = []
 
     def all_chunks() -> Iterator[RowChunk]:
@@ -64,7 +64,7 @@ def consume(
     for chunk in all_chunks():
         assert len(chunk.rows) + len(chunk.rejected) <= chunk_rows
         assert all(len(row) == len(chunk.columns) for row in chunk.rows)
-        assert chunk.columns[:2] == ("project_id", "primavera_project_id")
+        assert chunk.columns[:2] == ("project_id", "schedule_id")
         if chunk.cursor > resume_at:
             rows += [(chunk.table, row) for row in chunk.rows]
             rows += [("rejected", row.line) for row in chunk.rejected]
@@ -104,12 +104,12 @@ def test_a_row_for_the_report_names_its_values() -> None:
         "total_float_hours": Decimal("-8.5"),
     }
     items: list[ScheduleItem] = [(n, "schedule_activities", values) for n in (1, 2)]
-    chunk = ScheduleChunks(iter(items), "P1", IN_MEMORY).next()
+    chunk = ScheduleChunks(iter(items), "P1", "U", {}, IN_MEMORY).next()
     assert chunk is not None
     ((row, rejected),) = zip(chunk.rows, chunk.rejected, strict=True)
     assert row == ("P1", *values.values())
     cells = (
-        *("primavera_project_id: U", "task_code: A", "planned_start: 2025-01-01 00:00:00"),
+        *("schedule_id: U", "task_code: A", "planned_start: 2025-01-01 00:00:00"),
         *(None, "total_float_hours: -8.5"),
     )
     assert rejected.cells == ("schedule_activities", 2, *cells)
@@ -131,7 +131,7 @@ def relationship(line: int, predecessor_project: str) -> ScheduleItem:
 
 def test_the_same_code_in_another_project_is_another_activity() -> None:
     items = [relationship(1, ""), relationship(2, "V"), relationship(3, "V")]
-    chunk = ScheduleChunks(iter(items), "P1", IN_MEMORY).next()
+    chunk = ScheduleChunks(iter(items), "P1", "U", {}, IN_MEMORY).next()
     assert chunk is not None
     assert list(chunk.lines) == [1, 2]
     assert [row.line for row in chunk.rejected] == [3]
@@ -140,7 +140,7 @@ def test_the_same_code_in_another_project_is_another_activity() -> None:
 def test_remarks_are_bounded_and_their_number_exact() -> None:
     remarks = [Problem(line=line, reason="no number") for line in range(250)]
     items: list[ScheduleItem] = [item_of("schedule_activities", 1, "A"), *remarks]
-    chunks = ScheduleChunks(iter(items), "P1", IN_MEMORY)
+    chunks = ScheduleChunks(iter(items), "P1", "U", {}, IN_MEMORY)
     while chunks.next() is not None:
         pass
     assert chunks.remarks == remarks[:5]

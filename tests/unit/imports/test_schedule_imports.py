@@ -42,9 +42,9 @@ class MortalStore(SqlImportStore):
         self._die(committed=True)
         return mark
 
-    async def retire(self, key: TaskKey, primavera_project_id: str) -> Counts:
+    async def retire(self, key: TaskKey, schedule_id: str) -> Counts:
         self._count(committed=False)
-        counts = await super().retire(key, primavera_project_id)
+        counts = await super().retire(key, schedule_id)
         self._die(committed=True)
         return counts
 
@@ -118,7 +118,7 @@ async def test_both_projects_of_one_file_live_side_by_side(setup: ScheduleSetup)
     # By object id this time: the rows still go by the short name.
     await setup.load("two-projects.xer", task="T2", primavera_project_id="300000")
     assert await setup.rows(
-        "SELECT primavera_project_id, count(*) FROM schedule_activities"
+        "SELECT schedule_id, count(*) FROM schedule_activities"
         " WHERE missing_since IS NULL GROUP BY 1 ORDER BY 1"
     ) == [("ISBL-PIPE", 14), ("OSBL-PIPE", 14)]
     ties = "SELECT predecessor_code, successor_code FROM schedule_relationships"
@@ -148,6 +148,17 @@ async def test_a_killed_worker_changes_nothing_in_the_end(
             [row[1:] for row in table if row[0] == project] for table in await setup.schedule()
         ]
         assert found == expected
+
+
+async def test_an_attempt_that_comes_after_the_end_needs_no_document(setup: ScheduleSetup) -> None:
+    source = await setup.blobs.stat("unit100.xer")
+    asked = {"extraction_id": "T1", "primavera_project_id": "UNIT100"}
+    work = work_of(message_of("schedule_extraction", blob_name="unit100.xer", **asked), source)
+    done = await environment().run(setup.imports().load_schedule, work)
+    await setup.closed("unit100.xer", done)
+    await setup.blobs.delete("unit100.xer")
+    late = await environment().run(setup.imports().load_schedule, work)
+    assert (late.counts, late.problem_count) == (done.counts, done.problem_count)
 
 
 async def test_a_second_attempt_writes_only_what_is_left(setup: ScheduleSetup) -> None:

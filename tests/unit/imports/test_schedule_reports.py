@@ -21,7 +21,7 @@ async def test_the_report_holds_every_left_out_row(setup: ScheduleSetup) -> None
     assert repeated[:5] == [
         "task_code: the file holds this key of schedule_activities more than once;"
         " the first one counts",
-        *("schedule_activities", 110, "primavera_project_id: UNIT100", "task_code: A30-RFC-0130"),
+        *("schedule_activities", 110, "schedule_id: UNIT100", "task_code: A30-RFC-0130"),
     ]
     assert dangling[:5] == [
         "predecessor_code: the file does not hold what it refers to",

@@ -18,21 +18,26 @@ from activities.jobs.groups import LOST_WORKERS, TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import open_database
+from adapters.files.computing import ForkedComputing
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import Throttled, Unavailable
+from adapters.ports import ProcessLost, Throttled, Unavailable
+from adapters.ports.computing import Computing
 from contracts.dependencies import Dependency
 from contracts.errors import UNAVAILABLE
 from contracts.jobs import (
+    HEAVY_MEMORY,
     FinishedTask,
     GroupCursor,
     GroupOrder,
     GroupResult,
     JobOrder,
+    Lane,
     PlannedTask,
     StageOrder,
     StageRef,
     TaskStatus,
 )
+from tests.support.jobs import computations
 from tests.support.jobs.installation import order_of, ports_of
 from tests.support.jobs.types import Pieces, pieces
 
@@ -124,6 +129,33 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert (result.completed, result.failed) == (2, 1)
     assert kind.done == ["piece-2"]
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
+
+
+async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        raise ProcessLost("the process computing the task was lost; try again")
+
+    _, ports, job = await build(act)
+    order = group_of(job, 0, 1, tries={0: LOST_WORKERS - 1, 1: LOST_WORKERS})
+    result = await environment().run(TaskGroups(ports).run_tasks, order)
+    assert [(each.position, each.tries) for each in result.again] == [(0, LOST_WORKERS)]
+    assert result.failed == 1
+
+
+async def test_a_task_that_needs_more_memory_than_it_may_fails_by_itself(build: Build) -> None:
+    async def act(context: TaskContext[Any], begun: int) -> dict[str, Any]:
+        size = 1 << 30 if context.index == "piece-1" else 1_000
+        return await context.compute(computations.swollen, {"bytes": size})
+
+    _, ports, job = await build(act, lane=Lane.HEAVY)
+    async with ForkedComputing(1, HEAVY_MEMORY, 256 << 20) as computing:
+        ports.resources.more[Computing] = computing  # type: ignore[index]
+        result = await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1, 2))
+    assert (result.completed, result.failed, result.again) == (2, 1, ())
+    assert finished(result)[1].error == (
+        "computing the task needs more than 256 MB of memory (DOCFLOW_JOBS_HEAVY_MEMORY_MB); "
+        "divide it, or raise the limit"
+    )
 
 
 async def test_long_results_go_to_blobs_and_very_long_ones_to_their_own(build: Build) -> None:

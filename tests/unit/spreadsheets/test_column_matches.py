@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField, squash
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.spreadsheets.conversion import convert, notations_of, read_duration
 from domain.spreadsheets.fields import CellKind, SheetField
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.tabular.conversion import Flaw
 from domain.tabular.notations import Notation, Unreadable
 from domain.tabular.rows import Cell

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidDocument
 from domain.spreadsheets.header import HEADER_WITHIN, column_titles, find_header
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.tabular.rows import Cell
 
 FIELDS = SheetTypes().get("EVENT_PARTICIPANT").fields

@@ -11,7 +11,7 @@ from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.header import column_titles, find_header
 from domain.spreadsheets.records import Entity, EntityScope, ParkedRow, TargetRows
 from domain.spreadsheets.resolution import scope_of
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.types.base import (
     CellKind,
     Fault,

@@ -14,7 +14,7 @@ from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
 from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from tests.support.spreadsheets.rules import (
     CATEGORIES,
     JUNIOR,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from activities.seen_keys import SeenKeys
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets.records import ParkedRow
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.validation import NOTHING_MAPPED, SourceRow, ValidatedRows
 from domain.tabular.rows import Cell
 from tests.support.chaos import examples

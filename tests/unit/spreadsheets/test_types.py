@@ -13,7 +13,7 @@ from domain.errors import RuleViolation
 from domain.spreadsheets.conversion import convert
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.records import CustomList
-from domain.spreadsheets.types import SheetTypes, discover
+from domain.spreadsheets.sheet_types import SheetTypes, discover
 from domain.spreadsheets.types.base import SheetType, Target
 from domain.spreadsheets.types.people import EMAIL, PERSONS
 from tests.support.spreadsheets.rules import SHIRTS, source, validator

@@ -10,7 +10,7 @@ from domain.spreadsheets import value_book as book_module
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.records import Entity, FoundValue
 from domain.spreadsheets.resolution import Resolution
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
 from domain.tabular.rows import Cell
 from tests.support.spreadsheets.rules import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings

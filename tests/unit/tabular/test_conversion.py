@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from activities.seen_keys import SeenKeys
 from domain.imports.header import match_header
 from domain.imports.tables import CREW_MEMBER, EQUIPMENT, MTO, TABLES, TableSpec
-from domain.imports.validation import VALUE_CHARACTERS, RowValidator, ValidatedRows
+from domain.imports.validation import VALUE_CHARACTERS, ValidatedRows
 from domain.tabular.conversion import Flaw, convert_column, settle_notations, transpose
 from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
 from domain.tabular.notations import Notation
 from domain.tabular.rows import Cell
 from domain.tabular.values import CELL_CHARACTERS, FORBIDDEN
+from tests.support.imports.tables import validator_of
 
 CODE = FieldSpec("code", ColumnKind.CODE, max_length=10)
 TEXT = FieldSpec("description", ColumnKind.TEXT, max_length=20)
@@ -63,7 +64,7 @@ def test_what_a_formula_failed_to_find_is_no_code(others: tuple[Cell, ...]) -> N
     found = converted(CODE, "#N/A", "#1", *others)
     assert found[0] == "is an error, not a code; correct its formula"
     assert found[1] == "#1"
-    assert converted(TEXT, "#N/A") == ["#N/A"]
+    assert converted(TEXT, "#N/A") == ["is an error, not a value; correct its formula"]
 
 
 def test_texts_keep_their_line_breaks_and_codes_do_not() -> None:
@@ -161,7 +162,7 @@ def validate(
     numbered = list(enumerate(rows, start=2))
     scope = {"project_id": "P1", "service_id": "S1"}
     with closing(SeenKeys(Path())) as seen:
-        validator = RowValidator(spec, scope, match_header(1, header, spec), numbered[:1000], seen)
+        validator = validator_of(spec, scope, match_header(1, header, spec), numbered, seen)
         parts = [
             validator.validate(numbered[at : at + size]) for at in range(0, len(numbered), size)
         ]

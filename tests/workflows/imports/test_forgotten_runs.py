@@ -38,7 +38,7 @@ ID = "import/P1/forgotten"
 QUEUE = "import-queue"
 
 
-class Site:
+class Installation:
     """An intake and a worker, with tables of their own."""
 
     def __init__(self, client: Client, database: Any) -> None:
@@ -72,8 +72,8 @@ class Site:
 
 
 @asynccontextmanager
-async def site_on(client: Client, database: Any) -> AsyncIterator[Site]:
-    site = Site(client, database)
+async def site_on(client: Client, database: Any) -> AsyncIterator[Installation]:
+    site = Installation(client, database)
     steps = [
         *activities_of(*site.activities),
         *scripted(NoticeSending, results={"send": NoticeReceipt()}).activities(),

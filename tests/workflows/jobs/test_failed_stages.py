@@ -14,7 +14,7 @@ from activities.jobs import groups
 from activities.jobs.api import InputNeeded, NotReady, TaskContext
 from adapters.ports import Throttled, Unavailable
 from contracts.answers import Answer
-from contracts.dependencies import Dependency
+from contracts.dependencies import WAITS, Dependency
 from contracts.errors import JOB_FAILED
 from contracts.jobs import (
     JobOrder,
@@ -30,6 +30,7 @@ from domain.errors import RuleViolation
 from tests.support.jobs.installation import JobInstallation, job_installation, order_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.waiting import eventually
+from workflows import attributes
 from workflows.jobs.job import Job
 
 Act = Callable[[TaskContext[Any], int], Any]
@@ -336,3 +337,37 @@ async def test_a_job_type_that_the_worker_lacks_is_named(installed: Jobs) -> Non
     async with installed(pieces(), first_fails) as jobs:
         message, _ = await failed(await jobs.start(order_of(unknown)))
     assert "this worker has no job type 'unknown_kind'; installed are: hello_world" in message
+
+
+async def test_a_wait_for_an_outage_is_shown_by_the_job_and_in_lists(
+    installed: Jobs, server: Any
+) -> None:
+    def needs_the_store(context: TaskContext[Any], begun: int) -> None:
+        if begun < 4:
+            raise Unavailable("the store is down", Dependency.BLOB_STORE)
+
+    kind = pieces()
+    order = order_of(kind, {"pieces": 1})
+    async with installed(kind, needs_the_store) as jobs:
+        jobs.waits.held = {"wait"}
+        handle = await jobs.start(order)
+
+        async def waits() -> bool:
+            return (await handle.query(Job.status)).awaits is not None
+
+        await eventually(waits)
+        view = await handle.query(Job.status)
+        run = await handle.describe()
+        memo = await run.memo()
+        jobs.waits.held = set()
+        result = await handle.result()
+        after = await handle.describe()
+    assert view.awaits is not None and view.status is JobStatus.PROCESSING
+    assert "the blob store" in view.awaits.what and "the store is down" in view.awaits.what
+    assert view.awaits.outage == "outage/blob-store"
+    assert run.typed_search_attributes.get(attributes.STATE) == "waiting"
+    assert run.typed_search_attributes.get(attributes.WAITING_FOR) == "outage/blob-store"
+    assert "the store is down" in memo[WAITS]
+    assert result.status is JobStatus.COMPLETED
+    assert after.typed_search_attributes.get(attributes.STATE) == "completed"
+    assert WAITS not in await after.memo()

@@ -23,7 +23,7 @@ from workers.cli.batches.context import (
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
-from workers.cli.runs import is_left_open, show_in_temporal
+from workers.cli.runs import is_left_open, outage_pairs, show_in_temporal
 from workers.pipelines.base import Run
 from workers.services.batches import access
 from workers.text import one_line
@@ -148,7 +148,8 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
         print_json({"batch": _as_json(view), "run": fields, "link": snapshot.link})
         return
     out = console()
-    out.print(pairs([*_row_pairs(view), *_run_pairs(view, snapshot)]))
+    waits = outage_pairs(snapshot.view)
+    out.print(pairs([*_row_pairs(view, waits), *_run_pairs(view, snapshot)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
         for row in status.resources:
@@ -164,11 +165,12 @@ async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
     return RunSnapshot(await runs.status(key), runs.link(key.workflow_id), view)
 
 
-def _row_pairs(view: "BatchView") -> list[tuple[str, object]]:
+def _row_pairs(view: "BatchView", waits: list[tuple[str, object]]) -> list[tuple[str, object]]:
     documents = view.documents.model_dump()
     return [
         ("batch", str(view.key)),
         ("status", _status(view.status)),
+        *waits,
         ("reason", view.reason),
         ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
         ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),

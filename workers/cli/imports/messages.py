@@ -3,7 +3,6 @@
 import json
 import re
 import secrets
-import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, 
 from workers.cli.errors import UsageError
 from workers.services.bodies import RefusedMessage
 from workers.services.imports import messages
+from workers.services.imports.documents import upload_name
 from workers.text import one_line
 
 OPTIONS: Mapping[str, str] = {
@@ -64,13 +64,6 @@ def _first_field(document_type: DocumentType, names: tuple[str, ...]) -> str | N
 def new_task_id(document_type: DocumentType, now: datetime) -> str:
     """A task id that is readable and unique."""
     return f"{document_type.replace('_', '-')}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-
-
-def upload_name(project_id: str, task_id: str, filename: str) -> str:
-    """Blob name of a submitted file: plain ASCII, whatever the user's file is called."""
-    ascii_name = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode("ascii")
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", ascii_name).strip("._")[-100:]
-    return f"uploads/{project_id}/{task_id}/{safe or 'file'}"
 
 
 def _parse_json(option: str, text: str) -> Any:
@@ -135,8 +128,8 @@ def _check_key(option: str, value: str) -> None:
         TypeAdapter[str](Key).validate_python(value)
     except ValidationError:
         raise UsageError(
-            f"{option} {value!r}: use up to 128 letters, digits and . _ : @ + -, "
-            "beginning with a letter or digit"
+            f"{option} {value!r}: use up to 128 letters, digits, blanks, slashes and "
+            ". _ : @ + -, beginning with a letter or digit"
         ) from None
 
 

@@ -107,7 +107,7 @@ def _show_parked(
                 ("state", state_text(ImportState.PARKED)),
                 ("step", status and status.step),
                 ("reason", status.reason if status else f"see `docflow show {name}`"),
-                ("try again", f"docflow retry {name} [--message corrected.json]"),
+                ("try again", f"docflow retry {name} [--file corrected.xlsx]"),
                 ("leave it out", f"docflow skip {name}"),
                 ("give it up", f"docflow fail {name}"),
                 ("run", link),

@@ -11,20 +11,22 @@ from workers.cli.imports.context import open_queue, open_tasks
 from workers.cli.imports.views import row_as_json
 from workers.pipelines.base import Pipeline
 from workers.services.imports.verbs import name_of
-from workers.services.status import Check, ParkedRun
+from workers.services.status import AwaitingRun, Check
 
 MESSAGES_PEEKED: Final = 100
 
 
-async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[ParkedRun]:
-    """Imports that are parked, with the reasons that their status rows keep."""
+async def parked(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
+    """Imports that their status rows say are parked, with the reasons that these keep."""
     async with open_tasks(context) as tasks:
         rows = await tasks.list(limit, ImportState.PARKED)
     return [
-        ParkedRun(
+        AwaitingRun(
             pipeline=pipeline.name,
+            workflow_id=row.workflow_id,
             id=name_of(row),
             type=row.document_type,
+            state=row.state,
             since=row.updated_at,
             reason=row.reason,
             row=row_as_json(row),

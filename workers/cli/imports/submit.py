@@ -1,7 +1,7 @@
 """`docflow submit imports`: a document goes in and is followed to its end."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from contracts.imports import (
 )
 from domain.imports.chunks import TaskKey
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import CommandError, run
+from workers.cli.errors import CommandError, UsageError, run, stop
 from workers.cli.imports.context import open_imports, open_queue, open_runs
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen
 from workers.cli.imports.messages import build_message, new_task_id
@@ -42,15 +42,14 @@ def imports(
         ),
     ],
     project: Annotated[str, typer.Option(help="Project it belongs to.")],
-    file: Annotated[
-        Path | None,
+    files: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="[FILE]...",
             exists=True,
-            dir_okay=False,
             readable=True,
             show_default=False,
-            help="The document; deletes and bulk operations take none.",
+            help="The documents, or folders of documents; deletes and bulk operations take none.",
         ),
     ] = None,
     task: Annotated[
@@ -92,9 +91,23 @@ def imports(
         typer.Option(metavar="CODE", help="Task code for a bulk operation; may be repeated."),
     ] = None,
     no_follow: Annotated[bool, typer.Option("--no-follow", help="Send, and do not wait.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Check everything, show what would change, and write nothing."
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.xlsx", help="With --dry-run: where the report of rejected rows goes."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Upload a document, send its message and follow the import to its end.
+    """Upload documents, send their messages and follow the imports to their ends.
+
+    Each of several documents, and each file of a folder, is a task of its own.
 
     A task is done once; one whose run was terminated is done again. Another task with the
     idempotency key (or extraction) of an import that is parked waits for you as well.
@@ -106,6 +119,7 @@ def imports(
     \b
     Examples:
       docflow submit imports equipment.xlsx --type equipment --project P1
+      docflow submit imports march/ april.xlsx --type equipment --project P1 --dry-run
       docflow submit imports takeoff.xlsx --type mto --project P1 --service S1 --strategy replace
       docflow submit imports plan.xer --type schedule_extraction --project P1 \\
           --primavera-project PLANT
@@ -113,13 +127,18 @@ def imports(
           --filters '{"wbs_code": "PLANT.PIPING"}' --payload '{"level": 1, "value": "Piping"}'
       docflow submit imports --type mto_delete --project P1 --service S1
     """
+    found = _documents(files or ())
+    if len(found) > 1 and (task is not None or report is not None):
+        stop(UsageError("--task and --report go with one FILE"))
+    if report is not None and not dry_run:
+        stop(UsageError("--report goes with --dry-run"))
+    now = datetime.now(UTC)
     run(
         _submit(
             cli_context(context),
             document_type,
             project,
-            task or new_task_id(document_type, datetime.now(UTC)),
-            file,
+            [(task or new_task_id(document_type, now), file) for file in found or (None,)],
             {
                 "service_id": service,
                 "strategy": strategy,
@@ -135,34 +154,69 @@ def imports(
                 "activity_ids": activity_id or None,
             },
             follow=not no_follow,
+            dry_run=dry_run,
+            report=report,
             as_json=as_json,
         )
     )
+
+
+def _documents(given: Sequence[Path]) -> Sequence[Path]:
+    """The files, and those of each folder by name, hidden ones left out."""
+    found: list[Path] = []
+    for each in given:
+        if not each.is_dir():
+            found.append(each)
+            continue
+        inside = sorted(p for p in each.iterdir() if p.is_file() and not p.name.startswith("."))
+        if not inside:
+            stop(UsageError(f"the folder {each} holds no files"))
+        found += inside
+    return found
 
 
 async def _submit(
     cli: CliContext,
     document_type: DocumentType,
     project: str,
-    task: str,
-    file: Path | None,
+    tasks: Sequence[tuple[str, Path | None]],
     given: Mapping[str, Any],
     *,
     follow: bool,
+    dry_run: bool,
+    report: Path | None,
     as_json: bool,
 ) -> None:
-    message = build_message(document_type, project, task, file, given)
+    # All of them are checked before any is sent.
+    work = [
+        (build_message(document_type, project, task, file, given), file) for task, file in tasks
+    ]
+    if dry_run:
+        from workers.cli.imports.dry_run import dry_run as rehearse
+
+        await rehearse(cli, work, report, as_json=as_json)
+        return
     async with AsyncExitStack() as stack:
         queue = await stack.enter_async_context(open_queue(cli))
         resources = await stack.enter_async_context(open_imports(cli))
         # Before anything is sent: who wants to follow has to be able to.
         runs = await open_runs(cli) if follow else None
-        earlier = await _send(queue, resources, message, file, runs)
-        if runs is None:
-            show_sent(message, as_json=as_json)
-            return
-        ending = await _follow(runs, resources, message, earlier)
-        show_ending(ending, message, runs, as_json=as_json)
+        sent: list[tuple[ImportMessage, str | None]] = []
+        for message, file in work:
+            sent.append((message, await _send(queue, resources, message, file, runs)))
+            if runs is None or len(work) > 1:
+                show_sent(message, as_json=as_json)
+        codes: list[int] = []
+        for message, earlier in sent if runs is not None else ():
+            assert runs is not None
+            ending = await _follow(runs, resources, message, earlier)
+            try:
+                show_ending(ending, message, runs, as_json=as_json)
+            except typer.Exit as exit:
+                codes.append(exit.exit_code)
+        if codes:
+            # One that waits for an answer says more than one that failed.
+            raise typer.Exit(max(codes))
 
 
 async def _send(

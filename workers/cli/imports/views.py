@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from contracts.imports import (
+    Correction,
     ImportPlan,
     ImportState,
     ImportStatus,
@@ -24,7 +25,7 @@ from workers.cli.output import (
     problems_table,
     state_text,
 )
-from workers.cli.runs import is_left_open
+from workers.cli.runs import is_left_open, outage_pairs
 from workers.pipelines.base import Run
 from workers.services.imports.verbs import name_of
 from workers.text import one_line
@@ -73,7 +74,8 @@ async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
         )
         return
     out = console()
-    shown = _row_pairs(row, name) if row is not None else [("import", name)]
+    waits = outage_pairs(view)
+    shown = _row_pairs(row, name, waits) if row is not None else [("import", name), *waits]
     if view is not None:
         shown += _run_pairs(view, status, name, known_reason=row and row.reason)
     out.print(pairs(shown))
@@ -97,20 +99,28 @@ async def _look(cli: CliContext, run: str) -> RunSnapshot:
     return RunSnapshot(view, await runs.status(run))
 
 
-def _row_pairs(row: "ImportTaskRow", name: str) -> list[tuple[str, object]]:
+def _row_pairs(
+    row: "ImportTaskRow", name: str, waits: list[tuple[str, object]]
+) -> list[tuple[str, object]]:
     return [
         ("import", name),
         ("type", row.document_type),
         ("strategy", row.strategy),
-        ("state", state_text(row.state)),
+        *(waits or [("state", state_text(row.state))]),
         ("reason", row.reason),
         ("note", row.note),
         ("file", row.filename or row.source_name),
         ("rows", counts_text(row.counts)),
+        *(("corrected", _correction(each)) for each in row.corrections),
         ("created", moment(row.created_at)),
         ("finished", moment(row.finished_at)),
         ("report", row.report and f"{row.report.name} (`docflow report {name}`)"),
     ]
+
+
+def _correction(correction: Correction) -> str:
+    at = moment(datetime.fromisoformat(correction.at))
+    return f"{at} by {correction.by or 'unknown'}: {correction.changes}"
 
 
 def _run_pairs(
@@ -126,7 +136,6 @@ def _run_pairs(
     else:
         shown += [
             ("step", status.step),
-            ("waits for", status.waiting_for and f"the {status.waiting_for.label}, by itself"),
             ("parked since", _since(status) if view.parked else None),
             ("because", status.reason if status.reason != known_reason else None),
             ("plan", status.plan and _plan(status.plan)),

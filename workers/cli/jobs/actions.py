@@ -1,15 +1,86 @@
-"""Acting on jobs: `docflow jobs restart`, `docflow jobs webhooks`."""
+"""Acting on jobs: `docflow jobs answer`, `docflow jobs restart`, `docflow jobs webhooks`."""
 
+from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
-from workers.cli.jobs.context import JobArgument, open_jobs
+from workers.cli.jobs.context import JobArgument, open_jobs, parameters_of
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
 
 app = typer.Typer(rich_markup_mode=None)
+
+
+class Reply(StrEnum):
+    """What becomes of a job that is parked."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+@app.command()
+def answer(
+    context: typer.Context,
+    job: JobArgument,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="A parameter that it asks for, or a corrected one. Repeated."
+        ),
+    ] = None,
+    decision: Annotated[
+        Reply,
+        typer.Option(
+            help="Do the failed stage again, leave out what has failed, or give the job up."
+        ),
+    ] = Reply.RETRY,
+    reason: Annotated[str | None, typer.Option(help="Why, for skip and fail.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a job that is parked.
+
+    The job continues at its failed stage with these parameters. Without any the stage is done
+    again as it was, and keeps its good tasks.
+
+    \b
+    Examples:
+      docflow jobs answer 5eed5eed --param datetime=2024-05-01T10:30:00Z
+      docflow jobs answer 5eed5eed --decision skip --reason "no data there"
+    """
+    run(_answer(cli_context(context), job, param or (), decision, reason, as_json=as_json))
+
+
+async def _answer(
+    cli: CliContext,
+    job: str,
+    given: Sequence[str],
+    decision: Reply,
+    reason: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from workflows.parking import Decision
+
+    texts = parameters_of(given)
+    async with open_jobs(cli) as (service, who):
+        record = await service.queries.record(who, job)
+        done = await service.answer(
+            who,
+            record.job_id,
+            Decision(decision),
+            parameters=service.submission.typed(record.job_type, texts),
+            reason=reason,
+        )
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+        return
+    typer.echo(
+        f"{decision} was accepted; follow the job with `docflow jobs watch {done.job_id[:12]}`"
+    )
 
 
 @app.command()
@@ -41,6 +112,42 @@ async def _restart(cli: CliContext, job: str, from_stage: int | None, *, as_json
     typer.echo(
         f"attempt {done.attempt} of job {done.job_id[:12]} has begun; "
         f"follow it with `docflow jobs watch {done.job_id[:12]}`"
+    )
+
+
+@app.command()
+def clean(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what is no longer kept, as the schedule does every night.
+
+    Files that newer datasets have replaced go after their time of grace; tasks, plans, results and
+    webhooks of jobs that have ended, and files that no item uses, after DOCFLOW_JOBS_KEEP_DAYS.
+
+    \b
+    Example:
+      docflow jobs clean --dry-run
+    """
+    run(_clean(cli_context(context), dry_run=dry_run, as_json=as_json))
+
+
+async def _clean(cli: CliContext, *, dry_run: bool, as_json: bool) -> None:
+    from workers.services.jobs.retention import clean_jobs
+
+    removed = await clean_jobs(cli.environment, dry_run=dry_run)
+    if as_json:
+        print_json(removed.model_dump(mode="json"))
+        return
+    for each in removed.named:
+        typer.echo(each)
+    what = "would be removed" if dry_run else "removed"
+    typer.echo(
+        f"{what}: {removed.files:,} files; tasks, plans, results and webhooks of {removed.jobs:,} "
+        f"jobs, of which {removed.kept:,} keep their record"
     )
 
 

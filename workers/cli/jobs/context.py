@@ -1,11 +1,13 @@
 """What commands about jobs use."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.cli.context import CliContext
+from workers.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from workers.services.identity import Identity
@@ -32,3 +34,20 @@ def open_jobs(
     from workers.services.jobs import opening
 
     return opening.open_service(cli.environment)
+
+
+def parameters_of(given: Sequence[str]) -> dict[str, str]:
+    """Parameters as they were typed, by name.
+
+    Raises:
+        UsageError: One has no name or no value, or is given twice.
+    """
+    parameters: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise UsageError("--param: write NAME=VALUE")
+        if name in parameters:
+            raise UsageError(f"--param: {name} is given twice; write a list as JSON")
+        parameters[name] = value
+    return parameters

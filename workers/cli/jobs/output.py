@@ -55,6 +55,7 @@ def show_job(job: "JobDocument") -> None:
                 ("project", job.project),
                 ("alias", job.alias),
                 ("changed", moment(job.updated_at)),
+                ("waits for", waits(job)),
                 ("reason", job.error_details),
                 ("next", job.next_steps),
             ]
@@ -63,16 +64,23 @@ def show_job(job: "JobDocument") -> None:
     for question in job.questions:
         out.print(text(f"asks for {question.parameter}: {question.question}", "bold yellow"))
     if job.questions:
-        given = ", ".join(f'"{question.parameter}": ...' for question in job.questions)
-        out.print(
-            text(f"answer: docflow retry job/{job.job_id} --message FILE, a file with {{{given}}}")
-        )
+        given = " ".join(f"--param {question.parameter}=..." for question in job.questions)
+        out.print(text(f"answer: docflow jobs answer {job.job_id[:12]} {given}"))
+    elif job.next_steps is not None:
+        out.print(text(f"answer: docflow jobs answer {job.job_id[:12]} --decision retry|skip|fail"))
     out.print(stages_table(job))
     if job.failed_tasks:
         failed = table("task", "reason", title=f"{job.failed_count:,} failed")
         for each in job.failed_tasks:
             failed.add_row(text(each.task_id), text(each.reason))
         out.print(failed)
+
+
+def waits(job: "JobDocument") -> str | None:
+    """What a job waits for without a person; None: nothing."""
+    if job.awaits is None:
+        return None
+    return f"{job.awaits.what}; since {moment(job.awaits.since)}, it continues by itself"
 
 
 def stages_table(job: "JobDocument") -> "Table":

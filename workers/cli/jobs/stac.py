@@ -41,6 +41,9 @@ def search(
         typer.Option(metavar="TIME", help="A day, a time, or two with a slash; `..` is open."),
     ] = None,
     filter: Annotated[str | None, typer.Option(metavar="CQL2", help="CQL2 as text.")] = None,
+    sort: Annotated[
+        str | None, typer.Option(metavar="FIELDS", help="As `-datetime,id` [the newest first].")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
@@ -52,7 +55,7 @@ def search(
       docflow stac search --bbox 170,-30,-170,0 --datetime 2024-05-01/..
       docflow stac search --collection scenes --filter "eo:cloud_cover < 20" --json
     """
-    asked = _Asked(collections, bbox, datetime, filter, limit)
+    asked = _Asked(collections, bbox, datetime, filter, limit, sort)
     run(_search(cli_context(context), asked, as_json=as_json))
 
 
@@ -75,6 +78,31 @@ def show(
     run(_show(cli_context(context), collection, item, as_json=as_json))
 
 
+@app.command()
+def delete(
+    context: typer.Context,
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Id of a collection.")],
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask no question.")] = False,
+) -> None:
+    """Take an item out of the catalogue; its files and tables stay.
+
+    \b
+    Example:
+      docflow stac delete scenes scene-1
+    """
+    if not yes:
+        typer.confirm(f"Take {item} out of the collection {collection}?", abort=True)
+    run(_delete(cli_context(context), collection, item))
+
+
+async def _delete(cli: CliContext, collection: str, item: str) -> None:
+    async with _catalogue(cli) as catalogue:
+        if not await catalogue.delete_item(collection, item):
+            raise CommandError(f"there is no item {item} in the collection {collection}")
+    typer.echo(f"{item} is no longer in the collection {collection}")
+
+
 @dataclass(frozen=True)
 class _Asked:
     """The options of a search, as they were typed."""
@@ -84,6 +112,7 @@ class _Asked:
     datetime: str | None
     filter: str | None
     limit: int
+    sort: str | None = None
 
     def query(self) -> "CatalogueQuery":
         """As the catalogue is asked.
@@ -92,13 +121,14 @@ class _Asked:
             RuleViolation: An option means nothing.
         """
         from adapters.ports.catalogue import CatalogueQuery
-        from domain.jobs.stac.queries import filter_of_text, whole_days
+        from domain.jobs.stac.queries import filter_of_text, order_of_text, whole_days
 
         return CatalogueQuery(
             collections=self.collections or None,
             bbox=None if self.bbox is None else _box(self.bbox),
             datetime=None if self.datetime is None else whole_days(self.datetime),
             filter=None if self.filter is None else filter_of_text(self.filter),
+            sort=order_of_text(self.sort or ""),
         )
 
 

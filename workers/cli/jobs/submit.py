@@ -1,6 +1,5 @@
 """`docflow submit jobs`: a job is started and followed to its end."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +8,7 @@ import typer
 
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, run
-from workers.cli.jobs.context import open_jobs
+from workers.cli.jobs.context import open_jobs, parameters_of
 from workers.cli.jobs.output import exit_code, show_job
 from workers.cli.output import JsonOption, print_json
 
@@ -81,26 +80,6 @@ def jobs(
     )
 
 
-def parameters_of(given: Sequence[str]) -> dict[str, Any]:
-    """Parameters as they were typed.
-
-    Raises:
-        UsageError: One has no name or no value, or is given twice.
-    """
-    parameters: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise UsageError("--param: write NAME=VALUE")
-        if name in parameters:
-            raise UsageError(f"--param: {name} is given twice; write a list as JSON")
-        try:
-            parameters[name] = json.loads(value)
-        except ValueError:
-            parameters[name] = value
-    return parameters
-
-
 async def _submit(
     cli: CliContext,
     job_type: str,
@@ -113,8 +92,10 @@ async def _submit(
 ) -> None:
     from workers.cli.jobs.watch import follow
 
-    request = _request(job_type, parameters_of(given), options)
+    texts = parameters_of(given)
+    _request(job_type, {}, options)
     async with open_jobs(cli) as (service, who):
+        request = _request(job_type, service.submission.typed(job_type, texts), options)
         if file is not None:
             request = await service.with_file(who, request, file)
         done = await service.submit(who, request)

@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from contracts.jobs import JobStatus, TaskStatus
+from contracts.jobs import JOB, JobStatus, TaskStatus
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.jobs.context import JobArgument, open_jobs
 from workers.cli.jobs.output import exit_code, show_job, status_text
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
+from workers.cli.runs import show_in_temporal
+from workers.pipelines.base import Run
 
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")]
 
@@ -128,6 +130,14 @@ async def _tasks(cli: CliContext, job: str, which: Mapping[str, Any], *, as_json
         console().print(made)
     if found.next is not None:
         typer.echo(f"the next page: --token {found.next}", err=True)
+
+
+async def show_run(cli: CliContext, known: Run, *, as_json: bool) -> None:
+    """`docflow show` of a job, or of a part of one."""
+    if known.kind.workflow == JOB:
+        await _show(cli, known.key, as_json=as_json)
+    else:
+        await show_in_temporal(cli, known, as_json=as_json)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from contracts.jobs import JobStatus, StageState
-from workers.cli.jobs.output import ends_in
+from workers.cli.jobs.output import ends_in, waits
 from workers.cli.output import console
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class _Screen:
         self._console = console(stderr=True)
         self._bars: dict[int, TaskID] = {}
         self._said: dict[int, str] = {}
+        self._waits: str | None = None
         self._progress: Progress | None = None
 
     def shown(self) -> "Progress":
@@ -67,6 +68,10 @@ class _Screen:
 
     def show(self, job: "JobDocument") -> None:
         """The job as it is now."""
+        waiting = waits(job)
+        if waiting != self._waits:
+            self._waits = waiting
+            self._console.print("it no longer waits" if waiting is None else f"waits for {waiting}")
         for stage in job.stages:
             if self._console.is_terminal:
                 self._bar(stage)

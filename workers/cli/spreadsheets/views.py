@@ -12,7 +12,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import Failure, attempt, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 from workers.cli.output_files import output_file
-from workers.cli.runs import is_left_open
+from workers.cli.runs import is_left_open, outage_pairs
 from workers.cli.spreadsheets.context import UuidArgument, open_access, open_statuses, parse_uuid
 from workers.cli.spreadsheets.output import as_json as to_json
 from workers.cli.spreadsheets.output import row_counts, spreadsheet_state
@@ -106,20 +106,21 @@ async def _show(cli: CliContext, text: str, *, as_json: bool, look: bool = False
     async with open_statuses(cli) as (statuses, who):
         row = await statuses.get(who, parse_uuid(text))
         undo = await statuses.undo_view(who, row.uuid)
-    if look and row.state not in FINAL and await _is_terminated(cli, row.uuid):
+    view = await _looked_at(cli, row.uuid) if look and row.state not in FINAL else None
+    if is_left_open(row.state not in FINAL, view):
         row = replace(row, state=SpreadsheetState.TERMINATED)
     if as_json:
         print_json({"import": to_json(row), "undo": undo and to_json(undo)})
         return
-    console().print(pairs([*_facts(row), *_undo_facts(undo)]))
+    console().print(pairs([*_facts(row, outage_pairs(view)), *_undo_facts(undo)]))
 
 
-async def _is_terminated(cli: CliContext, uuid: str) -> bool:
+async def _looked_at(cli: CliContext, uuid: str) -> "RunView | None":
     view = await attempt(_look(cli, uuid))
     if isinstance(view, Failure):
         typer.echo(f"docflow: {one_line(view.reason)}", err=True)
-        return False
-    return is_left_open(True, view)
+        return None
+    return view
 
 
 async def _look(cli: CliContext, uuid: str) -> "RunView | None":
@@ -128,14 +129,14 @@ async def _look(cli: CliContext, uuid: str) -> "RunView | None":
     return await (await open_runs(cli.environment)).look(workflow_id(uuid))
 
 
-def _facts(row: "SpreadsheetRow") -> list[tuple[str, object]]:
+def _facts(row: "SpreadsheetRow", waits: list[tuple[str, object]]) -> list[tuple[str, object]]:
     return [
         ("import", row.uuid),
         ("type", row.import_type + (", dry run" if row.dry_run else "")),
         ("file", row.filename),
         ("organisation", row.organisation_id),
         ("context", row.context_id),
-        ("state", spreadsheet_state(row.state)),
+        *(waits or [("state", spreadsheet_state(row.state))]),
         ("step", row.step or None),
         ("reason", row.reason),
         ("waits for", row.assignee if row.waiting_since else None),

@@ -7,6 +7,7 @@ from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
 from contracts.jobs import JobRequest, JobStatus, TaskStatus
+from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
 from workers.gateway.jobs.dependencies import (
     Before,
@@ -15,8 +16,8 @@ from workers.gateway.jobs.dependencies import (
     TheService,
     job_problems,
 )
-from workers.gateway.jobs.events import event_stream
 from workers.gateway.jobs.schemas import (
+    AnswerBody,
     DeliveryView,
     JobList,
     RestartBody,
@@ -116,6 +117,20 @@ async def restart_job(
     )
 
 
+@router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 413)})
+async def answer_job(
+    service: TheService, who: Who, job: JobName, body: AnswerBody | None = None
+) -> JobDocument:
+    """Answer a job that is parked: give the parameters that it asks for, or decide what follows.
+
+    Parameters are checked as those of a new job are. Those that name inputs cannot be changed.
+    """
+    given = body or AnswerBody()
+    return await service.answer(
+        who, job, given.decision, parameters=given.parameters, reason=given.reason
+    )
+
+
 @router.get("/{job}/tasks", responses=_ONE)
 async def list_tasks(
     service: TheService,
@@ -158,7 +173,12 @@ async def watch_job(
         return Response(status_code=204)
     stopping = request.app.state.stopping
     revisions = service.queries.events(who, job, last_event_id, stopping)
-    return event_stream(revisions, lambda each: each.job.model_dump_json())
+    return event_stream(
+        revisions,
+        event="job",
+        id=lambda each: each.id,
+        render=lambda each: each.job.model_dump_json(),
+    )
 
 
 @router.get("/{job}/webhooks", responses=_ONE)

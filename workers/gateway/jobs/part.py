@@ -13,8 +13,10 @@ from workers.gateway.jobs.pages import labels
 from workers.gateway.jobs.pages.job_list import JobListPage
 from workers.gateway.jobs.pages.job_page import JobPage
 from workers.gateway.jobs.stac import stac_router
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.opening import job_service
@@ -63,6 +65,8 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
             routes=routes,
             templates=TEMPLATES,
             names={"job_words": labels},
+            questions=service.queries.parked,
+            answer_at="#answer",
             menu=(MenuEntry("/jobs", "Jobs", operators=True),),
         ),
     )
@@ -77,6 +81,7 @@ def _routes(site: Site, service: JobService, scratch: Path) -> Sequence[PageRout
         ("GET", f"{one}/events", page.events),
         ("GET", f"{one}/preview", page.preview),
         ("GET", f"{one}/files", page.file),
+        ("POST", f"{one}/answer", page.answer),
         ("POST", f"{one}/restart", page.restart),
         ("POST", f"{one}/cancel", page.cancel),
         ("POST", f"{one}/webhooks/{{number}}/send", page.send_again),

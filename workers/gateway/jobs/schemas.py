@@ -6,8 +6,9 @@ from pydantic import Field
 
 from adapters.ports.webhooks import WebhookDelivery
 from contracts.base import Contract
-from contracts.jobs import JobRecord, TaskRecord
+from contracts.jobs import JobRecord, JsonObject, TaskRecord
 from domain.jobs.webhooks import shown
+from workflows.parking import Decision
 
 
 class SubmittedView(Contract):
@@ -42,6 +43,17 @@ class RestartBody(Contract):
 
     from_stage: int | None = Field(default=None, ge=1)
     """Null: the stage that failed."""
+
+
+class AnswerBody(Contract):
+    """What becomes of a job that is parked."""
+
+    decision: Decision = Decision.RETRY
+    """`retry` does the failed stage again, `skip` leaves out what has failed, `fail` gives up."""
+    parameters: JsonObject = Field(default_factory=dict)
+    """For `retry`: what the job asks for, and others that are corrected."""
+    reason: str | None = Field(default=None, max_length=500)
+    """For `skip` and `fail`."""
 
 
 class DeliveryView(Contract):

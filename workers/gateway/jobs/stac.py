@@ -1,8 +1,8 @@
 """The STAC API: the catalogue as clients of STAC open it."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
@@ -151,7 +151,7 @@ class _Api:
         documents = self._documents(request)
         path = f"collections/{quote(collection)}/items"
         paging = documents.by_address(path, asked, page)
-        return _GeoJson(documents.page(page, paging, path, request.url.query))
+        return _GeoJson(documents.page(page, paging, path, request.url.query, asked.fields))
 
     async def item(self, request: Request, who: Who, collection: str, item: str) -> JSONResponse:
         """One item."""
@@ -167,7 +167,7 @@ class _Api:
             page = await self._catalogue.search(asked.query())
         documents = self._documents(request)
         paging = documents.by_address("search", asked, page)
-        return _GeoJson(documents.page(page, paging, "search", request.url.query))
+        return _GeoJson(documents.page(page, paging, "search", request.url.query, asked.fields))
 
     async def search_by_body(self, request: Request, who: Who) -> JSONResponse:
         """The same by a body, whose filter may be CQL2 as JSON."""
@@ -175,7 +175,9 @@ class _Api:
             asked = body_of(await request.body())
             page = await self._catalogue.search(asked.query())
         documents = self._documents(request)
-        return _GeoJson(documents.page(page, documents.by_body(asked, page), "search"))
+        return _GeoJson(
+            documents.page(page, documents.by_body(asked, page), "search", fields=asked.fields)
+        )
 
     def _documents(self, request: Request) -> StacDocuments:
         base = self._public_url or str(request.base_url)
@@ -199,15 +201,38 @@ def _refusals() -> Generator[None]:
 
 def _parameters(more: Sequence[str] = ()) -> dict[str, Any]:
     """The parameters of a search, for the OpenAPI document: texts, read by `parameters_of`."""
-    names = ("bbox", "datetime", "filter", "filter-lang", "filter-crs", "limit", "token", *more)
+    names = (
+        "bbox",
+        "datetime",
+        "filter",
+        "filter-lang",
+        "filter-crs",
+        "fields",
+        "sortby",
+        "limit",
+        "token",
+    )
     return {
         "parameters": [
             {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
-            for name in names
+            for name in (*names, *more)
         ]
     }
 
 
 def _search_body() -> dict[str, Any]:
     schema = SearchBody.model_json_schema(by_alias=True)
-    return {"requestBody": {"content": {JSON: {"schema": schema}}}}
+    definitions = schema.pop("$defs", {})
+    return {"requestBody": {"content": {JSON: {"schema": _inlined(schema, definitions)}}}}
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema without references: those of a body mean nothing within the whole document."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    named = cast(dict[str, Any], schema)
+    if isinstance(reference := named.get("$ref"), str):
+        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inlined(value, definitions) for key, value in named.items()}

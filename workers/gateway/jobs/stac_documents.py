@@ -1,6 +1,7 @@
 """The documents of the STAC API, with their links.
 
-Follows STAC API 1.0.0 with its classes core, collections, features, item search and filter.
+Follows STAC API 1.0.0 with its classes core, collections, features, item search, filter, fields and
+sort.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from adapters.ports.catalogue import CataloguePage, JsonObject
 from domain.jobs.stac.items import VERSION
+from workers.gateway.jobs.stac_fields import FieldSelection
 from workers.gateway.jobs.stac_requests import SearchBody, addressed
 
 ROOT: Final = "/api/stac"
@@ -25,7 +27,11 @@ CONFORMANCE: Final = (
     f"{_STAC}/ogcapi-features",
     f"{_STAC}/item-search",
     f"{_STAC}/item-search#filter",
+    f"{_STAC}/item-search#fields",
+    f"{_STAC}/item-search#sort",
     f"{_STAC}/ogcapi-features#filter",
+    f"{_STAC}/ogcapi-features#fields",
+    f"{_STAC}/ogcapi-features#sort",
     f"{_OGC}/ogcapi-features-1/1.0/conf/core",
     f"{_OGC}/ogcapi-features-1/1.0/conf/geojson",
     f"{_OGC}/ogcapi-features-3/1.0/conf/filter",
@@ -140,7 +146,14 @@ class StacDocuments:
         }
         return {**known, "assets": assets, "links": [*links, *self._kept(known)]}
 
-    def page(self, page: CataloguePage, paging: Sequence[Json], path: str, query: str = "") -> Json:
+    def page(
+        self,
+        page: CataloguePage,
+        paging: Sequence[Json],
+        path: str,
+        query: str = "",
+        fields: FieldSelection | None = None,
+    ) -> Json:
         """Items that were found.
 
         Args:
@@ -148,15 +161,19 @@ class StacDocuments:
             paging: Links to the pages before and after.
             path: Of the request, below the root.
             query: Its parameters.
+            fields: Of the items; None: all.
         """
         own = f"{self._at(path)}?{query}" if query else self._at(path)
         links = [_link("self", own, GEOJSON), _link("root", self._root, JSON)]
         if path != "search":
             links.append(_link("collection", self._at(path.removesuffix("/items")), JSON))
+        items = [self.item(item) for item in page.items]
+        matched = {} if page.matched is None else {"numberMatched": page.matched}
         return {
             "type": "FeatureCollection",
-            "features": [self.item(item) for item in page.items],
+            "features": items if fields is None else [fields.of(item) for item in items],
             "links": [*links, *paging],
+            **matched,
             "numberReturned": len(page.items),
         }
 

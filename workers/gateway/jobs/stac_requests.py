@@ -10,6 +10,14 @@ from adapters.ports.catalogue import CatalogueQuery
 from contracts.base import Contract
 from domain.errors import RuleViolation
 from domain.jobs.stac.queries import filter_of_text
+from workers.gateway.jobs.stac_fields import (
+    FieldSelection,
+    SortField,
+    fields_of_text,
+    sort_of_text,
+    text_of_fields,
+    text_of_sort,
+)
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -29,6 +37,8 @@ class SearchBody(Contract):
     filter_crs: Literal["http://www.opengis.net/def/crs/OGC/1.3/CRS84"] | None = Field(
         None, alias="filter-crs"
     )
+    fields: FieldSelection | None = None
+    sortby: list[SortField] | None = Field(default=None, max_length=10)
     limit: int = Field(default=10, ge=1)
     token: str | None = Field(default=None, max_length=1_000)
 
@@ -52,6 +62,7 @@ class SearchBody(Contract):
             intersects=self.intersects,
             datetime=self.datetime,
             filter=self._filter(),
+            sort=[(each.field, each.direction == "desc") for each in self.sortby or ()],
             limit=self.limit,
             token=self.token,
         )
@@ -94,6 +105,10 @@ def parameters_of(values: Mapping[str, str]) -> SearchBody:
             given[name] = [part for part in given[name].split(",") if part]
     if "bbox" in given:
         given["bbox"] = given["bbox"].split(",")
+    if "fields" in given:
+        given["fields"] = fields_of_text(given["fields"])
+    if "sortby" in given:
+        given["sortby"] = sort_of_text(given["sortby"])
     if "intersects" in given:
         given["intersects"] = _object(given["intersects"])
     return _validated(given)
@@ -103,6 +118,10 @@ def addressed(body: SearchBody, token: str) -> Mapping[str, str]:
     """Parameters of the address of another page of a search."""
     known = body.model_dump(exclude_none=True, exclude_unset=True, by_alias=True)
     made = {name: _parameter(value) for name, value in known.items()}
+    if body.fields is not None:
+        made["fields"] = text_of_fields(known["fields"])
+    if body.sortby is not None:
+        made["sortby"] = text_of_sort(known["sortby"])
     return {**made, "token": token}
 
 

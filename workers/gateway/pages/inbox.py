@@ -1,15 +1,15 @@
 """The page of the inbox."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
 from fastapi import Request, Response
 
+from workers.gateway.pages.contribution import PipelinePages
 from workers.gateway.pages.renderer import is_fragment
-from workers.gateway.pages.site import Site
-from workers.gateway.parts import PipelinePages
+from workers.gateway.pages.site import Site, Visitor
 from workers.services.inbox import Inbox, InboxEntry
 
 
@@ -26,6 +26,10 @@ class Waiting:
     address: str | None
     apart: bool
     """The address is another site's."""
+    question: str | None = None
+    """What it asks."""
+    answer_at: str | None = None
+    """Where it is answered."""
 
 
 class InboxPage:
@@ -49,12 +53,23 @@ class InboxPage:
     async def show(self, request: Request) -> Response:
         """Runs of every pipeline that wait for a person; a script gets the table alone."""
         visitor = await self._site.visitor(request)
-        entries = [self._waiting(entry) for entry in await self._inbox.read(visitor.who)]
+        found = await self._inbox.read(visitor.who)
+        questions = await self._questions(visitor, found)
+        entries = [self._waiting(entry, questions.get(entry.workflow_id)) for entry in found]
         outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
         return self._site.page(request, visitor, template, entries=entries, outages=outages)
 
-    def _waiting(self, entry: InboxEntry) -> Waiting:
+    async def _questions(
+        self, visitor: Visitor, entries: Sequence[InboxEntry]
+    ) -> Mapping[str, str]:
+        """What runs ask, by workflow id; of pipelines with a run in the inbox."""
+        questions: dict[str, str] = {}
+        for name in {entry.pipeline for entry in entries} & self._pages.keys():
+            questions |= await self._pages[name].questions(visitor.who)
+        return questions
+
+    def _waiting(self, entry: InboxEntry, question: str | None) -> Waiting:
         pages = self._pages.get(entry.pipeline)
         title = pages.type_titles().get(entry.document_type) if pages else None
         return Waiting(
@@ -66,6 +81,8 @@ class InboxPage:
             whom=entry.waiting_for or "any operator",
             address=entry.page or self._temporal(entry),
             apart=entry.page is None,
+            question=question,
+            answer_at=entry.page + pages.answer_at if question and pages and entry.page else None,
         )
 
     def _temporal(self, entry: InboxEntry) -> str | None:

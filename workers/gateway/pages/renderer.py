@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from workers.gateway.parts import MenuEntry, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -63,12 +63,15 @@ class Templates:
 
     Args:
         menu: Links at the top of every page, after the inbox.
-        pages: Pages of pipelines, with templates of their own.
+        folders: Of the templates of pipelines, beside those that all share.
+        names: What they use beside the values that are given to them.
     """
 
-    def __init__(self, menu: Sequence[MenuEntry], pages: Sequence[PipelinePages]) -> None:
+    def __init__(
+        self, menu: Sequence[MenuEntry], folders: Sequence[Path], names: Mapping[str, Any]
+    ) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader([TEMPLATES, *(each.templates for each in pages)]),
+            loader=FileSystemLoader([TEMPLATES, *folders]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -81,9 +84,7 @@ class Templates:
             "stamp": stamp,
         }
         shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "menu": menu}
-        for each in pages:
-            shared |= each.names
-        self._environment.globals.update(shared)
+        self._environment.globals.update(shared | dict(names))
 
     def answer(
         self,

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.staticfiles import StaticFiles
 
 from workers.gateway.http.auth import Tokens
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
 from workers.gateway.pages.inbox import InboxPage
 from workers.gateway.pages.renderer import STATIC, Templates
 from workers.gateway.pages.session import SessionPages
 from workers.gateway.pages.site import Site, page_route
-from workers.gateway.parts import GatewayPart, PageRoute
 from workers.services.inbox import Inbox
 from workers.settings.gateway import GatewaySettings
 
@@ -19,7 +19,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 def pages_router(
-    parts: Mapping[str, GatewayPart],
+    pages: Mapping[str, PipelinePages],
     inbox: Inbox,
     tokens: Tokens,
     settings: GatewaySettings,
@@ -29,16 +29,17 @@ def pages_router(
     """The pages for people, to be included in the gateway's application.
 
     Args:
-        parts: What is served of each pipeline, by name.
+        pages: Those of each pipeline that has some, by name.
         inbox: What waits for people.
         tokens: Who may see them.
         settings: Of the gateway.
         namespace: Of Temporal, for links into its user interface.
     """
-    pages = {name: part.pages for name, part in parts.items() if part.pages is not None}
     menu = [entry for each in pages.values() for entry in each.menu]
     start = menu[0].address if menu else "/"
-    site = Site(tokens, settings, Templates(menu, list(pages.values())), start)
+    folders = [each.templates for each in pages.values()]
+    names = {name: value for each in pages.values() for name, value in each.names.items()}
+    site = Site(tokens, settings, Templates(menu, folders, names), start)
     session = SessionPages(site)
     routes: list[PageRoute] = [
         ("GET", "/sign-in", session.show),

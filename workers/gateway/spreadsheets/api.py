@@ -6,6 +6,7 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from contracts.spreadsheets import SpreadsheetState, TypeName
+from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
 from workers.gateway.http.upload import Upload
 from workers.gateway.spreadsheets import examples, serializers
@@ -20,7 +21,6 @@ from workers.gateway.spreadsheets.dependencies import (
     etag,
     expected_version,
 )
-from workers.gateway.spreadsheets.events import last_revision, status_events
 from workers.gateway.spreadsheets.problems import import_problems
 from workers.gateway.spreadsheets.schemas import AnswerView, ImportTypeView, ImportView
 from workers.services.identity import Identity
@@ -200,19 +200,16 @@ async def watch_import(
 ) -> Response:
     """The status whenever it changes, as server-sent events, until the import has ended."""
     row = await service.get(who, uuid)
-    seen = last_revision(last_event_id)
+    seen = _revision(last_event_id)
     if settled(row) and row.revision == seen:
         return Response(status_code=204)
     stopping = request.app.state.stopping
     rows = service.events(who, uuid, seen, stopping)
-    return StreamingResponse(
-        status_events(
-            rows,
-            lambda row: serializers.import_view(row).model_dump_json(exclude_unset=True),
-        ),
-        media_type="text/event-stream",
-        # Proxies must pass on each event as it comes.
-        headers={"x-accel-buffering": "no"},
+    return event_stream(
+        rows,
+        event="status",
+        id=lambda row: str(row.revision),
+        render=lambda row: serializers.import_view(row).model_dump_json(exclude_unset=True),
     )
 
 
@@ -220,6 +217,11 @@ async def watch_import(
 async def list_types(service: TheService, who: Who) -> list[ImportTypeView]:
     """What can be imported, field by field; custom lists of an organisation come on top."""
     return [serializers.type_view(kind) for kind in service.types()]
+
+
+def _revision(header: str | None) -> int | None:
+    """The revision that a browser saw last; None: it sent none, or an invalid one."""
+    return int(header) if header and header.isascii() and header.isdecimal() else None
 
 
 async def _status(service: SpreadsheetService, who: Identity, uuid: str) -> ImportView:

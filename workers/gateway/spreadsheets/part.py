@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.parts import GatewayPart
 from workers.gateway.spreadsheets import api, api_mappings, api_results
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.actions import HandlingPages

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.transfers.store import SqlTransferStore
+from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
-from workers.gateway.parts import GatewayPart, MenuEntry, PageRoute, PipelinePages
+from workers.gateway.parts import GatewayPart
 from workers.gateway.transfers import api
 from workers.gateway.transfers.pages.routes_page import RoutesPage
 from workers.pipelines.base import Context

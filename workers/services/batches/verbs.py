@@ -19,6 +19,7 @@ class BatchVerbs:
     states: Sequence[str] = tuple(LoaderStatus)
     filters: frozenset[str] = frozenset()
     corrects: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """There are no short forms."""

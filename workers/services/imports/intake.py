@@ -1,7 +1,7 @@
 """The one entry point of import messages, whatever queue or host they come through."""
 
 import logging
-from typing import Final
+from collections.abc import Sequence
 
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -20,18 +20,23 @@ from contracts.imports import (
     TableMessage,
 )
 from contracts.origins import MEMO, Origin, digest_of
+from domain.imports.places import foreign_blob
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.duplicates import earlier_run
 from workers.services.imports.messages import read_message
-from workers.services.intake import START_TIMEOUT, both_answer, given_back, refuse, short
-from workers.services.verdicts import Abandon, Settle, Verdict
+from workers.services.intake import (
+    START_TIMEOUT,
+    both_answer,
+    given_back,
+    refuse,
+    short,
+    warn_of_deliveries,
+)
+from workers.services.verdicts import INVALID_MESSAGE, Abandon, Settle, Verdict
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
 logger = logging.getLogger(__name__)
-
-LOUD_FROM_DELIVERY: Final = 8
-"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
 
 
 class ImportIntake:
@@ -47,10 +52,12 @@ class ImportIntake:
         *,
         queue: str,
         park_for_days: int = 14,
+        prefixes: Sequence[str] = (),
     ) -> None:
         self._client = client
         self._rejected = rejected
         self._queue = queue
+        self._prefixes = prefixes
         self._park_for_seconds = park_for_days * 24 * 3600
 
     async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
@@ -64,16 +71,12 @@ class ImportIntake:
             delivery_count: Deliveries before this one; 0 the first time.
             message_id: As the sender set it.
         """
-        if delivery_count + 1 >= LOUD_FROM_DELIVERY:
-            logger.error(
-                "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
-                "by the queue; find out why it cannot be accepted",
-                message_id,
-                self._queue,
-                delivery_count + 1,
-            )
+        warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
-            return await self._start(read_message(raw), message_id)
+            message = read_message(raw)
+            if (refused := foreign_blob(message, self._prefixes)) is not None:
+                raise RefusedMessage(INVALID_MESSAGE, refused)
+            return await self._start(message, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
 
@@ -147,7 +150,7 @@ def summary(message: ImportMessage) -> str:
             text = f"Import of {_name_of(message)} as {what} into {project}"
         case BulkMessage():
             ids = message.activity_ids
-            which = "selected" if message.filters or ids is None else f"{len(ids)}"
+            which = f"{len(ids)}" if ids and not message.filters else "selected"
             text = f"{what.capitalize()} on {which} activities of {project}"
         case DeleteMessage():
             what = what.removesuffix(" delete")

@@ -1,42 +1,25 @@
 """Import messages that were rejected, sent to their queue again."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from workers.services import service_bus
+from workers.services.dead_letters import DeadLetters
 from workers.services.imports.messages import read_message
 from workers.services.resubmission import QueueSender
+from workers.services.service_bus import ServiceBusSender
+from workers.services.service_bus_dead_letters import open_service_bus_dead_letters
 from workers.settings.imports import QueueSettings
 
-
-class ImportSender:
-    """Validates import messages, and sends them to the Service Bus queue."""
-
-    def check(self, body: bytes) -> None:
-        """Check a message as the bridge does.
-
-        Raises:
-            RefusedMessage: It would be rejected.
-        """
-        read_message(body)
-
-    def key(self, body: bytes) -> str:
-        """The workflow id of the task.
-
-        Raises:
-            RefusedMessage: It would be rejected.
-        """
-        return read_message(body).workflow_id
-
-    async def send(self, environment: Mapping[str, str], body: bytes, message_id: str) -> None:
-        """Send a message; it is in the queue when this returns.
-
-        Raises:
-            SettingsError: A setting is missing or wrong.
-            QueueUnavailable: It cannot be sent, or it is not known whether it was.
-        """
-        async with service_bus.open_queue(QueueSettings.read(environment)) as opened:
-            await opened.send(body, message_id)
+SENDER: Final[QueueSender] = ServiceBusSender(
+    read_message, lambda message: message.workflow_id, QueueSettings.read
+)
 
 
-SENDER: Final[QueueSender] = ImportSender()
+def dead_letters(environment: Mapping[str, str]) -> AbstractAsyncContextManager[DeadLetters]:
+    """The dead letters of the queue.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+    """
+    return open_service_bus_dead_letters(QueueSettings.read(environment))

@@ -2,16 +2,19 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, Protocol, cast
+from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.imports import Answer, DocumentType, ImportState, Key, Retry, workflow_id
+from contracts.imports import DocumentType, ImportState, Key, encoded, workflow_id
 from domain.imports.chunks import TaskKey
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest, NotFound, WrongState
+from workers.services.imports.answers import CorrectedFile, ImportAnswers, RunAnswer
 from workers.services.imports.messages import read_message
 from workers.services.known_runs import prefixes
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
@@ -32,9 +35,8 @@ class Named(Protocol):
 
 def name_of(named: Named) -> str:
     """How people name an import: `project/task`, or its id where that could be of another run."""
-    if named.project_id in prefixes():
-        return workflow_id(named.project_id, named.task_id)
-    return f"{named.project_id}/{named.task_id}"
+    whole = workflow_id(named.project_id, named.task_id)
+    return whole if named.project_id in prefixes() else whole.partition("/")[2]
 
 
 class ImportVerbs:
@@ -45,17 +47,21 @@ class ImportVerbs:
     states: Sequence[str] = tuple(ImportState)
     filters = frozenset({"type", "project"})
     corrects = frozenset({"retry"})
+    changes = frozenset({"retry"})
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """`project/task`, or a bare task id, for which alone the database is read."""
         from workers.services.imports import access
 
         if text.count("/") == 1:
-            found = _known(workflow_id(*text.split("/")))
+            project, task = map(unquote, text.split("/"))
+            if not (_is_key(project) and _is_key(task)):
+                return None
+            found = _known(workflow_id(project, task))
             return None if found is None else [_distinct(text, found)]
-        try:
-            task_id = _KEY.validate_python(text)
-        except ValidationError:
+        task_id = unquote(text)
+        # As people see it in ids of runs: what is not plain is encoded.
+        if encoded(task_id) != text or not _is_key(task_id):
             return None
         async with access.open_tasks(environment) as tasks:
             rows = await tasks.find(task_id)
@@ -99,14 +105,25 @@ class ImportVerbs:
     async def answer(
         self, environment: Mapping[str, str], run: Run, request: AnswerRequest
     ) -> Mapping[str, Any]:
-        """`retry` may carry a corrected message; the status afterwards."""
-        from workers.services.imports import runs
+        """`retry` may carry a corrected message, changes of it or a file; the status afterwards."""
+        from workers.services.imports import access, runs
 
-        answer: Retry | Answer = Answer(reason=request.reason, by=request.by)
-        if request.verb == "retry":
-            answer = Retry(message=_corrected(request.correction), by=request.by)
+        answer = RunAnswer(
+            request.verb,
+            request.by,
+            request.reason,
+            _corrected(request.correction),
+            request.changes,
+        )
         opened = await runs.open_runs(environment)
-        status = await opened.answer(run.workflow_id, request.verb, answer)
+        if request.file is None:
+            status = await opened.answer(run.workflow_id, request.verb, answer.as_contract())
+            return status.model_dump(mode="json")
+        path = request.file
+        async with access.open_imports(environment) as imports:
+            file = CorrectedFile(path.name, lambda name: imports.blobs.upload(path, name))
+            answers = ImportAnswers(opened, imports.tasks, imports.blobs)
+            status = await answers.send(run, replace(answer, file=file))
         return status.model_dump(mode="json")
 
     @asynccontextmanager
@@ -124,11 +141,19 @@ class ImportVerbs:
                 raise WrongState(f"{name} has no report: {why}")
             blob, count = row.report.name, row.problem_count
             yield Report(
-                f"{key.task_id}-problems.xlsx",
+                f"{encoded(key.task_id)}-problems.xlsx",
                 lambda target: opened.blobs.download(blob, target),
                 f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
                 "a new task",
             )
+
+
+def _is_key(text: str) -> bool:
+    try:
+        _KEY.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _known(workflow_id: str) -> Run | None:

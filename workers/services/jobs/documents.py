@@ -10,6 +10,7 @@ from contracts.jobs import (
     JobRecord,
     JobStatus,
     JobView,
+    JobWait,
     Question,
     StageState,
     StageView,
@@ -39,6 +40,8 @@ class JobDocument(JobRecord):
     next_steps: str | None = Field(default=None)
     """What a person can do while it is parked."""
     waiting_since: datetime | None = None
+    awaits: JobWait | None = None
+    """What it waits for without a person, as its run says."""
 
     @property
     def ended(self) -> bool:
@@ -60,6 +63,7 @@ def from_run(record: JobRecord, view: JobView) -> JobDocument:
             "questions": view.questions,
             "next_steps": view.next_steps,
             "waiting_since": view.waiting_since,
+            "awaits": view.awaits,
             "error_details": view.reason or record.error_details,
         },
     )
@@ -72,15 +76,19 @@ def from_table(
 ) -> JobDocument:
     """As the table says: when the job has ended, or no worker answers."""
     stages = tuple(
-        StageView(
-            stage=number,
-            name=_name(definition, number),
-            state=_state(record, number, counts.get(number, {})),
-            counts=_counts(counts.get(number, {})),
-        )
+        _stage(record, number, _name(definition, number), counts.get(number, {}))
         for number in range(1, record.total_stages + 1)
     )
     return _document(record, {"stages": stages})
+
+
+def _stage(
+    record: JobRecord, number: int, name: str, by_status: Mapping[TaskStatus, int]
+) -> StageView:
+    state = _state(record, number, by_status)
+    # What an earlier attempt has done of it does not count.
+    counts = TaskCounts() if state is StageState.WAITING else _counts(by_status)
+    return StageView(stage=number, name=name, state=state, counts=counts)
 
 
 def _document(record: JobRecord, more: Mapping[str, Any]) -> JobDocument:

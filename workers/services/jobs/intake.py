@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import logging
-from typing import Final
 
 from temporalio.client import Client
 
@@ -12,18 +10,13 @@ from adapters.ports.jobs import JobAlias, JobAliases
 from contracts.jobs import JobQueueMessage, JobRequest, job_workflow_id
 from workers.services.bodies import RefusedMessage, printable
 from workers.services.errors import ServiceUnavailable
-from workers.services.intake import both_answer, refuse
+from workers.services.intake import both_answer, refuse, warn_of_deliveries
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.messages import read_message, without_secrets
 from workers.services.jobs.parameters import without_secret
 from workers.services.jobs.submission import JobSubmission
 from workers.services.runs import TemporalRuns
 from workers.services.verdicts import INVALID_MESSAGE, KEY_REUSED, Abandon, Settle, Verdict
-
-logger = logging.getLogger(__name__)
-
-LOUD_FROM_DELIVERY: Final = 8
-"""A queue gives a message up after its tenth delivery: from here on an operator should look."""
 
 
 class JobIntake:
@@ -63,14 +56,7 @@ class JobIntake:
             delivery_count: Deliveries before this one; 0 the first time.
             message_id: As the sender set it.
         """
-        if delivery_count + 1 >= LOUD_FROM_DELIVERY:
-            logger.error(
-                "message %r of queue %r is at delivery %d: it will soon be dead-lettered "
-                "by the queue; find out why it cannot be accepted",
-                message_id,
-                self._queue,
-                delivery_count + 1,
-            )
+        warn_of_deliveries(self._queue, message_id, delivery_count)
         try:
             return await self._start(read_message(raw))
         except InvalidJob as error:

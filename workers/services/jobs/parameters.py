@@ -1,9 +1,10 @@
 """Parameters of a request: those of the job type, and those of webhooks."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.base import Contract
 from contracts.jobs import JsonObject, WebhookParameters
@@ -54,6 +55,34 @@ def validated(model: type[M], given: Mapping[str, Any]) -> M:
     if errors:
         raise InvalidJob(errors)
     return parsed
+
+
+def typed(model: type[BaseModel] | None, texts: Mapping[str, str]) -> JsonObject:
+    """Parameters that a person has typed: JSON where it fits the field, else the text as it is.
+
+    Args:
+        model: Parameters of the job type; None: it is not installed.
+        texts: Name to what was typed.
+    """
+    return {name: _typed(model, name, text) for name, text in texts.items()}
+
+
+def _typed(model: type[BaseModel] | None, name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    field = (model and model.model_fields.get(name)) or WebhookParameters.model_fields.get(name)
+    if field is None or field.annotation is None:
+        return value
+    fields: TypeAdapter[Any] = TypeAdapter(field.annotation)
+    for each in (value, text):
+        try:
+            fields.validate_python(each)
+        except ValidationError:
+            continue
+        return each
+    return value
 
 
 def errors_of(error: ValidationError, *, within: str = "parameters") -> Iterator[FieldError]:

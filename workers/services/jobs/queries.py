@@ -1,11 +1,10 @@
 """What people and programs ask about jobs."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
@@ -19,6 +18,7 @@ from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavai
 from workers.services.identity import Identity
 from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
 from workers.services.runs import TemporalRuns, temporal_errors
+from workers.services.watching import watched
 from workflows import attributes
 
 PAGE: Final = 50
@@ -26,12 +26,6 @@ LARGEST_PAGE: Final = 500
 STATUS: Final = "status"
 """The query of a run."""
 _FULL: Final = 64
-_POLL_SECONDS: Final = 0.5
-_SILENCE_SECONDS: Final = 15
-_WATCH_SECONDS: Final = 15 * 60
-"""A watcher is disconnected then and reconnects with a token that is checked again."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +150,22 @@ class JobQueries:
         except RuleViolation as error:
             raise Refused(str(error)) from error
 
+    async def parked(self, who: Identity) -> Mapping[str, str]:
+        """Why jobs are parked, by workflow id; those that changed last, where there are many."""
+        require_operator(who)
+        found = await self._store.jobs(limit=LARGEST_PAGE, status=JobStatus.PARKED)
+        return {
+            job_workflow_id(each.job_id): each.error_details
+            for each in found
+            if each.error_details is not None
+        }
+
     async def deliveries(self, who: Identity, name: str) -> Sequence[WebhookDelivery]:
         """What was sent to the receivers of a job, the newest first."""
         record = await self.record(who, name)
         return await self._log.deliveries(record.job_id)
 
-    async def events(
+    def events(
         self,
         who: Identity,
         name: str,
@@ -170,29 +174,23 @@ class JobQueries:
     ) -> AsyncGenerator[Revision | None]:
         """The job whenever it changes, until it has ended.
 
-        Now and then None, so that a connection without news does not time out.
-
         Args:
             who: Who asks.
             name: The job.
             last_seen: Revision that the asker has; None: begin with the job as it is.
             stopping: Whether the process is about to end.
         """
-        clock = asyncio.get_running_loop().time
-        until = clock() + _WATCH_SECONDS
-        silent_since = clock()
-        while True:
-            job = await _uninterrupted(self.get(who, name))
-            now = revision(job)
-            if now.id != last_seen:
-                last_seen, silent_since = now.id, clock()
-                yield now
-            if job.ended or stopping() or clock() > until:
-                return
-            if clock() - silent_since > _SILENCE_SECONDS:
-                silent_since = clock()
-                yield None
-            await asyncio.sleep(_POLL_SECONDS)
+
+        async def read() -> Revision:
+            return revision(await self.get(who, name))
+
+        return watched(
+            read,
+            lambda now: now.id,
+            lambda now: now.job.ended,
+            last_seen=last_seen,
+            stopping=stopping,
+        )
 
     async def _not_written_yet(self, name: str) -> JobRecord:
         """A job that has just been started: its run is there before its record."""
@@ -236,11 +234,3 @@ def require_operator(who: Identity) -> None:
     """
     if not who.is_operator:
         raise Forbidden("jobs are for operators: your token lacks the role operator")
-
-
-async def _uninterrupted(reading: Coroutine[Any, Any, T]) -> T:
-    """Let a read end by itself when the watcher disconnects.
-
-    Interrupted, it would leave its connection to the database behind.
-    """
-    return await asyncio.shield(asyncio.ensure_future(reading))

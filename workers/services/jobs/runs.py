@@ -1,6 +1,8 @@
 """Runs of jobs in Temporal: start, restart, cancel."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.jobs.folders import StageFolders
 from adapters.ports import BlobNotFound
 from adapters.ports.jobs import JobStore
-from contracts.answers import Answer
+from contracts.answers import Answer, AnyAnswer
 from contracts.jobs import (
     TASK_QUEUE,
     JobOrder,
@@ -32,9 +34,11 @@ from contracts.jobs import (
 )
 from workers.services.errors import InvalidRequest, NotFound, WrongState
 from workers.services.intake import START_TIMEOUT, short
-from workers.services.runs import PARKED, TemporalRuns, temporal_errors
+from workers.services.jobs.documents import ENDED
+from workers.services.runs import PARKED, SECONDS_TO_ANSWER, TemporalRuns, temporal_errors
 from workflows import attributes
 from workflows.jobs.job import Job
+from workflows.parking import Decision
 
 _ATTEMPT: Final = "attempt"
 """Entry of a run's memo."""
@@ -86,6 +90,8 @@ class JobRuns:
         found = await self._found(order.job_id)
         if found is None:
             return await self._start_forgotten(order, rerun=rerun)
+        if rerun:
+            found = await self._closed(found, order.job_id)
         attempt = await _attempt_of(found)
         if found.status is WorkflowExecutionStatus.RUNNING:
             if rerun:
@@ -152,6 +158,7 @@ class JobRuns:
                 f"Temporal knows no run of job {job_id[:8]} (any more): submit it again, with "
                 "--rerun when it has completed"
             )
+        found = await self._closed(found, job_id)
         attempt = await _attempt_of(found)
         if found.status is WorkflowExecutionStatus.RUNNING:
             return await self._retry(found, job_id, attempt, from_stage)
@@ -161,16 +168,40 @@ class JobRuns:
             order = await self._order(handle)
         first = _first(stages, from_stage, job_id)
         failed = _failed(stages)
-        kept = [view.ref for view in stages if view.stage < first and view.ref is not None]
-        redo = stages[first - 1].ref
-        if first == failed and redo is not None:
+        kept = [view for view in stages if view.stage < first and view.ref is not None]
+        redo = stages[first - 1]
+        if first == failed and redo.ref is not None:
             kept.append(redo)
-            order = await self._newest(order, stages[first - 1])
+        order = await self._newest(order, stages)
         return await self._begin(
             order.model_copy(
-                update={"attempt": attempt + 1, "restart_from": first, "kept": tuple(kept)}
+                update={
+                    "attempt": attempt + 1,
+                    "restart_from": first,
+                    "kept": tuple(view.ref for view in kept),
+                    "kept_counts": tuple(view.counts for view in kept),
+                }
             )
         )
+
+    async def _closed(
+        self, found: WorkflowExecutionDescription, job_id: str
+    ) -> WorkflowExecutionDescription:
+        """The run; one whose record says that it has ended is about to close."""
+        if found.status is not WorkflowExecutionStatus.RUNNING or self._store is None:
+            return found
+        record = await self._store.job(job_id)
+        if (
+            record is None
+            or record.status not in ENDED
+            or (record.attempt != await _attempt_of(found))
+        ):
+            return found
+        handle = self._client.get_workflow_handle(found.id, run_id=found.run_id)
+        with temporal_errors(), suppress(TimeoutError, WorkflowFailureError):
+            async with asyncio.timeout(SECONDS_TO_ANSWER):
+                await handle.result()
+        return await self._found(job_id) or found
 
     async def _retry(
         self,
@@ -187,9 +218,19 @@ class JobRuns:
                 + f": wait for it, or cancel it with `docflow cancel {found.id}`",
                 workflow_id=found.id,
             )
-        runs = TemporalRuns(self._client, {})
-        await runs.update(found.id, "retry", JobRetry(), JobView, "jobs")
+        await self.answer(job_id, Decision.RETRY, JobRetry())
         return StartedJob(job_id, attempt, created=False, note="it was parked, and tries again")
+
+    async def answer(self, job_id: str, decision: Decision, answer: AnyAnswer) -> None:
+        """Answer a job that is parked.
+
+        Raises:
+            NotFound: There is no such open run.
+            Refused: It is not parked, or asks for more.
+            TemporalUnavailable: Temporal does not answer, or no worker.
+        """
+        runs = TemporalRuns(self._client, {})
+        await runs.update(job_workflow_id(job_id), decision, answer, JobView, "jobs")
 
     async def cancel(self, job_id: str, reason: str | None = None) -> None:
         """Begin no more tasks and end; running tasks clean up.
@@ -221,16 +262,16 @@ class JobRuns:
             return order
         raise AssertionError("a history without its first event")
 
-    async def _newest(self, order: JobOrder, view: StageView) -> JobOrder:
+    async def _newest(self, order: JobOrder, stages: Sequence[StageView]) -> JobOrder:
         """The order with the parameters that people have given since."""
-        if self._folders is None or view.ref is None:
-            return order
-        try:
-            stage = await self._folders.order(order.job_id, view.ref)
-        except BlobNotFound:
-            # The stage was never planned.
-            return order
-        return order.model_copy(update={"parameters": stage.job.parameters})
+        for view in reversed(stages):
+            if self._folders is None or view.ref is None:
+                continue
+            # A stage that was never planned has none.
+            with suppress(BlobNotFound):
+                stage = await self._folders.order(order.job_id, view.ref)
+                return order.model_copy(update={"parameters": stage.job.parameters})
+        return order
 
 
 async def _attempt_of(found: WorkflowExecutionDescription) -> int:

@@ -5,14 +5,17 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from adapters.ports import BlobNotFound, Blobs
 from adapters.ports.webhooks import WebhookDelivery
+from contracts.answers import Answer, AnyAnswer
 from contracts.blobs import BlobRef
-from contracts.jobs import JobOutputs, JobRequest
+from contracts.jobs import JobOutputs, JobRequest, JobRetry
 from workers.services.errors import NotFound
 from workers.services.identity import Identity
+from workers.services.jobs.documents import JobDocument
+from workers.services.jobs.errors import FieldError, InvalidJob
 from workers.services.jobs.queries import JobQueries, require_operator
 from workers.services.jobs.redelivery import Redelivery
 from workers.services.jobs.runs import StartedJob
@@ -21,6 +24,7 @@ from workers.services.jobs.submission import (
     StartsJobs,
     Submitted,
 )
+from workflows.parking import Decision
 
 
 class JobRunActions(StartsJobs, Protocol):
@@ -32,6 +36,10 @@ class JobRunActions(StartsJobs, Protocol):
 
     async def cancel(self, job_id: str, reason: str | None = None) -> None:
         """Begin no more tasks and end; running tasks clean up."""
+        ...
+
+    async def answer(self, job_id: str, decision: Decision, answer: AnyAnswer) -> None:
+        """Answer a job that is parked."""
         ...
 
 
@@ -95,6 +103,38 @@ class JobService:
         """Begin no more tasks of a job, and end it."""
         record = await self.queries.record(who, name)
         await self._runs.cancel(record.job_id, reason)
+
+    async def answer(
+        self,
+        who: Identity,
+        name: str,
+        decision: Decision = Decision.RETRY,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> JobDocument:
+        """Answer a job that is parked; the job afterwards.
+
+        Args:
+            who: Who answers.
+            name: The job.
+            decision: Do its failed stage again, leave out what has failed, or give the job up.
+            parameters: What it asks for, and others to correct; for `retry` alone.
+            reason: For `skip` and `fail`.
+
+        Raises:
+            InvalidJob: A parameter is wrong, or names another input; nothing has changed.
+            Refused: The job is not parked, or asks for more.
+        """
+        record = await self.queries.record(who, name)
+        answer: AnyAnswer = Answer(reason=reason, by=who.subject)
+        if decision is Decision.RETRY:
+            given = self.submission.corrected(record, parameters or {})
+            answer = JobRetry(parameters=given or None, by=who.subject)
+        elif parameters:
+            raise InvalidJob([FieldError("parameters", f"{decision} takes none")])
+        await self._runs.answer(record.job_id, decision, answer)
+        return await self.queries.get(who, record.job_id)
 
     async def send_again(
         self, who: Identity, name: str, number: int, attempt: int | None = None

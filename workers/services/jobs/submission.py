@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from activities.jobs.api import JobType
-from contracts.jobs import JobOrder, JobRequest, JsonObject, WebhookParameters
+from contracts.jobs import JobOrder, JobRecord, JobRequest, JsonObject, WebhookParameters
 from domain.errors import RuleViolation
 from domain.jobs.ids import job_id
 from workers.services.jobs.errors import FieldError, InvalidJob
 from workers.services.jobs.inputs import JobInputs
-from workers.services.jobs.parameters import divided, validated
+from workers.services.jobs.parameters import divided, typed, validated
 from workers.services.jobs.receivers import WebhookReceivers
 from workers.services.jobs.runs import StartedJob
 
@@ -131,6 +131,34 @@ class JobSubmission:
                 "starts a job or its rerun names the receivers"
             )
         return Submitted(started.job_id, started.attempt, started.created, tuple(notes))
+
+    def corrected(self, record: JobRecord, given: Mapping[str, Any]) -> JsonObject:
+        """Parameters that are given to a job that is parked, checked together with its others.
+
+        Raises:
+            InvalidJob: One is wrong, or not known, or names another input.
+        """
+        if not given:
+            return {}
+        webhooks, own = divided(given)
+        if webhooks.model_fields_set:
+            fields = sorted(webhooks.model_fields_set)
+            text = "is not changed: only the request that starts a job names receivers"
+            raise InvalidJob([FieldError(f"parameters.{name}", text) for name in fields])
+        job_type = self._type(record.job_type)
+        parameters = validated(job_type.parameters, {**record.parameters, **own})
+        if job_type.inputs(parameters) != job_type.inputs(
+            validated(job_type.parameters, record.parameters)
+        ):
+            text = "they name other inputs, which make another job: submit that one"
+            raise InvalidJob([FieldError("parameters", text)])
+        content = parameters.model_dump(mode="json", by_alias=False)
+        return {name: content[name] for name in own if name in content}
+
+    def typed(self, job_type: str, texts: Mapping[str, str]) -> JsonObject:
+        """Parameters that a person has typed, as their fields take them."""
+        found = self.types.get(job_type)
+        return typed(None if found is None else found.parameters, texts)
 
     def file_parameter(self, request: JobRequest) -> str:
         """The parameter that names the file which comes with a request.

@@ -28,6 +28,7 @@ class JobVerbs:
     )
     filters: frozenset[str] = frozenset()
     corrects: frozenset[str] = frozenset({"retry"})
+    changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """The jobs whose id begins so."""

@@ -86,7 +86,7 @@ class Requirement:
         result = await self.found()
         if result.finding.state is not State.MISSING or self.make is None:
             return result
-        return Result(self, await _asked(self.make, seconds=None))
+        return Result(self, await _asked(self.make, limited=False))
 
     async def watched(self) -> "Result | None":
         """Check again while a process works; None: nothing to look at."""
@@ -179,9 +179,9 @@ def not_tried(requirement: Requirement, why: str) -> Requirement:
     return replace(requirement, check=check)
 
 
-async def _asked(ask: Ask, seconds: float | None = CHECK_SECONDS) -> Finding:
+async def _asked(ask: Ask, *, limited: bool = True) -> Finding:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(CHECK_SECONDS if limited else None):
             return await ask()
     except TimeoutError:
         return Finding(State.UNAVAILABLE, f"there is no answer within {CHECK_SECONDS:.0f} s")

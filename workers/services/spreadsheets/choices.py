@@ -12,7 +12,7 @@ from contracts.spreadsheets import CellMapping
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import Entity
 from domain.spreadsheets.resolution import resolver_of
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.types.base import SheetType
 from workers.services.errors import Refused, WrongState
 

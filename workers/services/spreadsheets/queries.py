@@ -1,12 +1,10 @@
 """What can be read of spreadsheet imports."""
 
-import asyncio
 import errno
 import uuid as uuids
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
 
 from adapters.database.spreadsheets.views import (
     AvailableContext,
@@ -35,14 +33,7 @@ from workers.services.errors import Gone, NotFound, ServiceUnavailable, WrongSta
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices, FieldView
 from workers.services.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
-
-_POLL_SECONDS: Final = 0.5
-_SILENCE_SECONDS: Final = 15
-_WATCH_SECONDS: Final = 15 * 60
-"""A watcher is disconnected then and reconnects with a token that is checked again."""
-
-
-Result = TypeVar("Result")
+from workers.services.watching import watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +171,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         """The import types, by name."""
         return self._choices.types()
 
-    async def events(
+    def events(
         self,
         who: Identity,
         uuid: str,
@@ -189,39 +180,20 @@ class SpreadsheetQueries(SpreadsheetStatuses):
     ) -> AsyncGenerator[SpreadsheetRow | None]:
         """The status whenever it changes, until the import has ended.
 
-        Now and then None, so that a connection without news does not time out.
-
         Args:
             who: Who asks.
             uuid: The import.
             last_seen: Revision that the asker has; None: begin with the status as it is.
             stopping: Whether the process is about to end.
         """
-        row = await self._uninterrupted(self.get(who, uuid))
-        clock = asyncio.get_running_loop().time
-        until = clock() + _WATCH_SECONDS
-        while True:
-            if row.revision != last_seen:
-                last_seen = row.revision
-                yield row
-            if settled(row):
-                return
-            silent_since = clock()
-            while await self._uninterrupted(self._views.changed(uuid)) == last_seen:
-                if stopping() or clock() > until:
-                    return
-                if clock() - silent_since > _SILENCE_SECONDS:
-                    silent_since = clock()
-                    yield None
-                await asyncio.sleep(_POLL_SECONDS)
-            row = await self._uninterrupted(self.get(who, uuid))
-
-    async def _uninterrupted(self, reading: Coroutine[Any, Any, Result]) -> Result:
-        """Let a read end by itself when the watcher disconnects.
-
-        Interrupted, it would leave its connection to the database behind.
-        """
-        return await asyncio.shield(asyncio.ensure_future(reading))
+        return watched(
+            lambda: self.get(who, uuid),
+            lambda row: row.revision,
+            settled,
+            last_seen=last_seen,
+            stopping=stopping,
+            look=lambda: self._views.changed(uuid),
+        )
 
     async def undo_conflicts(
         self, who: Identity, uuid: str, *, page: int = 0, size: int = 50

@@ -32,7 +32,7 @@ from contracts.spreadsheets import (
     UndoOrder,
     UndoState,
 )
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices

@@ -15,7 +15,7 @@ from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetV
 from adapters.ports import Blobs, PortError
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import FINAL, SpreadsheetOrder, SpreadsheetState, workflow_id
-from domain.spreadsheets.types import SheetTypes
+from domain.spreadsheets.sheet_types import SheetTypes
 from workers.services.errors import Gone, Refused, TemporalUnavailable, TooManyRequests
 from workers.services.identity import Identity
 from workers.services.spreadsheets.runs import SpreadsheetRuns, StartedBefore

@@ -22,6 +22,7 @@ class SpreadsheetVerbs:
     states: Sequence[str] = tuple(SpreadsheetState)
     filters = frozenset({"type"})
     corrects: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """A bare uuid."""

@@ -39,6 +39,7 @@ class TransferVerbs:
     )
     filters: frozenset[str] = frozenset()
     corrects: frozenset[str] = frozenset({"retry"})
+    changes: frozenset[str] = frozenset()
 
     async def resolve(self, text: str, environment: Mapping[str, str]) -> Sequence[Run] | None:
         """The runs of transfers whose id begins so: that of the job, where there is one."""

@@ -1,14 +1,17 @@
 """What both stores check before they write or search."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from adapters.ports.catalogue import CatalogueQuery
 from domain.errors import InvalidDocument, RuleViolation
 from domain.jobs.stac import check_item
 from domain.jobs.stac.extents import box_geometry, split_box
 from domain.jobs.stac.queries import LIMIT, checked_geometry
+
+_PROPERTY: Final = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 JsonObject = Mapping[str, Any]
 
@@ -47,6 +50,23 @@ def area_of(query: CatalogueQuery) -> dict[str, Any] | None:
     if query.intersects is not None:
         return checked_geometry(query.intersects)
     return None if query.bbox is None else box_geometry(split_box(query.bbox))
+
+
+def sort_of(query: CatalogueQuery) -> Sequence[tuple[str, bool]]:
+    """The order of items: names without `properties.` before them.
+
+    Raises:
+        RuleViolation: A name is none of a property, or stands there twice.
+    """
+    names = [name.removeprefix("properties.") for name, _ in query.sort]
+    for name in names:
+        if not _PROPERTY.fullmatch(name):
+            raise RuleViolation(f"sortby: {name[:100]!r} is no property")
+        if names.count(name) > 1:
+            raise RuleViolation(f"sortby: {name!r} is given twice")
+        if name in ("geometry", "bbox", "assets", "links"):
+            raise RuleViolation(f"sortby: {name} has no order")
+    return [(name, falls) for name, (_, falls) in zip(names, query.sort, strict=True)]
 
 
 def limit_of(query: CatalogueQuery) -> int:

@@ -15,7 +15,14 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
-from adapters.database.jobs.catalogue.checks import area_of, check_items, limit_of, no_collection
+from adapters.database.jobs.catalogue.checks import (
+    area_of,
+    check_items,
+    limit_of,
+    no_collection,
+    sort_of,
+)
+from adapters.database.jobs.catalogue.sorting import SORTED, sorted_page
 from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
 from domain.jobs.stac import check_collection, split_box, widened
@@ -156,11 +163,16 @@ class EmbeddedCatalogue:
             return None if content is None else json.loads(content)
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
-        """A page of items, the newest datetime first."""
+        """A page of items in the order that is asked for, with how many are found."""
         limit = limit_of(query)
         area = area_of(query)
+        order = sort_of(query)
         conditions = _conditions(query, area)
         accepts = _Decision(query, area)
+        if order:
+            await self.prepare()
+            every = await self._found(conditions, accepts, None, False, SORTED + 1)
+            return sorted_page([item for _, item in every], order, limit, query.token)
         backwards, place = (False, None) if query.token is None else _place_of(query.token)
         await self.prepare()
         found = await self._found(conditions, accepts, place, backwards, limit + 1)
@@ -168,12 +180,22 @@ class EmbeddedCatalogue:
         page = found[:limit]
         if backwards:
             page.reverse()
+        is_all = place is None and not more
+        matched = len(page) if is_all else await self._matched(conditions, accepts)
         has_next, has_previous = (True, more) if backwards else (more, place is not None)
         return CataloguePage(
             items=[item for _, item in page],
             next=_token("next", page[-1][0]) if has_next and page else None,
             previous=_token("prev", page[0][0]) if has_previous and page else None,
+            matched=matched,
         )
+
+    async def _matched(self, conditions: "_Conditions", accepts: "_Decision") -> int | None:
+        """How many are found; None where that has to be decided item by item."""
+        if accepts.decides:
+            return None
+        async with self._database.reading() as connection:
+            return (await connection.execute(*conditions.count())).scalar_one()
 
     async def _found(
         self,
@@ -205,6 +227,11 @@ class _Conditions:
     clauses: Sequence[str]
     values: Mapping[str, Any]
 
+    def count(self) -> tuple[Any, dict[str, Any]]:
+        """How many rows there are."""
+        where = " AND ".join(self.clauses) or "1"
+        return text(f"SELECT count(*) FROM stac_items WHERE {where}"), dict(self.values)  # noqa: S608
+
     def statement(
         self, place: Place | None, backwards: bool, size: int
     ) -> tuple[Any, dict[str, Any]]:
@@ -233,6 +260,11 @@ class _Decision:
         self._filter = None
         if query.filter is not None:
             self._filter = cql2.parse_json(json.dumps(checked_filter(query.filter)))
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything is left to decide."""
+        return self._area is not None or self._filter is not None
 
     def those_of(self, rows: Sequence[tuple[Any, str]]) -> list[tuple[Any, JsonObject]]:
         """The rows that are found, with their items."""

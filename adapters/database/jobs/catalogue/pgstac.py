@@ -11,7 +11,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
-from adapters.database.jobs.catalogue.checks import area_of, check_items, limit_of, no_collection
+from adapters.database.jobs.catalogue.checks import (
+    area_of,
+    check_items,
+    limit_of,
+    no_collection,
+    sort_of,
+)
 from adapters.ports import Denied
 from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
@@ -85,7 +91,7 @@ class PgstacCatalogue:
         async with self._transaction() as connection:
             found = await connection.execute(asked, {"id": id, "collection": collection})
             content = found.scalar()
-            return None if content is None else json.loads(content)
+            return None if content is None else _whole(json.loads(content))
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
         """A page of items, the newest datetime first."""
@@ -102,7 +108,10 @@ class PgstacCatalogue:
             answer: dict[str, Any] = json.loads(found.scalar_one())
         links = {link["rel"]: link["href"] for link in answer["links"]}
         return CataloguePage(
-            items=answer["features"], next=_token(links, "next"), previous=_token(links, "prev")
+            items=[_whole(item) for item in answer["features"]],
+            next=_token(links, "next"),
+            previous=_token(links, "prev"),
+            matched=answer.get("numberMatched"),
         )
 
     @asynccontextmanager
@@ -148,7 +157,10 @@ async def _call(connection: AsyncConnection, function: str, body: object) -> Non
 
 def _search(query: CatalogueQuery) -> dict[str, Any]:
     """The body of pgstac's search, which records nothing of it."""
-    asked: dict[str, Any] = {"limit": limit_of(query), "conf": {"readonly": "true"}}
+    asked: dict[str, Any] = {
+        "limit": limit_of(query),
+        "conf": {"readonly": "true", "context": "on"},
+    }
     if query.collections is not None:
         asked["collections"] = list(query.collections)
     if query.ids is not None:
@@ -160,9 +172,18 @@ def _search(query: CatalogueQuery) -> dict[str, Any]:
         asked["datetime"] = "/".join(ends)
     if query.filter is not None:
         asked |= {"filter": checked_filter(query.filter), "filter-lang": "cql2-json"}
+    if order := sort_of(query):
+        directions = {True: "desc", False: "asc"}
+        asked["sortby"] = [{"field": name, "direction": directions[falls]} for name, falls in order]
     if query.token is not None:
         asked["token"] = query.token
     return asked
+
+
+def _whole(item: dict[str, Any]) -> JsonObject:
+    """An item as it was put: pgstac leaves out the null that an item over a range has."""
+    item["properties"].setdefault("datetime", None)
+    return item
 
 
 def _token(links: Mapping[str, str], rel: str) -> str | None:

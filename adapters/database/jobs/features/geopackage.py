@@ -5,7 +5,7 @@ with the same version end with one of them having to begin again.
 """
 
 import asyncio
-import json
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.database.jobs.features.package_file import open_package
-from adapters.ports import BlobNotFound, Blobs, Unavailable
+from adapters.ports import Blobs, Unavailable
 from adapters.ports.features import FeatureLoad, StoredTable
 from contracts.jobs.vectors import LoadMode, LoadReport
 from domain.errors import RuleViolation
@@ -21,6 +21,8 @@ from domain.jobs.vectors.loads import check_load
 
 FOLDER: Final = "geo"
 _ATTEMPTS: Final = 5
+_MOST_VERSIONS: Final = 1_000_000
+_VERSION: Final = re.compile(r"/(\d+)\.gpkg$")
 
 
 class GeoPackageFeatures:
@@ -76,7 +78,6 @@ class GeoPackageFeatures:
         )
         if is_new:
             await self._silver.upload(after, place, overwrite=False)
-            await self._remember(load.table.name, version + 1, folder)
         return report
 
     async def _download(self, name: str, target: Path) -> int:
@@ -86,33 +87,10 @@ class GeoPackageFeatures:
         return version
 
     async def _newest(self, name: str) -> int:
-        """Number of the newest version, 0 when there is none."""
-        version = await self._remembered(name)
-        while await self._exists(_name(name, version + 1)):
-            version += 1
-        return version
-
-    async def _exists(self, blob: str) -> bool:
-        try:
-            await self._silver.stat(blob)
-        except BlobNotFound:
-            return False
-        return True
-
-    async def _remembered(self, name: str) -> int:
-        """A version that exists, at which the search for the newest begins."""
-        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
-            path = Path(folder) / "newest.json"
-            try:
-                await self._silver.download(f"{FOLDER}/{name}/newest.json", path)
-            except BlobNotFound:
-                return 0
-            return int(json.loads(path.read_text())["version"])
-
-    async def _remember(self, name: str, version: int, folder: Path) -> None:
-        path = folder / "newest.json"
-        path.write_text(json.dumps({"version": version}))
-        await self._silver.upload(path, f"{FOLDER}/{name}/newest.json")
+        """Number of the newest version, 0 when there is none; older ones may have been removed."""
+        found = await self._silver.list(f"{FOLDER}/{name}/", _MOST_VERSIONS)
+        numbers = [int(version[1]) for each in found if (version := _VERSION.search(each.name))]
+        return max(numbers, default=0)
 
 
 def _name(table: str, version: int) -> str:

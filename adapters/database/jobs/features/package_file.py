@@ -135,11 +135,7 @@ class PackageFile:
             self._connection.executemany(sql, zip(*written, _blobs(binary), strict=True))
             count += len(binary)
         total = self.count()
-        self._connection.execute(
-            "UPDATE gpkg_contents SET (min_x, max_x, min_y, max_y) ="  # noqa: S608 - names are quoted
-            " (SELECT min(minx), max(maxx), min(miny), max(maxy)"
-            f" FROM {_quoted(f'rtree_{table.name}_geom')})"
-        )
+        self._note_extent(table.name)
         report = LoadReport(
             table=table.name,
             mode=load.mode,
@@ -152,6 +148,22 @@ class PackageFile:
             "INSERT INTO docflow_loads VALUES (?, ?)", (load.key, report.model_dump_json())
         )
         return report
+
+    def _note_extent(self, table: str) -> None:
+        """The index has sides in single precision; of the outermost ones the exact side counts."""
+        tree = _quoted(f"rtree_{table}_geom")
+        for side, extreme, function in (
+            ("min_x", "min(minx)", "ST_MinX"),
+            ("max_x", "max(maxx)", "ST_MaxX"),
+            ("min_y", "min(miny)", "ST_MinY"),
+            ("max_y", "max(maxy)", "ST_MaxY"),
+        ):
+            name = side.replace("_", "")
+            self._connection.execute(
+                f"UPDATE gpkg_contents SET {side} ="  # noqa: S608 - names are quoted
+                f" (SELECT {extreme[:3]}({function}(geom)) FROM {_quoted(table)} WHERE fid IN"
+                f" (SELECT id FROM {tree} WHERE {name} = (SELECT {extreme} FROM {tree})))"
+            )
 
     def _make_key(self, table: str, key: Sequence[str]) -> None:
         columns = ", ".join(map(_quoted, key))

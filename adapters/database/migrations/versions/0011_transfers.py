@@ -9,7 +9,7 @@ down_revision = "0010"
 MOMENT = sa.DateTime(timezone=True)
 
 
-def _texts(*names: str) -> list[sa.Column]:
+def _texts(*names: str) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.Text()) for name in names]
 
 

@@ -8,12 +8,22 @@ from datetime import date, datetime
 from adapters.files import limits
 from adapters.files.tables.table import Row
 from adapters.files.tables.xlsx.strings import SharedStrings
-from adapters.files.tables.xlsx.values import Format, Memo, column_number, from_serial, number, text
+from adapters.files.tables.xlsx.values import (
+    Format,
+    Mask,
+    Memo,
+    Shown,
+    column_number,
+    from_serial,
+    number,
+    text,
+)
 from adapters.files.xml import XmlStream
 from adapters.ports import UnreadableDocument
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Merge, Uncalculated
 
 _REFERENCE = re.compile("([A-Z]{1,4})([0-9]{1,7})", re.ASCII)
+_RANGE = re.compile("([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?Z?", re.ASCII)
 
 
@@ -22,24 +32,29 @@ class Workbook:
     """What the cells of every sheet need to become values."""
 
     strings: SharedStrings
-    formats: list[Format]
+    formats: list[Shown]
     date1904: bool = False
-    _serials: dict[Format, Memo] = field(default_factory=lambda: dict[Format, Memo]())
+    calculates_on_load: bool = False
+    _serials: dict[Shown, Memo] = field(default_factory=lambda: dict[Shown, Memo]())
 
-    def format_of(self, style: str | None) -> Format:
+    def format_of(self, style: str | None) -> Shown:
         """What a cell's style makes of its number."""
         index = int(style) if style is not None and style.isdecimal() and len(style) < 9 else 0
         return self.formats[index] if index < len(self.formats) else Format.NUMBER
 
-    def serials(self, kind: Format) -> Memo:
-        """Values of serial day numbers by their digits."""
+    def serials(self, kind: Shown) -> Memo:
+        """What is shown of numbers by their digits: days, times, codes with leading zeros."""
         if kind not in self._serials:
             self._serials[kind] = Memo(lambda raw: self._serial(raw, kind))
         return self._serials[kind]
 
-    def _serial(self, raw: bytes, kind: Format) -> Cell:
+    def _serial(self, raw: bytes, kind: Shown) -> Cell:
         value = number(raw)
-        return value if isinstance(value, str) else from_serial(value, kind, self.date1904)
+        if isinstance(value, str):
+            return value
+        if isinstance(kind, Mask):
+            return kind.shown(value)
+        return from_serial(value, kind, self.date1904)
 
 
 class LineNumbers:
@@ -76,7 +91,10 @@ class CellParser:
     t within is 6, r within is 6, t within r 7.
     """
 
-    def __init__(self, workbook: Workbook, lines: LineNumbers) -> None:
+    def __init__(
+        self, workbook: Workbook, lines: LineNumbers, merges: list[Merge] | None = None
+    ) -> None:
+        self._merges = merges
         self.stream = XmlStream(self._start, self._end, self._text)
         self._rows: list[Row] = []
         self.started = False
@@ -124,6 +142,8 @@ class CellParser:
                 self._column = -1
                 self._in_row = True
                 self._within_data = False
+            elif name == "mergeCell" and self._merges is not None:
+                self._add_merge(attributes.get("ref", ""), self._merges)
         elif depth >= 6:
             if name == "rPh":
                 self._phonetic = True
@@ -132,6 +152,11 @@ class CellParser:
         elif depth == 2 and name == "sheetData":
             self.started = self._within_data = True
             self._mark_boundary(b"<sheetData>")
+
+    def _add_merge(self, reference: str, merges: list[Merge]) -> None:
+        if len(merges) < limits.MERGES and (found := _RANGE.fullmatch(reference)):
+            first, last = column_number(found[1]), column_number(found[3])
+            merges.append(Merge(int(found[2]), int(found[4]), first, last))
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
         reference = attributes.get("r")
@@ -208,10 +233,17 @@ class CellParser:
             return text("".join(self._pieces.get("t", ())))
         if kind == "str" and "v" in self._pieces:
             return text(raw)
+        if "f" in self._pieces and self._is_uncalculated(kind, raw.strip()):
+            return Uncalculated("=" + "".join(self._pieces["f"]))
         if not raw.strip():
-            formula = "".join(self._pieces.get("f", ()))
-            return f"={formula}" if formula else None
+            return None
         return _VALUES.get(kind, _plain)(raw, self._attributes.get("s"), self._workbook)
+
+    def _is_uncalculated(self, kind: str, raw: str) -> bool:
+        """Whether a formula's cell holds no result: a program wrote it that does not calculate."""
+        if not raw:
+            return True
+        return self._workbook.calculates_on_load and kind == "n" and number(raw.encode()) == 0
 
 
 def _shared(raw: str, style: str | None, workbook: Workbook) -> Cell:

@@ -19,6 +19,7 @@ from adapters.files.tables.xlsx.values import (
     NUMBER,
     Format,
     Memo,
+    Shown,
     column_number,
     matched_number,
     text,
@@ -38,6 +39,10 @@ _FORMULA = (
     rb"(?:/>|>[\t\n\x20-\x25\x27-\x3b\x3d\x3f-\x7f]{0,%d}+</f>))?+" % _LONGEST
 )
 _STRING = rb"(%b{0,%d}+)" % (_TEXT, _LONGEST)
+
+# Where a workbook is to be calculated when it is opened, a zero of a formula may be no result: such
+# a cell is left to the XML parser.
+_RESULT = rb"(?!<f[^<]{0,%d}(?:</f>)?<v>[+-]?[0.]{1,9}</v>)" % _LONGEST
 
 _BODIES = {
     b"n": _FORMULA + rb"<v>(" + NUMBER + rb")</v>",
@@ -61,12 +66,12 @@ class _Column:
     """What has been seen in one column."""
 
     styles: set[bytes] = field(default_factory=lambda: set[bytes]())
-    kinds: dict[tuple[bytes, Format], set[bytes]] = field(
-        default_factory=lambda: dict[tuple[bytes, Format], set[bytes]]()
+    kinds: dict[tuple[bytes, Shown], set[bytes]] = field(
+        default_factory=lambda: dict[tuple[bytes, Shown], set[bytes]]()
     )
     """Cell type and format to the attributes they come with."""
 
-    def add(self, style: bytes, type_attribute: bytes, kind: Format) -> bool:
+    def add(self, style: bytes, type_attribute: bytes, kind: Shown) -> bool:
         """Note a cell; whether it is new."""
         cell_type = type_attribute[4:-1] or b"n"
         attributes = self.kinds.setdefault((cell_type, kind), set())
@@ -76,11 +81,16 @@ class _Column:
         self.styles |= {style, style + type_attribute}
         return True
 
-    def pattern(self, letters: bytes) -> bytes:
+    def pattern(self, letters: bytes, *, calculates_on_load: bool) -> bytes:
         """An optional cell of this column, one group for each kind."""
+        guard = _RESULT if calculates_on_load else b""
         blank = _one_of(self.styles) + rb"/>"
         filled = [
-            _one_of(attributes) + rb">" + _BODIES[cell_type] + rb"</c>"
+            _one_of(attributes)
+            + rb">"
+            + (guard if cell_type == b"n" else b"")
+            + _BODIES[cell_type]
+            + rb"</c>"
             for (cell_type, _), attributes in self.kinds.items()
         ]
         return rb'(?:<c r="%b(?P=line)"(?:%b))?+' % (letters, b"|".join([blank, *filled]))
@@ -135,7 +145,7 @@ class Grammar:
 
     def _add(self, cell: re.Match[bytes]) -> bool:
         style, type_attribute = cell[3], cell[4]
-        kind = Format.NUMBER
+        kind: Shown = Format.NUMBER
         if type_attribute in (b"", b' t="n"'):
             kind = self._workbook.format_of(style[4:-1].decode() or None)
         column = self._columns.setdefault(cell[1], _Column())
@@ -147,7 +157,10 @@ class Grammar:
             (column_number(letters.decode()), letters, column)
             for letters, column in self._columns.items()
         )
-        cells = b"".join(column.pattern(letters) for _, letters, column in columns)
+        on_load = self._workbook.calculates_on_load
+        cells = b"".join(
+            column.pattern(letters, calculates_on_load=on_load) for _, letters, column in columns
+        )
         heads = _one_of(self._heads)
         self._pattern = re.compile(
             rb'<row r="(?P<line>\d{1,7}+)"' + heads + rb">" + cells + b"</row>"
@@ -156,7 +169,7 @@ class Grammar:
             (index, [self._convert(*kind) for kind in column.kinds]) for index, _, column in columns
         ]
 
-    def _convert(self, cell_type: bytes, kind: Format) -> Convert:
+    def _convert(self, cell_type: bytes, kind: Shown) -> Convert:
         if cell_type == b"s":
             return _by_memo(self._workbook.strings.by_digits)
         if cell_type == b"b":

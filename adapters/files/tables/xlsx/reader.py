@@ -6,21 +6,23 @@ Source: ECMA-376 part 1, SpreadsheetML, transitional and strict.
 import posixpath
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.package import DAMAGED, Package, open_package
-from adapters.files.tables.table import Row, Table
+from adapters.files.tables.table import Book, Row, Table
 from adapters.files.tables.xlsx.cells import CellParser, LineNumbers, Workbook
 from adapters.files.tables.xlsx.grammar import Grammar
 from adapters.files.tables.xlsx.strings import SharedStrings
 from adapters.files.tables.xlsx.styles import read_formats
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
+from domain.tabular.rows import Merge, SheetFacts
 
 _ROOT_RELATIONS = "_rels/.rels"
+_TRUE = ("1", "true")
 _LONGEST_ROW = limits.MB  # beyond it a row goes to the XML parser piece by piece
 
 
@@ -30,11 +32,31 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
 
     Args:
         path: The file.
-        sheet: Sheet name; the first sheet that holds anything when absent.
+        sheet: Sheet name; when absent the first sheet that holds anything, a hidden one only
+            where no visible one does.
 
     Raises:
         UnreadableDocument: The workbook is damaged or hostile, or has no such sheet.
     """
+    with _opened(path) as (package, parts, workbook):
+        name, used = _choose(package, parts, workbook, sheet)
+        yield _table(package, parts.sheets[name], name, workbook, used)
+
+
+@contextmanager
+def open_xlsx_book(path: Path) -> Generator[Book]:
+    """Open a workbook with all of its sheets.
+
+    Raises:
+        UnreadableDocument: The workbook is damaged or hostile.
+    """
+    with _opened(path) as (package, parts, workbook):
+        sheets = [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
+        yield Book(sheets, lambda name: _table(package, parts.sheets[name], name, workbook))
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[Package, "_Parts", Workbook]]:
     with open_package(path) as package, SharedStrings() as strings:
         parts = _Parts.read(package)
         if parts.strings is not None:
@@ -44,23 +66,48 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
             strings,
             read_formats(package.stream(styles, limits.SMALL_PART_BYTES)) if styles else [],
             parts.date1904,
+            parts.calculates_on_load,
         )
-        name, rows = _choose(package, parts.sheets, workbook, sheet)
-        yield Table("xlsx", name, None, rows)
+        yield package, parts, workbook
 
 
-def xlsx_sheets(path: Path) -> list[str]:
-    """Names of a workbook's worksheets in its order.
+def _table(
+    package: Package,
+    part: str,
+    name: str,
+    workbook: Workbook,
+    begun: Iterator[Row] | None = None,
+) -> Table:
+    """A sheet as a table; `begun`: its rows, of which the first was looked at."""
+    first = [] if begun is None else [begun]
+
+    def rows() -> Iterator[Row]:
+        if first:
+            return first.pop()
+        blocks = package.stream(part, limits.SHEET_BYTES)
+        return read_rows(blocks, workbook, merges=table.merges)
+
+    table = Table("xlsx", name, None, rows, date1904=workbook.date1904)
+    return table
+
+
+def xlsx_sheets(path: Path) -> list[SheetFacts]:
+    """A workbook's worksheets in its order.
 
     Raises:
         UnreadableDocument: The workbook is damaged or hostile.
     """
     with open_package(path) as package:
-        return list(_Parts.read(package).sheets)
+        parts = _Parts.read(package)
+        return [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
 
 
 def read_rows(
-    blocks: Iterable[bytes], workbook: Workbook, *, use_grammar: bool = True
+    blocks: Iterable[bytes],
+    workbook: Workbook,
+    *,
+    use_grammar: bool = True,
+    merges: list[Merge] | None = None,
 ) -> Iterator[Row]:
     """Rows of a worksheet part that hold anything, in order.
 
@@ -68,12 +115,13 @@ def read_rows(
         blocks: The XML, in blocks of any size.
         workbook: Strings and formats.
         use_grammar: False leaves every row to the XML parser, with the same outcome.
+        merges: Filled with the sheet's merged cells, which stand behind its rows.
 
     Raises:
         UnreadableDocument: The part is damaged or hostile.
     """
     lines = LineNumbers()
-    parser = CellParser(workbook, lines)
+    parser = CellParser(workbook, lines, merges)
     grammar = Grammar(workbook, lines)
     buffer = b""
     for block in blocks:
@@ -109,24 +157,27 @@ def _end_of_step(buffer: bytes, position: int, parser: CellParser) -> int:
 
 
 def _choose(
-    package: Package, sheets: dict[str, str], workbook: Workbook, wanted: str | None
-) -> tuple[str, Iterator[Row]]:
-    def rows_of(name: str) -> Iterator[Row]:
-        return read_rows(package.stream(sheets[name], limits.SHEET_BYTES), workbook)
+    package: Package,
+    parts: "_Parts",
+    workbook: Workbook,
+    wanted: str | None,
+) -> tuple[str, Iterator[Row] | None]:
+    """The sheet that is asked for, or the first that holds anything, with its rows."""
+    sheets = parts.sheets
 
     if wanted is not None:
         for name in sheets:
             if name.casefold() == wanted.strip().casefold():
-                return name, rows_of(name)
+                return name, None
         names = ", ".join(repr(name) for name in list(sheets)[:20])
         raise UnreadableDocument(f"the workbook has no sheet {wanted!r}; it has {names}")
-    for name in sheets:
-        rows = rows_of(name)
+    visible_first = sorted(sheets, key=parts.hidden.__contains__)
+    for name in visible_first:
+        rows = read_rows(package.stream(sheets[name], limits.SHEET_BYTES), workbook)
         first = next(rows, None)
         if first is not None:
             return name, chain([first], rows)
-    name = next(iter(sheets))
-    return name, iter(())
+    return visible_first[0], None
 
 
 @dataclass
@@ -138,6 +189,10 @@ class _Parts:
     strings: str | None
     styles: str | None
     date1904: bool
+    hidden: frozenset[str]
+    """Worksheets that the user's program does not show."""
+    calculates_on_load: bool
+    """The workbook asks for full calculation when it is opened: its zeros may be none."""
 
     @classmethod
     def read(cls, package: Package) -> "_Parts":
@@ -148,10 +203,10 @@ class _Parts:
         folder, name = posixpath.split(workbook)
         relations = _relations(package, f"{folder}/_rels/{name}.rels".lstrip("/"), folder)
         by_type = {relation.type: relation.target for relation in relations.values()}
-        listed, date1904 = _sheets(package, workbook)
+        listed = _sheets(package, workbook)
         sheets = {
             title: relations[id].target
-            for title, id in listed
+            for title, id, _ in listed.sheets
             if id in relations and relations[id].type == "worksheet"
         }
         if not sheets:
@@ -160,7 +215,9 @@ class _Parts:
             sheets,
             _present(package, by_type.get("sharedStrings")),
             _present(package, by_type.get("styles")),
-            date1904,
+            listed.date1904,
+            frozenset(title for title, _, hidden in listed.sheets if hidden),
+            listed.calculates_on_load,
         )
 
 
@@ -189,23 +246,33 @@ def _relations(package: Package, part: str, folder: str) -> dict[str, _Relation]
     return relations
 
 
-def _sheets(package: Package, part: str) -> tuple[list[tuple[str, str]], bool]:
-    """Sheet names with their relation ids, and whether days count from 1904."""
-    sheets: list[tuple[str, str]] = []
-    date1904 = False
+@dataclass
+class _Listed:
+    """What the workbook part says."""
+
+    sheets: list[tuple[str, str, bool]] = field(default_factory=list[tuple[str, str, bool]])
+    """Name, relation id, and whether it is hidden."""
+    date1904: bool = False
+    calculates_on_load: bool = False
+
+
+def _sheets(package: Package, part: str) -> _Listed:
+    found = _Listed()
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal date1904
         if name == "sheet":
-            if len(sheets) >= limits.SHEETS:
+            if len(found.sheets) >= limits.SHEETS:
                 raise UnreadableDocument(f"the workbook has more than {limits.SHEETS:,} sheets")
             ids = (value for key, value in attributes.items() if key.rpartition(":")[2] == "id")
-            sheets.append((attributes.get("name", ""), next(ids, "")))
+            hidden = attributes.get("state", "visible") != "visible"
+            found.sheets.append((attributes.get("name", ""), next(ids, ""), hidden))
         elif name == "workbookPr":
-            date1904 = attributes.get("date1904", "0") in ("1", "true")
+            found.date1904 = attributes.get("date1904", "0") in _TRUE
+        elif name == "calcPr":
+            found.calculates_on_load = attributes.get("fullCalcOnLoad", "0") in _TRUE
 
     parse(package.stream(part, limits.SMALL_PART_BYTES), XmlStream(start, _ignore))
-    return sheets, date1904
+    return found
 
 
 def _ignore(name: str) -> None:

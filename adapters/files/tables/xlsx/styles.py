@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from adapters.files import limits
-from adapters.files.tables.xlsx.values import Format, number_format
+from adapters.files.tables.xlsx.values import Shown, number_format
 from adapters.files.xml import XmlStream, parse
 from adapters.ports import UnreadableDocument
 
 
-def read_formats(blocks: Iterable[bytes]) -> list[Format]:
+def read_formats(blocks: Iterable[bytes]) -> list[Shown]:
     """What each cell format (`cellXfs` of the styles part, by index) makes of a number.
 
     Raises:

@@ -6,6 +6,7 @@ Source: ECMA-376 part 1, 18.8.30 (number formats), 18.17.4 (dates), 22.9.2.19 (e
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
@@ -67,23 +68,53 @@ class Format(Enum):
     DATE = "date"
     DATETIME = "datetime"
     TIME = "time"
-    """A time of day or a length of time; it is given as text, hours:minutes:seconds."""
+    """A time of day or a length of time, given as text, hours:minutes:seconds; with a day as well
+    where one of this calendar is meant."""
 
+
+DIGIT = "\0"
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A number format that shows leading zeros: what it shows is a code."""
+
+    parts: tuple[str, ...]
+    """Literal text and the places of digits (`DIGIT`), in order."""
+
+    def shown(self, value: int | float) -> Cell:
+        """A whole number as the user's program shows it; others as they are."""
+        if not isinstance(value, int) or value < 0:
+            return value
+        zeros = self.parts.count(DIGIT)
+        digits = str(value).zfill(zeros)
+        head, tail = digits[: len(digits) - zeros], list(digits[len(digits) - zeros :])
+        tail[0] = head + tail[0]
+        return "".join(tail.pop(0) if part == DIGIT else part for part in self.parts)
+
+
+Shown = Format | Mask
+"""What a cell format makes of a number."""
 
 _BUILT_IN = (
     {code: Format.DATE for code in (*range(14, 18), *range(27, 32), *range(50, 59), 36)}
     | {code: Format.TIME for code in (*range(18, 22), *range(32, 36), *range(45, 48))}
     | {22: Format.DATETIME}
 )
+_MASK = re.compile(r'(?:"[^"]*"|\\.|[0 /()-])+')
+_MASK_PART = re.compile(r'"([^"]*)"|\\(.)|(.)')
+_LETTER_AT_END = re.compile(r"[^\W\d_][^\0]*$")
 _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.')
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 
 
-def number_format(code: int, pattern: str | None) -> Format:
+def number_format(code: int, pattern: str | None) -> Shown:
     """What a format does, from its id and, when the workbook defines it, its pattern."""
     if pattern is None:
         return _BUILT_IN.get(code, Format.NUMBER)
+    if (mask := _mask(pattern)) is not None:
+        return mask
     first = _LITERAL.sub("", pattern).split(";", 1)[0].lower()
     if _ELAPSED.search(first):
         return Format.TIME
@@ -95,6 +126,23 @@ def number_format(code: int, pattern: str | None) -> Format:
     return Format.TIME if has_time else Format.NUMBER
 
 
+def _mask(pattern: str) -> Mask | None:
+    """The mask that a pattern is; None where it shows a quantity, a day or a time."""
+    section = _BRACKETS.sub("", pattern.split(";", 1)[0])
+    if _MASK.fullmatch(section) is None:
+        return None
+    parts: list[str] = []
+    for quoted, escaped, plain in _MASK_PART.findall(section):
+        parts.extend([DIGIT] if plain == "0" else list(quoted + escaped + plain))
+    shown = "".join(parts)
+    # One zero is any whole number; letters behind the digits are a unit.
+    if parts.count(DIGIT) < 2 or _LETTER_AT_END.search(shown):
+        return None
+    return Mask(tuple(parts))
+
+
+_LONGEST_TIME = 366
+"""Days: a number that is shown as a time and is larger is a day of the calendar with a time."""
 _LAST_SERIAL = 2_958_465  # 9999-12-31
 _LEAP_BUG = 60  # 1900-02-29, a day that Excel knows and the calendar does not
 
@@ -105,8 +153,10 @@ def from_serial(value: int | float, kind: Format, date1904: bool) -> Cell:
         return value
     milliseconds = round(value * 86_400_000)
     days, rest = divmod(milliseconds, 86_400_000)
-    if kind is Format.TIME or (days == 0 and not date1904):
-        return _clock(milliseconds) if kind is Format.TIME or rest else value
+    if kind is Format.TIME and days < _LONGEST_TIME:
+        return _clock(milliseconds)
+    if days == 0 and not date1904:
+        return _clock(milliseconds) if rest else value
     if date1904:
         epoch = date(1904, 1, 1)
     elif days == _LEAP_BUG:

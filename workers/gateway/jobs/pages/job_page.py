@@ -10,15 +10,21 @@ from starlette.types import Receive, Scope, Send
 
 from contracts.jobs import JobOutputs, JobStatus, TaskStatus
 from domain.jobs.footprints import HEIGHT, WIDTH, footprint
-from workers.gateway.jobs.events import event_stream
+from workers.gateway.http.event_stream import event_stream
 from workers.gateway.jobs.schemas import delivery_view
+from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Site, Visitor
-from workers.services.errors import NotFound
+from workers.services.errors import NotFound, Refused
 from workers.services.jobs.documents import JobDocument
 from workers.services.jobs.queries import revision
 from workers.services.jobs.service import JobService
+from workflows.parking import Decision
 
+ASKED: Final = "parameter."
+"""Begins the names of fields for parameters that a job asks for."""
 _TASKS: Final = 50
+_LONGEST: Final = 10_000
+"""Characters of a parameter."""
 
 
 class JobPage:
@@ -54,19 +60,24 @@ class JobPage:
             visitor,
             "job.html",
             **context,
-            whole=True,
+            with_forms=False,
             tasks=tasks.tasks,
             next=tasks.next,
             only=status,
             token=token,
         )
 
-    async def live(self, request: Request, job: str) -> Response:
-        """The part of the page that changes by itself."""
+    async def live(self, request: Request, job: str, shown: JobStatus | None = None) -> Response:
+        """The part of the page that changes by itself.
+
+        Its forms are left alone while the job has the status for which they are shown.
+        """
         visitor = await self._site.visitor(request)
         found = await self._service.queries.get(visitor.who, job)
         context = await self._context(visitor, found)
-        return self._site.page(request, visitor, "job_live.html", **context, whole=False)
+        return self._site.page(
+            request, visitor, "job_live.html", **context, with_forms=found.status is not shown
+        )
 
     async def events(self, request: Request, job: str) -> Response:
         """An event whenever the job has changed; its data is nothing but its revision."""
@@ -77,7 +88,9 @@ class JobPage:
             return Response(status_code=204)
         stopping = request.app.state.stopping
         revisions = self._service.queries.events(visitor.who, job, last, stopping)
-        return event_stream(revisions, lambda each: each.id)
+        return event_stream(
+            revisions, event="job", id=lambda each: each.id, render=lambda each: each.id
+        )
 
     async def preview(self, request: Request, job: str) -> Response:
         """The preview picture of the result."""
@@ -94,6 +107,23 @@ class JobPage:
         """A file of the result."""
         visitor = await self._site.visitor(request)
         return await self._file(visitor, job, uri, "application/octet-stream", inline=False)
+
+    async def answer(self, request: Request, job: str) -> Response:
+        """Answer a job that is parked."""
+        visitor, form = await self._form(request)
+        record = await self._service.queries.record(visitor.who, job)
+        given = self._service.submission.typed(record.job_type, _parameters(form))
+        decision = form.text("decision", 20) or Decision.RETRY
+        if decision not in tuple(Decision):
+            raise Refused(f"“{decision}” is no answer to a parked job")
+        await self._service.answer(
+            visitor.who,
+            record.job_id,
+            Decision(decision),
+            parameters=given if decision == Decision.RETRY else None,
+            reason=form.text("reason", 500) or None,
+        )
+        return RedirectResponse(f"/jobs/{job}", 303)
 
     async def restart(self, request: Request, job: str) -> Response:
         """Begin another attempt."""
@@ -113,7 +143,7 @@ class JobPage:
         await self._service.send_again(visitor.who, job, number, form.whole("attempt"))
         return RedirectResponse(f"/jobs/{job}#webhooks", 303)
 
-    async def _form(self, request: Request) -> tuple[Visitor, Any]:
+    async def _form(self, request: Request) -> tuple[Visitor, Form]:
         visitor = await self._site.visitor(request)
         return visitor, await self._site.form(request, visitor)
 
@@ -144,10 +174,31 @@ class JobPage:
             "drawing": footprint(outputs.footprint) if outputs.footprint else None,
             "size": (WIDTH, HEIGHT),
             "deliveries": [delivery_view(each) for each in deliveries],
+            "can_answer": job.status is JobStatus.PARKED and job.next_steps is not None,
             "can_cancel": not job.ended,
             "can_restart": job.status
-            in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.TERMINATED, JobStatus.PARKED),
+            in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.TERMINATED),
         }
+
+
+def _parameters(form: Form) -> dict[str, str]:
+    """The answers to questions, and other parameters that were typed a line each.
+
+    Raises:
+        Refused: A line is not NAME=VALUE.
+    """
+    asked = {
+        name.removeprefix(ASKED): form.text(name, _LONGEST)
+        for name in form.fields
+        if name.startswith(ASKED)
+    }
+    given = {name: text for name, text in asked.items() if text}
+    for line in filter(None, map(str.strip, form.text("others", _LONGEST).splitlines())):
+        name, equals, value = line.partition("=")
+        if not name.strip() or not equals:
+            raise Refused(f"“{line[:100]}”: write NAME=VALUE, a parameter in each line")
+        given[name.strip()] = value.strip()
+    return given
 
 
 class Download(FileResponse):

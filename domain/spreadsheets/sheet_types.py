@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-import domain.spreadsheets.types as package
 from domain.errors import RuleViolation
+from domain.spreadsheets import types as package
 from domain.spreadsheets.types.base import SheetType
 
 
 @cache
 def discover() -> Mapping[str, SheetType]:
-    """Every import type of this package by name: the `TYPE` of each module that has one.
+    """Every import type of `types` by name: the `TYPE` of each module that has one.
 
     Raises:
         ValueError: Two modules declare a type of the same name.
@@ -38,7 +38,7 @@ class SheetTypes:
     """The import types that an installation knows.
 
     Args:
-        types: All of them; those of this package when absent.
+        types: All of them; those of `types` when absent.
     """
 
     def __init__(self, types: Iterable[SheetType] | None = None) -> None:

@@ -1,0 +1,290 @@
+"""The tables of a document before their rows are validated: which, and how they are written."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from activities.imports.sheet_keys import SheetKeys
+from activities.seen_keys import SeenKeys
+from adapters.ports import TableBook, TableSource, UnreadableDocument
+from contracts.imports import TableMessage
+from domain.errors import InvalidDocument
+from domain.imports.findings import Findings
+from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
+from domain.imports.lines import LineSorter
+from domain.imports.memory import ReportMemory, read_memory
+from domain.imports.merged import fill_down, heading_lines
+from domain.imports.sheets import (
+    FoundSheet,
+    choose_sheets,
+    conflict_between,
+    fitting_instead,
+    left_sheets,
+)
+from domain.imports.survey import ReadingOptions, Survey, Surveyed
+from domain.imports.tables import TableSpec, scope_of
+from domain.imports.validation import Place, RowValidator
+from domain.tabular.fields import normalise
+from domain.tabular.notations import Notation
+from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
+
+PART_ROWS: Final = 5_000
+"""Rows that are looked at together."""
+
+KEPT_ROWS: Final = 20_000
+"""A document of so many rows is not read a second time."""
+KEPT_CELLS: Final = 400_000
+"""Some 40 MB."""
+
+Rows = Iterator[tuple[int, list[Cell]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTable:
+    """One table of a document, looked at as a whole.
+
+    Attributes:
+        sheet: The sheet and its header.
+        source: Its rows.
+        surveyed: How they are written.
+        merges: Merged cells of the sheet.
+        kept: All of the rows, where they are few.
+        last_line: Line number of the last one.
+        place: Where they stand in the document.
+    """
+
+    sheet: FoundSheet
+    source: TableSource
+    surveyed: Surveyed
+    merges: Sequence[Merge]
+    kept: Sequence[tuple[int, list[Cell]]] | None
+    last_line: int
+    place: Place = field(default_factory=Place)
+
+    @property
+    def header_line(self) -> int:
+        """Line of the header's last row."""
+        return self.surveyed.header.line
+
+    def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
+        """The rows below the header, merged cells filled down."""
+        header = self.surveyed.header
+        if self.kept is None:
+            rows = _below(self.source.rows(), header.line)
+        else:
+            rows = ((line, list(cells)) for line, cells in self.kept)
+        return fill_down(rows, self.merges, header, spec, filled)
+
+    def validator(
+        self,
+        message: TableMessage,
+        spec: TableSpec,
+        seen: SeenKeys,
+        findings: Findings,
+        *,
+        keep_cells: bool = False,
+    ) -> RowValidator:
+        """What checks its rows."""
+        headings = heading_lines(self.merges)
+        return RowValidator(
+            spec,
+            scope_of(message),
+            self.surveyed,
+            LineSorter(spec, self.surveyed.header, self.sheet.above, headings),
+            seen,
+            findings,
+            date1904=self.source.date1904,
+            place=self.place,
+            keep_cells=keep_cells,
+        )
+
+
+class DocumentTables:
+    """Finds the tables that a message means and looks at all of their rows.
+
+    Attributes:
+        memory: What is to be remembered in a report about this document.
+
+    Args:
+        book: The document.
+        message: What to import.
+        spec: What the table holds.
+        folder: Scratch folder of the step.
+        findings: Told what is left out.
+    """
+
+    def __init__(
+        self,
+        book: TableBook,
+        message: TableMessage,
+        spec: TableSpec,
+        folder: Path,
+        findings: Findings,
+    ) -> None:
+        self._book = book
+        self._message = message
+        self._spec = spec
+        self._folder = folder
+        self._findings = findings
+        carried = self._carried()
+        self._columns = {**carried.columns, **message.map}
+        self._names: Mapping[str, str] = names_of(self._columns, spec)
+        self._options = _options(message, carried)
+        self.memory = ReportMemory()
+
+    def tables(self) -> list[DocumentTable]:
+        """The tables to read, in their order.
+
+        Raises:
+            UnreadableDocument: There is no sheet of the name that the message gives.
+            InvalidDocument: No sheet holds the table, or it is for a person to say which.
+        """
+        found = self._found()
+        chosen = choose_sheets(found) if self._message.sheet is None else self._named(found)
+        self._findings.sheets_left = left_sheets(found, chosen)
+        self._findings.sheets_read = [sheet.name or "" for sheet in chosen]
+        tables = _placed([self._survey(sheet, len(chosen) == 1) for sheet in chosen])
+        if len(tables) > 1:
+            self._compare(tables)
+        self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
+        self.memory = ReportMemory(tables[0].surveyed.notations, self._columns)
+        return tables
+
+    def _carried(self) -> ReportMemory:
+        """What a report remembers of the document that it is about."""
+        for sheet in self._book.sheets:
+            if sheet.hidden and sheet.name == MEMORY_SHEET:
+                return read_memory(cells for _, cells in self._book.table(sheet.name).rows())
+        return ReportMemory()
+
+    def _found(self) -> list[FoundSheet]:
+        if not self._book.sheets:
+            return [self._look(None, hidden=False)]
+        return [
+            self._look(sheet.name, hidden=sheet.hidden)
+            for sheet in self._book.sheets
+            if not (sheet.hidden and sheet.name == MEMORY_SHEET)
+        ]
+
+    def _look(self, name: str | None, *, hidden: bool) -> FoundSheet:
+        top = list(islice(self._book.table(name).rows(), HEADER_WITHIN))
+        try:
+            header = find_header(top, self._spec, name, self._names)
+        except InvalidDocument as error:
+            return FoundSheet(name, hidden, top, why_not=str(error))
+        return FoundSheet(name, hidden, top, header)
+
+    def _named(self, found: Sequence[FoundSheet]) -> list[FoundSheet]:
+        wanted = (self._message.sheet or "").strip().casefold()
+        for sheet in found:
+            if sheet.name is None or sheet.name.casefold() == wanted:
+                if sheet.header is None:
+                    others = [other for other in found if other is not sheet and other.header]
+                    raise InvalidDocument(f"{sheet.why_not}{fitting_instead(others)}")
+                return [sheet]
+        names = ", ".join(repr(sheet.name) for sheet in found[:20])
+        raise UnreadableDocument(
+            f"the workbook has no sheet {self._message.sheet!r}; it has {names}"
+        )
+
+    def _survey(self, sheet: FoundSheet, keep: bool) -> DocumentTable:
+        """Look at all rows of a sheet; `keep` them, where they are few, for the reading."""
+        assert sheet.header is not None
+        source = self._book.table(sheet.name)
+        survey = Survey(self._spec, sheet.header, date1904=source.date1904)
+        rows = _below(source.rows(), sheet.header.line)
+        kept: list[tuple[int, list[Cell]]] | None = [] if keep else None
+        last_line = sheet.header.line
+        while part := list(islice(rows, PART_ROWS)):
+            survey.add([cells for _, cells in part])
+            last_line = part[-1][0]
+            if kept is not None:
+                kept.extend(part)
+                kept = kept if _is_little(kept) else None
+        surveyed = survey.finish(self._options)
+        return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
+
+    def _compare(self, tables: Sequence[DocumentTable]) -> None:
+        """Sheets may share keys only with the same values.
+
+        Raises:
+            InvalidDocument: They do with different ones.
+        """
+        with closing(SheetKeys(self._folder)) as keys:
+            for number, table in enumerate(tables):
+                self._collect(number, table, keys)
+            overlap = keys.overlap()
+        if overlap is None:
+            return
+        first, second = tables[overlap.first], tables[overlap.second]
+        lines = (
+            overlap.first_line - first.place.offset,
+            overlap.second_line - second.place.offset,
+        )
+        raise conflict_between(first.sheet.name or "", second.sheet.name or "", overlap.keys, lines)
+
+    def _collect(self, number: int, table: DocumentTable, keys: SheetKeys) -> None:
+        spec = self._spec
+        with closing(SeenKeys(self._folder)) as seen:
+            validator = table.validator(self._message, spec, seen, Findings())
+            own = [validator.columns.index(name) for name in validator.counted]
+            rest = [i for i, n in enumerate(validator.columns) if n not in spec.natural_key]
+            rows = table.rows(spec, Counter())
+            while part := list(islice(rows, PART_ROWS)):
+                good = validator.validate(part)
+                keys.add(
+                    number,
+                    good.lines,
+                    [tuple(row[i] for i in own) for row in good.rows],
+                    [tuple(row[i] for i in rest) for row in good.rows],
+                )
+
+
+def _is_little(rows: Sequence[tuple[int, list[Cell]]]) -> bool:
+    return len(rows) <= KEPT_ROWS and len(rows) * len(rows[-1][1]) <= KEPT_CELLS
+
+
+def _below(rows: Rows, line: int) -> Rows:
+    return (row for row in rows if row[0] > line)
+
+
+def _placed(tables: Sequence[DocumentTable]) -> list[DocumentTable]:
+    """Several tables of a document with the places of their rows in it."""
+    if len(tables) == 1:
+        return list(tables)
+    titles = tables[0].surveyed.header.titles
+    offset = 0
+    placed: list[DocumentTable] = []
+    for table in tables:
+        layout = _layout(tables[0].surveyed.header, table.surveyed.header)
+        place = Place(table.sheet.name, offset, layout, titles)
+        placed.append(replace(table, place=place))
+        offset += table.last_line
+    return placed
+
+
+def _layout(first: TableHeader, other: TableHeader) -> list[int | None] | None:
+    """Where another sheet has each column of the first: by field, then by title."""
+    if first.titles == other.titles and first.positions == other.positions:
+        return None
+    fields = {position: name for name, position in first.positions.items()}
+    taken = set(other.positions.values())
+    by_title = {
+        normalise(title): position
+        for position, title in reversed([*enumerate(other.titles)])
+        if position not in taken
+    }
+    return [
+        other.positions[fields[position]] if position in fields else by_title.get(normalise(title))
+        for position, title in enumerate(first.titles)
+    ]
+
+
+def _options(message: TableMessage, carried: ReportMemory) -> ReadingOptions:
+    numbers = {".": Notation.POINT, ",": Notation.COMMA, None: None}[message.decimal]
+    dates = {"dmy": Notation.DAY_FIRST, "mdy": Notation.MONTH_FIRST, None: None}
+    return ReadingOptions(numbers, dates[message.date_order], carried.notations)

@@ -1,0 +1,88 @@
+"""Settles, chunk by chunk, whether codes that differ only in leading zeros are the same."""
+
+from adapters.ports import ImportStore
+from contracts.imports import DocumentType, TableMessage
+from domain.errors import InvalidDocument
+from domain.imports.chunks import RowChunk, TaskKey
+from domain.imports.leading_zeros import (
+    QUESTION,
+    Codes,
+    code_fields,
+    codes_of,
+    folded,
+    is_zero_led,
+    lookalikes,
+    question,
+    with_known_codes,
+)
+from domain.imports.tables import TableSpec, scope_of
+
+
+class CodeSpelling:
+    """Compares the codes of one load with those that its table holds.
+
+    Args:
+        store: Tables, and the answers that people gave.
+        message: What to import.
+        kind: Type of its document.
+        spec: What the table holds.
+    """
+
+    def __init__(
+        self, store: ImportStore, message: TableMessage, kind: DocumentType, spec: TableSpec
+    ) -> None:
+        self._store = store
+        self._message = message
+        self._spec = spec
+        self._kind = kind
+        self._names = code_fields(spec)
+        self._key = TaskKey(message.project_id, message.task_id)
+        self._answer: str | None = None
+        self._zero_led: list[Codes] = []
+
+    async def begin(self) -> None:
+        """Look up what is known; keep the answer that the message gives."""
+        given = self._message.leading_zeros
+        kind = self._kind
+        if given is not None:
+            await self._store.remember(self._key, kind, QUESTION, given)
+            self._answer = given
+        else:
+            self._answer = await self._store.remembered(self._key.project_id, kind, QUESTION)
+        if self._answer != "distinct":
+            self._zero_led = list(
+                await self._store.zero_led_codes(
+                    self._key, self._spec.table, scope_of(self._message), self._names
+                )
+            )
+
+    async def settle(self, chunk: RowChunk) -> RowChunk:
+        """The chunk with its codes as they are known.
+
+        Raises:
+            InvalidDocument: Some differ from known ones in leading zeros only, and nobody has said
+                whether they are the same.
+        """
+        if self._answer == "distinct" or not chunk.rows:
+            return chunk
+        found = codes_of(chunk, self._names)
+        led = {codes for codes in found if is_zero_led(codes)}
+        if not led and not self._zero_led:
+            return chunk
+        plain = await self._known({folded(codes) for codes in led}) if led else []
+        alike = lookalikes(found, [*self._zero_led, *plain])
+        if alike:
+            exact = set(await self._known(set(alike)))
+            alike = {codes: known for codes, known in alike.items() if codes not in exact}
+        if not alike:
+            return chunk
+        if self._answer is None:
+            raise InvalidDocument(question(chunk, self._names, alike))
+        return with_known_codes(chunk, self._names, alike)
+
+    async def _known(self, codes: set[Codes]) -> list[Codes]:
+        return list(
+            await self._store.known_codes(
+                self._spec.table, scope_of(self._message), self._names, sorted(codes)
+            )
+        )

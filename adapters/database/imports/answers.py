@@ -1,0 +1,84 @@
+"""Codes that tables hold, and what people said about them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.bulk.protocol import BulkWriter
+from adapters.database.models.base import metadata
+from adapters.database.models.imports import import_answers
+from domain.imports.chunks import TaskKey
+
+
+async def remember(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    key: TaskKey,
+    document_type: str,
+    question: str,
+    answer: str,
+    now: datetime,
+) -> None:
+    """Keep an answer for a project and type; the newest counts."""
+    values = {"answer": answer, "task_id": key.task_id, "answered_at": now}
+    names = {"project_id": key.project_id, "document_type": document_type, "question": question}
+    await connection.execute(
+        writer.insert(import_answers)
+        .values(**names, **values)
+        .on_conflict_do_update(index_elements=list(names), set_=values)
+    )
+
+
+async def remembered(
+    connection: AsyncConnection, project_id: str, document_type: str, question: str
+) -> str | None:
+    """The answer to a question; None: nobody has given one."""
+    columns = import_answers.c
+    query = select(columns.answer).where(
+        columns.project_id == project_id,
+        columns.document_type == document_type,
+        columns.question == question,
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
+
+
+async def zero_led(
+    connection: AsyncConnection,
+    key: TaskKey,
+    table: str,
+    scope: Mapping[str, Any],
+    names: Sequence[str],
+) -> Sequence[tuple[str, ...]]:
+    """Codes of a scope of which one begins with a zero, but for those that the task wrote."""
+    found = metadata.tables[table]
+    led = or_(*(found.c[name].like("0%") for name in names))
+    query = (
+        select(*(found.c[name] for name in names))
+        .where(_within(found, scope), led, found.c.source_task != key.task_id)
+        .distinct()
+    )
+    return [tuple(row) for row in await connection.execute(query)]
+
+
+async def known(
+    connection: AsyncConnection,
+    writer: BulkWriter,
+    table: str,
+    scope: Mapping[str, Any],
+    names: Sequence[str],
+    codes: Sequence[tuple[str, ...]],
+) -> Sequence[tuple[str, ...]]:
+    """Those of some codes that a scope holds."""
+    found = metadata.tables[table]
+    first = writer.among(found.c[names[0]], sorted({each[0] for each in codes}))
+    query = select(*(found.c[name] for name in names)).where(_within(found, scope), first)
+    wanted = set(codes)
+    rows = {tuple(row) for row in await connection.execute(query.distinct())}
+    return sorted(rows & wanted)
+
+
+def _within(table: Table, scope: Mapping[str, Any]) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in scope.items()))

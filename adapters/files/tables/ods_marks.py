@@ -1,0 +1,119 @@
+"""What an ODS sheet shows and the library that reads it drops: errors, leading zeros, merges.
+
+Source: OpenDocument 1.3 part 3, 9.1 (tables), 19.385 (value types); errors as LibreOffice marks
+them, `calcext:value-type`.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adapters.files import limits
+from adapters.files.package import open_package
+from adapters.files.xml import XmlStream, parse
+
+_MOST_MARKS = 200_000
+_MOST_REPEATED = 1_000
+_LEADING_ZEROS = re.compile(r"0[0-9]+")
+_NUMBERS = ("float", "percentage", "currency")
+_COUNTED = ("table-cell", "covered-table-cell")
+
+
+@dataclass
+class OdsMarks:
+    """Of one sheet.
+
+    Attributes:
+        texts: Line, from 1, and column, from 0, to what the cell shows.
+        merges: First and last line, from 1, first and last column, from 0.
+    """
+
+    texts: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    merges: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+
+
+def read_marks(path: Path, sheet: str) -> OdsMarks:
+    """Look through one sheet.
+
+    Raises:
+        UnreadableDocument: The file is damaged or hostile.
+    """
+    with open_package(path) as package:
+        reading = _Reading(sheet)
+        parse(package.stream("content.xml", limits.SHEET_BYTES), reading.stream)
+    return reading.found
+
+
+class _Reading:
+    """Follows rows and cells of one sheet."""
+
+    def __init__(self, sheet: str) -> None:
+        self.stream = XmlStream(self._start, self._end, self._text)
+        self.found = OdsMarks()
+        self._wanted = sheet
+        self._within = False
+        self._line = 0
+        self._rows = 1
+        self._column = 0
+        self._cell: dict[str, str] = {}
+        self._pieces: list[str] | None = None
+        self._notes = 0
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "table":
+            self._within = attributes.get("table:name") == self._wanted
+            self._line = 1
+        elif not self._within:
+            return
+        elif name == "table-row":
+            self._rows = _count(attributes, "table:number-rows-repeated")
+            self._column = 0
+        elif name in _COUNTED:
+            self._cell, self._pieces = attributes, []
+        elif name == "annotation":
+            self._notes += 1
+
+    def _text(self, text: str) -> None:
+        if self._within and self._pieces is not None and not self._notes:
+            self._pieces.append(text)
+
+    def _end(self, name: str) -> None:
+        if not self._within:
+            return
+        if name == "annotation":
+            self._notes -= 1
+        elif name in _COUNTED:
+            self._end_cell("".join(self._pieces or ()).strip())
+        elif name == "table-row":
+            self._line += self._rows
+        elif name == "table":
+            self._within = False
+
+    def _end_cell(self, shown: str) -> None:
+        columns = _count(self._cell, "table:number-columns-repeated")
+        if shown and self._is_marked(shown):
+            for line in range(self._line, self._line + min(self._rows, _MOST_REPEATED)):
+                for column in range(self._column, self._column + min(columns, _MOST_REPEATED)):
+                    if len(self.found.texts) < _MOST_MARKS:
+                        self.found.texts[line, column] = shown
+        self._add_merge()
+        self._column += columns
+        self._pieces = None
+
+    def _is_marked(self, shown: str) -> bool:
+        if self._cell.get("calcext:value-type") == "error":
+            return True
+        is_number = self._cell.get("office:value-type") in _NUMBERS
+        return is_number and _LEADING_ZEROS.fullmatch(shown) is not None
+
+    def _add_merge(self) -> None:
+        rows = _count(self._cell, "table:number-rows-spanned")
+        columns = _count(self._cell, "table:number-columns-spanned")
+        if (rows > 1 or columns > 1) and len(self.found.merges) < limits.MERGES:
+            last = (self._line + rows - 1, self._column, self._column + columns - 1)
+            self.found.merges.append((self._line, *last))
+
+
+def _count(attributes: dict[str, str], name: str) -> int:
+    value = attributes.get(name, "1")
+    return max(int(value), 1) if value.isdecimal() and len(value) < 8 else 1

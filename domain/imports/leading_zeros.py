@@ -1,0 +1,101 @@
+"""Codes that differ only in leading zeros: `123` of one file and `00123` of another."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from domain.errors import InvalidDocument
+from domain.imports.chunks import RowChunk
+from domain.imports.tables import TableSpec
+from domain.tabular.fields import ColumnKind
+
+QUESTION: Final = "leading_zeros"
+"""What the answer is remembered as."""
+_ZEROS: Final = re.compile(r"^0+(?=[0-9])")
+
+Codes = tuple[str, ...]
+"""The codes of a natural key, in the order of the table."""
+
+
+def code_fields(spec: TableSpec) -> tuple[str, ...]:
+    """The fields of a key that hold codes."""
+    return tuple(name for name in spec.key if spec.by_name[name].kind is ColumnKind.CODE)
+
+
+def folded(codes: Codes) -> Codes:
+    """The same for codes that differ only in leading zeros."""
+    return tuple(_ZEROS.sub("", code) for code in codes)
+
+
+def is_zero_led(codes: Codes) -> bool:
+    """Whether some code has leading zeros."""
+    return any(code.startswith("0") for code in codes)
+
+
+def codes_of(chunk: RowChunk, names: Sequence[str]) -> list[Codes]:
+    """The codes of each row of a chunk."""
+    places = [chunk.columns.index(name) for name in names]
+    return [tuple(str(row[place]) for place in places) for row in chunk.rows]
+
+
+def lookalikes(found: Iterable[Codes], known: Iterable[Codes]) -> dict[Codes, Codes]:
+    """Codes of a file to the known ones that differ from them only in leading zeros.
+
+    Args:
+        found: Codes of the file.
+        known: Codes of the table; a code of the file that is among them is no question.
+    """
+    stored = set(known)
+    by_fold = {folded(codes): codes for codes in sorted(stored, reverse=True)}
+    return {
+        codes: other
+        for codes in set(found) - stored
+        if (other := by_fold.get(folded(codes))) is not None
+    }
+
+
+def with_known_codes(
+    chunk: RowChunk, names: Sequence[str], same: Mapping[Codes, Codes]
+) -> RowChunk:
+    """A chunk whose codes are spelled as the known ones.
+
+    Raises:
+        InvalidDocument: The file holds both spellings.
+    """
+    places = [chunk.columns.index(name) for name in names]
+    found = codes_of(chunk, names)
+    _refuse_both(found, same)
+    rows: list[tuple[Any, ...]] = []
+    for row, codes in zip(chunk.rows, found, strict=True):
+        known = same.get(codes)
+        if known is not None:
+            spelled = dict(zip(places, known, strict=True))
+            row = tuple(spelled.get(place, value) for place, value in enumerate(row))
+        rows.append(row)
+    return replace(chunk, rows=rows)
+
+
+def _refuse_both(found: Collection[Codes], same: Mapping[Codes, Codes]) -> None:
+    both = [codes for codes, known in same.items() if known in set(found)]
+    if both:
+        raise InvalidDocument(
+            f"the document holds both {_shown(both[0])} and {_shown(same[both[0]])}, which are "
+            "the same here; keep one of them"
+        )
+
+
+def question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]) -> str:
+    """What a person is asked."""
+    lines = zip(chunk.lines, codes_of(chunk, names), strict=True)
+    line, codes = next(each for each in lines if each[1] in alike)
+    more = f", as do {len(alike) - 1:,} more" if len(alike) > 1 else ""
+    return (
+        f"{_shown(codes)} on line {line} and the known {_shown(alike[codes])} differ only in "
+        f"leading zeros{more}: say in the message whether they are `leading_zeros` 'same' or "
+        "'distinct', and retry; the answer is remembered for the project and type"
+    )
+
+
+def _shown(codes: Codes) -> str:
+    return " ".join(repr(code) for code in codes if code)

@@ -1,0 +1,293 @@
+"""Rows of a table that are no data: totals, page footers, repeated headers, headings.
+
+A row is left out where a word and the numbers, or the place, agree; with one sign alone it is a
+row, or a problem of one. What is left out is counted, so that the result names it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from domain.imports.header import TableHeader
+from domain.imports.tables import SEQUENCE, TableSpec
+from domain.tabular.conversion import Flaw
+from domain.tabular.fields import ColumnKind
+from domain.tabular.rows import Cell
+from domain.tabular.words import RowWord, may_hold_words, names_group_above, word_of
+
+SUSPECT: Final = (
+    "looks like a total, but is not the sum of the rows above; "
+    "leave the row out, or call it something else"
+)
+_NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
+_GROUPS: Final = 64
+"""Subtotals that a total of a higher level may sum up."""
+_HALF_STEP: Final = Decimal("0.005")
+
+
+class Left(Enum):
+    """Why a row is left out."""
+
+    TOTAL = "totals"
+    FOOTER = "page footers"
+    HEADER = "repeated headers"
+    HEADING = "headings of sections"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A row with one sign of a total.
+
+    Attributes:
+        column: Position of the cell that holds the word.
+    """
+
+    column: int
+
+
+@dataclass
+class _Sums:
+    """Running sums of one column of numbers."""
+
+    block: Decimal = Decimal(0)
+    """Since the last total."""
+    blocks: list[Decimal] = field(default_factory=list[Decimal])
+    """Those that totals have ended."""
+    everything: Decimal = Decimal(0)
+
+    def add(self, values: Sequence[Any]) -> None:
+        found = sum((v for v in values if isinstance(v, Decimal | int)), Decimal(0))
+        self.block += found
+        self.everything += found
+
+    def is_sum(self, value: Decimal | int, rows: int) -> bool:
+        """Whether a value is the sum of the rows of a group, of several groups, or of all."""
+        tolerance = _HALF_STEP * min(rows + 1, 200)
+        total = self.block
+        if abs(value - total) <= tolerance or abs(value - self.everything) <= tolerance:
+            return True
+        for block in reversed(self.blocks[-_GROUPS:]):
+            total += block
+            if abs(value - total) <= tolerance:
+                return True
+        return False
+
+    def end_block(self) -> None:
+        self.blocks.append(self.block)
+        del self.blocks[:-_GROUPS]
+        self.block = Decimal(0)
+
+
+class LineSorter:
+    """Finds the rows of one table that are no data, part by part, in order.
+
+    Args:
+        spec: The table.
+        header: The header of the file.
+        above: Rows above the header: where one of them comes again, it is a page's title.
+        headings: Lines whose first cell is merged across the table.
+    """
+
+    def __init__(
+        self,
+        spec: TableSpec,
+        header: TableHeader,
+        above: Sequence[Sequence[Cell]] = (),
+        headings: Collection[int] = (),
+    ) -> None:
+        self._header = header
+        self._headings = headings
+        self._places = frozenset(header.positions.values())
+        self._keys = frozenset(
+            header.positions[name]
+            for name in spec.key
+            if name in header.positions and spec.by_name[name].required
+        )
+        self._numbers = [
+            each.name
+            for each in spec.fields
+            if each.kind in _NUMBERS and each.name in header.positions and each.name != SEQUENCE
+        ]
+        self._sums: Mapping[str, _Sums] = {name: _Sums() for name in self._numbers}
+        self._rows = self._since_total = 0
+        self._last: Sequence[Cell] = ()
+        self._repeated = [
+            pattern for row in header.rows if (pattern := self._pattern(row)) is not None
+        ]
+        titles = [_pattern_of_all(row) for row in above]
+        self._titles = [pattern for pattern in titles if pattern is not None]
+
+    def _pattern(self, row: Sequence[Cell]) -> dict[int, str] | None:
+        """Titles by position where columns are used."""
+        found = {p: t for p in self._places if p < len(row) and (t := _text(row[p]))}
+        return found or None
+
+    def sort(
+        self,
+        rows: Sequence[tuple[int, Sequence[Cell]]],
+        columns: Sequence[Sequence[Cell]],
+        values: Mapping[str, Sequence[Any]],
+        keyless: Collection[int],
+    ) -> dict[int, Left | Suspect]:
+        """Judge the next rows.
+
+        Args:
+            rows: Line number and cells of each.
+            columns: The same cells by column.
+            values: Converted columns by field.
+            keyless: Rows whose key cannot be read.
+
+        Returns:
+            By index of the row; rows that are data are not among them.
+        """
+        found: dict[int, Left | Suspect] = dict.fromkeys(
+            self._repetitions(rows, columns, keyless), Left.HEADER
+        )
+        if self._headings:
+            found.update(self._merged(rows))
+        words = self._words(columns, values)
+        done = 0
+        for i in sorted({*words, *found}):
+            self._count(values, done, i)
+            done = i + 1
+            verdict = found.get(i) or self._judge(i, rows, words[i], values, keyless)
+            if verdict is not None:
+                found[i] = verdict
+            if verdict is Left.TOTAL:
+                self._since_total = 0
+                for sums in self._sums.values():
+                    sums.end_block()
+            elif verdict is None or isinstance(verdict, Suspect):
+                self._count(values, i, i + 1)
+        self._count(values, done, len(rows))
+        if rows:
+            self._last = rows[-1][1]
+        return found
+
+    def _count(self, values: Mapping[str, Sequence[Any]], start: int, end: int) -> None:
+        if end > start:
+            self._rows += end - start
+            self._since_total += end - start
+            for name, sums in self._sums.items():
+                sums.add(values[name][start:end])
+
+    def _repetitions(
+        self,
+        rows: Sequence[tuple[int, Sequence[Cell]]],
+        columns: Sequence[Sequence[Cell]],
+        keyless: Collection[int],
+    ) -> list[int]:
+        """Rows that repeat the header, or what stands above it."""
+        found = [i for pattern in self._repeated for i in _like(pattern, columns)]
+        for pattern in self._titles:
+            for i in _like(pattern, columns):
+                if i in keyless or _filled(rows[i][1]) == len(pattern):
+                    found.append(i)
+        return found
+
+    def _merged(self, rows: Sequence[tuple[int, Sequence[Cell]]]) -> dict[int, Left | Suspect]:
+        return {
+            i: Left.HEADING
+            for i, (line, cells) in enumerate(rows)
+            if line in self._headings and _filled(cells) == 1
+        }
+
+    def _words(
+        self, columns: Sequence[Sequence[Cell]], values: Mapping[str, Sequence[Any]]
+    ) -> dict[int, list[tuple[int, RowWord]]]:
+        """Words of rows, each with the position of its cell."""
+        fields = {position: name for name, position in self._header.positions.items()}
+        found: defaultdict[int, list[tuple[int, RowWord]]] = defaultdict(list)
+        for position, cells in enumerate(columns):
+            name = fields.get(position)
+            if position == self._header.wrong:
+                continue
+            if (
+                name is not None
+                and name in self._sums
+                and not any(isinstance(v, Flaw) for v in values[name])
+            ):
+                continue
+            texts = {cell for cell in set(cells) if isinstance(cell, str)}
+            if not texts or not may_hold_words(texts):
+                continue
+            for i, cell in enumerate(cells):
+                if isinstance(cell, str) and (word := word_of(cell)) is not None:
+                    found[i].append((position, word))
+        return found
+
+    def _judge(
+        self,
+        i: int,
+        rows: Sequence[tuple[int, Sequence[Cell]]],
+        words: Sequence[tuple[int, RowWord]],
+        values: Mapping[str, Sequence[Any]],
+        keyless: Collection[int],
+    ) -> Left | Suspect | None:
+        cells = rows[i][1]
+        above = rows[i - 1][1] if i else self._last
+        kinds = {word for _, word in words}
+        if kinds & {RowWord.FOOTER, RowWord.PRINTED}:
+            alone = _filled(cells) <= len(words) + 1
+            return Left.FOOTER if alone and (i in keyless or words[0][0] in self._keys) else None
+        position, word = min(words, key=lambda each: each[1].value)
+        agrees = self._agrees(i, values)
+        if word is RowWord.OF_TOTAL and names_group_above(
+            str(cells[position]), above[position] if position < len(above) else None
+        ):
+            word = RowWord.TOTAL
+        in_key = position in self._keys
+        if word is RowWord.TOTAL:
+            label_alone = in_key and agrees is None and self._mapped(cells) == 1
+            own_key = not in_key and i not in keyless
+            if i in keyless or label_alone or (agrees and not (own_key and self._since_total < 2)):
+                return Left.TOTAL
+            return Suspect(position)
+        if agrees and self._rows > 1 and (i in keyless or in_key or word is RowWord.OF_TOTAL):
+            return Left.TOTAL
+        return Suspect(position) if word is RowWord.OF_TOTAL and in_key else None
+
+    def _agrees(self, i: int, values: Mapping[str, Sequence[Any]]) -> bool | None:
+        """Whether some number of a row is the sum of those above; None: it holds no number."""
+        numbers = {
+            name: value
+            for name in self._numbers
+            if isinstance(value := values[name][i], Decimal | int) and value
+        }
+        if not numbers:
+            return None
+        return self._rows > 0 and any(
+            self._sums[name].is_sum(value, self._rows) for name, value in numbers.items()
+        )
+
+    def _mapped(self, cells: Sequence[Cell]) -> int:
+        return sum(1 for p in self._places if p < len(cells) and _is_filled(cells[p]))
+
+
+def _pattern_of_all(row: Sequence[Cell]) -> dict[int, str] | None:
+    found = {position: text for position, cell in enumerate(row) if (text := _text(cell))}
+    return found or None
+
+
+def _like(pattern: Mapping[int, str], columns: Sequence[Sequence[Cell]]) -> list[int]:
+    """Rows whose cells are those of a pattern."""
+    if max(pattern) >= len(columns):
+        return []
+    (first, text), *others = pattern.items()
+    found = [i for i, cell in enumerate(columns[first]) if cell == text]
+    return [i for i in found if all(_text(columns[p][i]) == title for p, title in others)]
+
+
+def _text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) and cell.strip() else ""
+
+
+def _is_filled(cell: Cell) -> bool:
+    return bool(cell.strip()) if isinstance(cell, str) else cell is not None
+
+
+def _filled(cells: Sequence[Cell]) -> int:
+    return sum(map(_is_filled, cells))

@@ -1,0 +1,258 @@
+"""What the whole of a table shows before its first row is read: notations, and columns in use."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from domain.errors import InvalidDocument
+from domain.imports.header import TableHeader
+from domain.imports.tables import TableSpec
+from domain.imports.titles import Specificity
+from domain.tabular.conversion import Flaw, convert_column, transpose
+from domain.tabular.fields import ColumnKind, FieldSpec, normalise
+from domain.tabular.habits import is_percentage, plain_cells
+from domain.tabular.notations import Notation, date_readings, decide, number_notations
+from domain.tabular.rows import Cell
+from domain.tabular.values import column_letters
+
+SAMPLE_ROWS: Final = 5_000
+"""Rows that decide between columns which fit one field."""
+_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
+_DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
+_MANY_POINTS: Final = re.compile(r"\.[0-9]{3}\.|[\s'\u2019]")
+OPEN: Final = "open"
+"""Stands in a report for a column whose notation is not settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """What a person has said about how a table is written.
+
+    Attributes:
+        numbers: Decimal mark.
+        dates: Order of day and month.
+        carried: Field to what was settled about it when its row was refused; None: it was open.
+    """
+
+    numbers: Notation | None = None
+    dates: Notation | None = None
+    carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedColumn:
+    """A column that holds data and means nothing for the table.
+
+    Attributes:
+        name: Its title, or what a spreadsheet calls it.
+        values: How many of its cells hold something.
+        field: The field that its title fits and that another column holds.
+    """
+
+    name: str
+    values: int
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What a survey found.
+
+    Attributes:
+        header: The header, with one column for each field.
+        notations: How each column writes numbers and dates, by field.
+        percentages: Fields most of whose values have a percent sign.
+        unused: Columns that hold data and are not used.
+        rows: Rows below the header.
+    """
+
+    header: TableHeader
+    notations: Mapping[str, Notation | None]
+    percentages: frozenset[str]
+    unused: Sequence[UnusedColumn]
+    rows: int
+
+
+class Survey:
+    """Looks at every row of a table once.
+
+    Args:
+        spec: What the table holds.
+        header: Its header.
+        date1904: Day numbers count from 1904.
+    """
+
+    def __init__(self, spec: TableSpec, header: TableHeader, *, date1904: bool = False) -> None:
+        self._spec = spec
+        self._header = header
+        self._date1904 = date1904
+        self._written: dict[int, FieldSpec] = {
+            position: meaning.field
+            for position, meaning in header.meanings.items()
+            if meaning.field.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER, ColumnKind.DATE)
+        }
+        self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
+        self._percent: Counter[int] = Counter()
+        self._filled: list[int] = []
+        self._sample: dict[int, list[Cell]] = {
+            position: [] for places in header.candidates.values() for position in places
+        }
+        self._rows = 0
+
+    def add(self, rows: Sequence[Sequence[Cell]]) -> None:
+        """Look at the next rows."""
+        columns = transpose(rows, max(map(len, rows), default=0))
+        self._filled.extend([0] * (len(columns) - len(self._filled)))
+        for position, cells in enumerate(columns):
+            self._filled[position] += len(cells) - cells.count(None) - cells.count("")
+        for position in self._written.keys() & set(range(len(columns))):
+            self._look(position, columns[position])
+        room = SAMPLE_ROWS - self._rows
+        if room > 0:
+            for position, sample in self._sample.items():
+                known = columns[position] if position < len(columns) else [None] * len(rows)
+                sample.extend(known[:room])
+        self._rows += len(rows)
+
+    def _look(self, position: int, cells: Sequence[Cell]) -> None:
+        spec, found = self._written[position], self._found[position]
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        if not texts:
+            return
+        joined = "\n".join(texts)
+        if spec.kind is ColumnKind.DATE:
+            distinct = plain_cells(spec, list(set(texts)), date1904=self._date1904)
+            written = (cell.strip() for cell in distinct if isinstance(cell, str))
+            found |= decide(map(date_readings, written))
+            return
+        if "%" in joined:
+            self._percent[position] += sum(map(is_percentage, texts))
+        if len(found) == 2 or not _may_add(joined, found):
+            return
+        written = (
+            cell.strip() for cell in plain_cells(spec, list(set(texts))) if isinstance(cell, str)
+        )
+        found |= decide(map(number_notations, written))
+
+    def finish(self, options: ReadingOptions) -> Surveyed:
+        """What all rows show.
+
+        Raises:
+            InvalidDocument: Two columns of the same title hold different values.
+        """
+        chosen = {
+            name: self._choose(self._spec.by_name[name], places)
+            for name, places in self._header.candidates.items()
+        }
+        header = self._header.with_positions(chosen)
+        at = {
+            name: position for name, position in header.positions.items() if position in self._found
+        }
+        return Surveyed(
+            header,
+            self._settle(at, options),
+            frozenset(
+                name
+                for name, position in at.items()
+                if 0 < self._values(position) <= 2 * self._percent[position]
+            ),
+            self._unused(header),
+            self._rows,
+        )
+
+    def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:
+        """A person's word, the report's, the column's own values, those of its neighbours."""
+        everywhere = {notation for position in at.values() for notation in self._found[position]}
+        settled: dict[str, Notation | None] = {}
+        for name, position in at.items():
+            is_date = self._written[position].kind is ColumnKind.DATE
+            told = options.dates if is_date else options.numbers
+            if told is None and name in options.carried:
+                settled[name] = options.carried[name]
+                continue
+            own = self._found[position]
+            near = own or everywhere & (_DATES if is_date else _NUMBERS)
+            settled[name] = told or (next(iter(near)) if len(near) == 1 else None)
+        return settled
+
+    def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:
+        """The column for a field that several titles fit: by how exactly, then by content."""
+        filled = [place for place in places if self._values(place)]
+        if len(filled) < 2:
+            return filled[0] if filled else places[0]
+        fits = {place: self._fit(spec, place) for place in filled}
+        fitting = [place for place in filled if fits[place][0] > 0] or filled
+        most = max(self._specificity(place) for place in fitting)
+        closest = [place for place in fitting if self._specificity(place) == most]
+        if len(closest) == 1:
+            return closest[0]
+        self._refuse_twins(spec, closest)
+        best = max(fits[place] for place in closest)
+        return next(place for place in closest if fits[place] == best)
+
+    def _specificity(self, place: int) -> Specificity:
+        return self._header.meanings[place].specificity
+
+    def _values(self, place: int) -> int:
+        return self._filled[place] if place < len(self._filled) else 0
+
+    def _fit(self, spec: FieldSpec, place: int) -> tuple[float, float, bool]:
+        """How well a column's content is what the field holds; larger is better."""
+        cells = [cell for cell in self._sample[place] if cell not in (None, "")]
+        if not cells:
+            return 0, 0, False
+        is_key = spec.name in self._spec.key
+        plain = plain_cells(spec, cells, is_key=is_key, date1904=self._date1904)
+        values, _ = convert_column(spec, plain, None)
+        good = sum(1 for value in values if not isinstance(value, Flaw))
+        share = round(good / len(self._sample[place]), 1)
+        if not is_key:
+            return share, 0, False
+        distinct = round(len(set(map(str, cells))) / len(cells), 1)
+        words = [str(cell) for cell in cells]
+        codes = sum(1 for word in words if " " not in word and any(map(str.isdigit, word)))
+        counted = words == [str(number) for number in range(1, len(words) + 1)]
+        return min(share, 0.5 + distinct / 2), round(codes / len(words), 1), not counted
+
+    def _refuse_twins(self, spec: FieldSpec, places: Sequence[int]) -> None:
+        """Two columns of the same title must say the same.
+
+        Raises:
+            InvalidDocument: They do not, and nobody has said which counts.
+        """
+        first, *others = places
+        titles = self._header.titles
+        for other in others:
+            same = _bare(titles[other]) == _bare(titles[first])
+            if same and self._sample[other] != self._sample[first]:
+                raise InvalidDocument(
+                    f"columns {column_letters(first)} {titles[first]!r} and "
+                    f"{column_letters(other)} {titles[other]!r} on line {self._header.line} both "
+                    f"mean {spec.name}, with different values; rename or remove one"
+                )
+
+    def _unused(self, header: TableHeader) -> list[UnusedColumn]:
+        used = {*header.positions.values(), header.wrong}
+        unused: list[UnusedColumn] = []
+        for position, values in enumerate(self._filled):
+            if position in used or not values:
+                continue
+            title = header.titles[position] if position < len(header.titles) else ""
+            meaning = header.meanings.get(position)
+            name = repr(title) if title else f"column {column_letters(position)} without a title"
+            unused.append(UnusedColumn(name, values, meaning and meaning.field.name))
+        return unused
+
+
+def _bare(title: str) -> str:
+    return normalise(re.sub(r"\([^()]*\)|\[[^\[\]]*\]", " ", title))
+
+
+def _may_add(joined: str, found: Iterable[Notation]) -> bool:
+    """Whether texts may show a notation that was not found yet; quick where they cannot."""
+    known = set(found)
+    if Notation.POINT not in known:
+        return "." in joined or "," in joined
+    return "," in joined or _MANY_POINTS.search(joined) is not None

@@ -1,0 +1,104 @@
+"""Words by which people and programs mark rows of a table that are no data."""
+
+import re
+from collections.abc import Iterable
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Final
+
+from domain.tabular.fields import normalise
+from domain.tabular.habits import CURRENCIES
+from domain.tabular.rows import Cell
+
+
+class RowWord(Enum):
+    """What the text of a cell says of its row."""
+
+    TOTAL = auto()
+    """Nothing but that it is a total: `Total`, `Grand total EUR`, `Zwischensumme:`."""
+    TOTAL_OF = auto()
+    """It begins as a total does, and may be the name of a thing: `Total Station`."""
+    OF_TOTAL = auto()
+    """It ends as a subtotal of a group does: `D-100 Total`."""
+    FOOTER = auto()
+    """The foot of a printed page: `Page 2 of 7`."""
+    PRINTED = auto()
+    """When or by what the list was made, or that it ends: `Printed on 5 March`."""
+
+
+_TOTALS: Final = (
+    r"(?:sub ?totals?|totals?|sum|summe|summen|gesamt|gesamtsumme|gesamtergebnis|ergebnis"
+    r"|zwischensumme|endsumme|teilsumme|teilergebnis|sous ?total|somme|suma|subtotaal|totaal"
+    r"|totale|total general|total generale|ubertrag|carried forward|brought forward|\u03c3)"
+)
+_TOTAL: Final = re.compile(
+    r"(?:(?:grand|overall|final|running|page|sheet|section|group|net|gross|project|report|general"
+    rf"|cumulative|end|sum) )*{_TOTALS}(?: (?:{'|'.join(sorted(CURRENCIES))}|amount|cost|costs"
+    r"|quantity|qty|price|sum|betrag|menge|netto|brutto|net|gross|general|generale))?"
+)
+_TOTAL_OF: Final = re.compile(rf"(?:grand )?{_TOTALS} \w.*")
+_OF_TOTAL: Final = re.compile(rf".*\w {_TOTALS}")
+_NAMED_TOTAL: Final = re.compile(
+    r"\W*(?:grand )?(?:sub)?totals?\s*(?::|-\s|of\b|for\b|f\u00fcr\b)", re.IGNORECASE
+)
+_FOOTER: Final = re.compile(
+    r"(?:page|seite|blatt|pagina|pag) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
+    r"|sheet [0-9]+ of [0-9]+"
+)
+_DASHED: Final = re.compile(r"\s*[-\u2013]+\s+[0-9]{1,4}\s+[-\u2013]+\s*")
+_PRINTED: Final = re.compile(
+    r"(?:printed|print date|run date|report date|date printed|gedruckt|druckdatum"
+    r"|erstellt (?:am|von)|generated (?:by|on|at)|exported (?:by|on|at|from)"
+    r"|end of (?:report|list|file|document|table|data)|ende der (?:liste|tabelle)"
+    r"|continued on|continued from|fortsetzung (?:auf|von|seite)"
+    r"|applied filters|filters applied|angewendete filter)\b.*"
+)
+_ANYWHERE: Final = (
+    *("total", "totaal", "summe", "somme", "ergebnis", "gesamt", "bertrag"),
+    *("ed forward", "ht forward", "\u03c3"),
+)
+_AT_BEGINNING: Final = tuple(
+    f"\n{word}"
+    for word in (
+        *("sum", "page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
+        *("report date", "date printed", "gedruckt", "druckdatum", "erstellt", "generated"),
+        *("exported", "end of", "ende der", "continued", "fortsetzung", "applied", "filters"),
+        "angewendet",
+    )
+)
+_LONGEST: Final = 120
+
+
+def may_hold_words(texts: Iterable[str]) -> bool:
+    """Whether any of these texts may be one that `word_of` knows; quick where none is."""
+    joined = "\n" + "\n".join(texts).lower()
+    return any(word in joined for word in _ANYWHERE) or any(
+        word in joined for word in _AT_BEGINNING
+    )
+
+
+@lru_cache(maxsize=4096)
+def word_of(text: str) -> RowWord | None:
+    """What a text says of its row; None: nothing."""
+    if len(text) > _LONGEST:
+        return None
+    if _DASHED.fullmatch(text):
+        return RowWord.FOOTER
+    name = normalise(text)
+    if _TOTAL.fullmatch(name) or _NAMED_TOTAL.match(text):
+        return RowWord.TOTAL
+    if _FOOTER.fullmatch(name):
+        return RowWord.FOOTER
+    if _PRINTED.fullmatch(name):
+        return RowWord.PRINTED
+    if _OF_TOTAL.fullmatch(name):
+        return RowWord.OF_TOTAL
+    return RowWord.TOTAL_OF if _TOTAL_OF.fullmatch(name) else None
+
+
+def names_group_above(text: str, above: Cell) -> bool:
+    """Whether a text that ends as a subtotal does names what the cell above it holds."""
+    if above is None:
+        return False
+    group = normalise(str(above))
+    return bool(group) and normalise(text).startswith(f"{group} ")

@@ -1,0 +1,88 @@
+"""The dead letters of a Service Bus queue, through the real client."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient
+
+from stack.service_bus import QueueSettings, ServiceBusEmulator
+from tests.support.cli import run_docflow_in_thread
+from workers.cli.context import CliContext
+from workers.services.dead_letters import open_dead_letters
+from workers.services.errors import InvalidRequest
+
+QUEUE = "import-queue"
+
+
+@pytest_asyncio.fixture
+async def settings() -> AsyncIterator[dict[str, str]]:
+    """A namespace whose queue has given three messages up."""
+    async with ServiceBusEmulator([QueueSettings(QUEUE), QueueSettings("jobs")]) as emulator:
+        async with (
+            ServiceBusClient.from_connection_string(emulator.connection_string) as client,
+            client.get_queue_sender(QUEUE) as sender,
+            client.get_queue_receiver(QUEUE) as receiver,
+        ):
+            for number in range(3):
+                message = ServiceBusMessage(f'{{"n": {number}}}', message_id=f"m{number}")
+                await sender.send_messages(message)
+                (received,) = await receiver.receive_messages(1, max_wait_time=5)
+                await receiver.dead_letter_message(
+                    received, reason="GivenUp", error_description="after ten deliveries"
+                )
+        yield {
+            "AZURE_SERVICE_BUS_CONNECTION_STRING": emulator.connection_string,
+            "AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE,
+        }
+
+
+async def waiting(settings: dict[str, str]) -> list[str]:
+    connection = settings["AZURE_SERVICE_BUS_CONNECTION_STRING"]
+    async with (
+        ServiceBusClient.from_connection_string(connection) as client,
+        client.get_queue_receiver(QUEUE) as receiver,
+    ):
+        return [str(message) for message in await receiver.peek_messages(10)]
+
+
+async def test_dead_letters_are_listed_sent_again_and_purged(settings: dict[str, str]) -> None:
+    async with open_dead_letters(settings, QUEUE) as letters:
+        first, second, third = await letters.list(10)
+        assert (first.queue, first.message_id, first.body) == (QUEUE, "m0", b'{"n": 0}')
+        assert (first.reason, first.description) == ("GivenUp", "after ten deliveries")
+        assert [each.number for each in await letters.list(2)] == [first.number, second.number]
+        assert await letters.resubmit([second.number, 999], None) == [second.number]
+        assert await waiting(settings) == ['{"n": 1}']
+        assert await letters.resubmit([third.number], b'{"n": "corrected"}') == [third.number]
+        assert await waiting(settings) == ['{"n": 1}', '{"n": "corrected"}']
+        assert [each.number for each in await letters.list(10)] == [first.number]
+        assert await letters.purge(None) == [first.number]
+        assert await letters.list(10) == []
+        assert await letters.resubmit(None, None) == []
+
+
+async def test_a_queue_that_no_setting_names_is_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest, match=f"no setting names queue 'other'; they name {QUEUE}"):
+        async with open_dead_letters(settings, "other"):
+            pass
+
+
+async def test_the_commands(settings: dict[str, str]) -> None:
+    async def docflow(*arguments: str, code: int = 0) -> Any:
+        done = await run_docflow_in_thread("dead-letters", *arguments, context=CliContext(settings))
+        assert done.exit_code == code, done.output
+        return done.output
+
+    listed = json.loads(await docflow("list", "--json"))
+    assert [each["message_id"] for each in listed] == ["m0", "m1", "m2"]
+    number = str(listed[0]["number"])
+    assert "after ten deliveries" in await docflow("show", number, "--queue", QUEUE)
+    assert "1 dead letter of queue" in await docflow("resubmit", number, "--queue", QUEUE)
+    assert "not there: 999" in await docflow("purge", "999", "--yes", "--queue", QUEUE, code=1)
+    assert "--all" in await docflow("resubmit", code=2)
+    assert "2 dead letters" in await docflow("purge", "--all", "--yes", "--queue", QUEUE)
+    assert "there are no dead letters" in await docflow("list")

@@ -1,0 +1,179 @@
+"""Document imports that wait for a person, answered over HTTP and on their page."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from contracts.imports import IMPORT_MESSAGE, ImportOrder, ImportState
+from tests.support.gateway import Stack, token
+from tests.support.waiting import eventually
+from workers.pipelines.imports import IMPORTS
+from workers.process import build_worker
+from workers.resources.imports import import_resources
+from workers.services.imports.runs import ImportRuns
+from workers.settings.imports import RunSettings
+from workflows import attributes
+from workflows.imports.document_import import DocumentImport
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OPERATOR = token("olga", 1, "operator")
+ROWS = b"Code,Description,Tagessatz\nE-1,Crane,450\nE-2,Welder,12\n"
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def worker(stack: Stack) -> AsyncIterator[None]:
+    """Works on imports over the resources of the gateway."""
+    database = stack.resources.database
+    own = import_resources(database, stack.client, RunSettings.read({}))
+    async with build_worker(stack.client, IMPORTS, stack.resources, own):
+        yield
+
+
+async def parked(stack: Stack, **fields: Any) -> str:
+    """Id of an import whose document is not there."""
+    task = uuid.uuid4().hex
+    message = IMPORT_MESSAGE.validate_python(
+        {
+            "document_type": "equipment",
+            "task_id": task,
+            "project_id": "P1",
+            "blob_name": f"uploads/{task}/missing.csv",
+            **fields,
+        }
+    )
+    await stack.client.start_workflow(
+        DocumentImport.run,
+        ImportOrder(message=message),
+        id=message.workflow_id,
+        task_queue=IMPORTS.task_queue,
+        search_attributes=attributes.at_start("imports", message.document_type, "P1"),
+    )
+    runs = ImportRuns(stack.client, {})
+
+    async def is_parked() -> bool:
+        status = await runs.status(message.workflow_id)
+        return status is not None and status.next_steps is not None
+
+    await eventually(is_parked)
+    return message.workflow_id
+
+
+async def ended(browser: httpx.AsyncClient, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    async def has_ended() -> bool:
+        found.update((await browser.get(f"/api/documents/{id}")).json())
+        return found["state"] not in ("running", "parked")
+
+    await eventually(has_ended)
+    return found
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_corrected_file_keeps_the_id_and_the_trail_says_who_gave_it(stack: Stack) -> None:
+    id = await parked(stack)
+    async with stack.browser(OPERATOR) as olga:
+        waiting = (await olga.get(f"/api/documents/{id}")).json()
+        assert waiting["state"] == "parked"
+        assert waiting["answers"] == ["retry", "skip", "fail", "cancel"]
+        answered = await olga.post(
+            "/api/documents/files",
+            data={"id": id, "map": '{"Tagessatz": "rate"}'},
+            files={"file": ("Geräte (neu).csv", ROWS)},
+        )
+        assert answered.status_code == 200, answered.text
+        done = await ended(olga, id)
+    assert (done["state"], done["counts"]["created"]) == ("completed", 2)
+    (correction,) = done["corrections"]
+    assert correction["by"] == "olga"
+    assert correction["changes"].startswith(
+        'filename: Geräte (neu).csv; map: {"Tagessatz": "rate"}; blob_name: uploads/P1/'
+    )
+
+
+@pytest.mark.usefixtures("worker")
+async def test_answers_without_a_file(stack: Stack) -> None:
+    id = await parked(stack)
+    async with stack.browser(OPERATOR) as olga:
+        for changes, says in (
+            ({"task_id": "other"}, "keeps its task_id"),
+            ({"schedule_id": "U100"}, "has no field schedule_id"),
+            ({"blob_name": "../x"}, "segments"),
+        ):
+            body = {"verb": "retry", "changes": changes}
+            refused = await olga.post(f"/api/documents/{id}/answers", json=body)
+            assert refused.status_code == 422, refused.text
+            assert says in refused.json()["detail"]
+        skip = {"verb": "skip", "reason": "sent again"}
+        assert (await olga.post(f"/api/documents/{id}/answers", json=skip)).status_code == 200
+        assert (await ended(olga, id))["state"] == ImportState.SKIPPED
+
+
+@pytest.mark.usefixtures("worker")
+async def test_what_cannot_be_meant_is_refused(stack: Stack) -> None:
+    id = await parked(stack, document_type="mto", service_id="S1")
+    async with stack.browser(OPERATOR) as olga, stack.browser(token("vera")) as vera:
+        assert (await vera.get(f"/api/documents/{id}")).status_code == 403
+        assert (await olga.get("/api/documents/import/P1/none")).status_code == 404
+        assert (await olga.get("/api/documents/batch/1/1")).status_code == 404
+        for fields, says in (({"map": "[]"}, "object"), ({"map": "{"}, "JSON")):
+            refused = await olga.post(
+                "/api/documents/files",
+                data={"id": id, **fields},
+                files={"file": ("a.csv", ROWS)},
+            )
+            assert (refused.status_code, says in refused.text) == (422, True), refused.text
+        empty = await olga.post(
+            "/api/documents/files", data={"id": id}, files={"file": ("a.csv", b"")}
+        )
+        assert empty.status_code == 422
+        skip = {"verb": "skip"}
+        await olga.post(f"/api/documents/{id}/answers", json=skip)
+        await ended(olga, id)
+        late = await olga.post(
+            "/api/documents/files", data={"id": id}, files={"file": ("a.csv", ROWS)}
+        )
+        assert late.status_code == 409
+
+
+@asynccontextmanager
+async def _signed_in(stack: Stack) -> AsyncIterator[httpx.AsyncClient]:
+    async with AsyncExitStack() as exits:
+        browser = await exits.enter_async_context(stack.browser(""))
+        browser.cookies.set("docflow_session", OPERATOR)
+        yield browser
+
+
+@pytest.mark.usefixtures("worker")
+async def test_the_page_asks_and_takes_the_answer(stack: Stack) -> None:
+    id = await parked(stack)
+    async with _signed_in(stack) as olga:
+
+        async def is_linked() -> bool:
+            return f'href="/documents?id={id}"' in (await olga.get("/")).text
+
+        await eventually(is_linked)
+        page = await olga.get("/documents", params={"id": id})
+        assert page.status_code == 200, page.text
+        assert "is not in the blob store" in page.text
+        csrf = page.text.split('name="csrf" value="')[1].split('"')[0]
+        wrong = await olga.post(
+            "/documents/answers",
+            data={"csrf": csrf, "id": id, "verb": "retry", "map": "no equals sign"},
+        )
+        assert wrong.status_code == 422
+        sent = await olga.post(
+            "/documents/files",
+            data={"csrf": csrf, "id": id, "sheet": ""},
+            files={"file": ("good.csv", ROWS)},
+        )
+        assert sent.status_code == 303, sent.text
+        assert sent.headers["location"] == f"/documents?id={id}"
+    async with stack.browser(OPERATOR) as browser:
+        assert (await ended(browser, id))["state"] == "completed"

@@ -1,0 +1,170 @@
+"""Numbers, dates, codes and blanks as departments write them."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.imports.documents import Document, read, text, workbook
+
+EQUIPMENT = [["Code", "Description", "Rate"], ["E-1", "Crane", 10.5], ["E-2", "Pump", 20]]
+TAKE_OFF = ["Drawing", "Commodity", "Description", "Qty", "Unit"]
+
+
+@pytest.fixture
+def xlsx(tmp_path: Path) -> Callable[..., Path]:
+    return lambda *args, **more: workbook(tmp_path / "file.xlsx", *args, **more)
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Callable[..., Path]:
+    return lambda *lines, **more: text(tmp_path / "file.csv", *lines, **more)
+
+
+def one_sheet(*rows: list[Any]) -> dict[str, list[list[Any]]]:
+    return {"Sheet1": list(rows)}
+
+
+def codes(document: Document) -> list[str]:
+    return document.column("code")
+
+
+class TestValues:
+    def test_codes_are_what_their_format_shows(self, xlsx: Any) -> None:
+        patterns = {(1, 0): "00000", (2, 0): '"E-"000', (3, 0): "000-000", (1, 1): "000"}
+        rows = (["Code", "Rate"], [123, 5], [7, 6], [12345, 7])
+        found = read(xlsx(one_sheet(*rows), formats=patterns))
+        assert codes(found) == ["00123", "E-007", "012-345"]
+        assert found.column("rate") == [5, 6, 7]
+
+    def test_a_day_with_a_time_that_is_shown_as_a_time(self, xlsx: Any) -> None:
+        rows = (["Employee", "From"], ["1", 42213.5], ["2", 42214.25])
+        patterns = {(1, 1): "h:mm", (2, 1): "[h]:mm"}
+        found = read(xlsx(one_sheet(*rows), formats=patterns), "crew_member")
+        assert found.column("valid_from") == [date(2015, 7, 28), date(2015, 7, 29)]
+
+    def test_errors_and_missing_results_are_problems_of_their_cells(self, xlsx: Any) -> None:
+        def formulas(book: Any, sheet: Any) -> None:
+            sheet.write_formula(2, 1, "=1/0", None, "#DIV/0!")
+            sheet.write_formula(2, 2, "=A1*2")
+            sheet.write_formula(3, 2, "=10*2", None, 20)
+
+        rows = (["Code", "Description", "Rate", "Status"], ["E-1", "#N/A", 5, "########"])
+        rows = (*rows, ["E-2", "x", 1, "ok"], ["E-3", "=SUM(1)", 1, "ok"])
+        found = read(xlsx(one_sheet(*rows), also=formulas))
+        assert [(line, column) for line, column, _ in found.rejected] == [
+            (2, "Description"),
+            (2, "Status"),
+            (3, "Description"),
+            (3, "Rate"),
+        ]
+        assert found.rejected[3][2].startswith("is a formula without a result")
+        assert found.rows == [
+            {"code": "E-3", "description": "=SUM(1)", "rate": Decimal(20), "status": "ok"}
+        ]
+
+    def test_merged_keys_are_filled_down_and_quantities_are_not(self, xlsx: Any) -> None:
+        rows = (
+            TAKE_OFF,
+            ["D-1", "P", "Pipe", 2, "m"],
+            [None, "E", "Elbow", 3, None],
+            [None, "F", "Flange", None, None],
+        )
+        merged = [(1, 0, 3, 0), (1, 4, 3, 4), (2, 3, 3, 3)]
+        found = read(xlsx(one_sheet(*rows), merged=merged), "mto")
+        assert found.column("drawing") == ["D-1", "D-1"]
+        assert found.column("unit") == ["m", "m"]
+        assert [(line, column) for line, column, _ in found.rejected] == [(4, "Qty")]
+        assert found.note == (
+            "Merged cells were filled down, with the number of rows: 'Drawing' (2), 'Unit' (2)."
+        )
+
+    @pytest.mark.parametrize(
+        ("written", "day"),
+        [
+            ("5-Mar-2025", date(2025, 3, 5)),
+            ("05-Mar-25 A", date(2025, 3, 5)),
+            ("Wed 05-Mar-25 08:00", date(2025, 3, 5)),
+            ("5. M\u00e4rz 2025", date(2025, 3, 5)),
+            ("05-f\u00e9vr.-25", date(2025, 2, 5)),
+            ("March 5, 2025", date(2025, 3, 5)),
+            ("20250305", date(2025, 3, 5)),
+            ("2025-03-05T14:30:00Z", date(2025, 3, 5)),
+            ("05.03.2025 08:00", date(2025, 3, 5)),
+            ("3/25/25", date(2025, 3, 25)),
+            ("45721", date(2025, 3, 5)),
+        ],
+    )
+    def test_dates(self, csv: Any, written: str, day: date) -> None:
+        found = read(csv("Employee;From", f"1;{written}"), "crew_member")
+        assert (found.column("valid_from"), found.rejected) == ([day], [])
+
+    @pytest.mark.parametrize("written", ["9999-12-31", "31.12.9999", "-", "n/a", "00.00.0000", ""])
+    def test_open_ends(self, csv: Any, written: str) -> None:
+        found = read(csv("Employee;From;To", f"1;2025-03-04;{written}"), "crew_member")
+        assert found.rows == [{"employee_no": "1", "valid_from": date(2025, 3, 4)}]
+
+    def test_dates_as_cells(self, xlsx: Any) -> None:
+        rows = (
+            ["Employee", "From", "To"],
+            ["1", datetime(2025, 3, 5, 7, 30), date(9999, 12, 31)],
+            ["2", 45721, 20250306],
+        )
+        found = read(xlsx(one_sheet(*rows)), "crew_member")
+        assert found.column("valid_from") == [date(2025, 3, 5), date(2025, 3, 5)]
+        assert found.column("valid_to") == [None, date(2025, 3, 6)]
+
+    @pytest.mark.parametrize(
+        ("written", "number"),
+        [
+            ("$12,000.00", "12000"),
+            ("12.000,00 \u20ac", "12000"),
+            ("EUR 1.234,5", "1234.5"),
+            ("1'234.50 CHF", "1234.5"),
+            ("10%", "0.1"),
+            ("12,5 %", "0.125"),
+            ("+5", "5"),
+            ("(500.00)", "-500"),
+            ("500.00-", "-500"),
+            ("\u2212 5", "-5"),
+        ],
+    )
+    def test_numbers(self, csv: Any, written: str, number: str) -> None:
+        found = read(csv("Item;Qty", f'A;"{written}"'), "estimation_master")
+        assert (found.column("quantity"), found.rejected) == ([Decimal(number)], [])
+
+    @pytest.mark.parametrize("blank", ["-", "n/a", "N/A", "\u2013", "$ -", "k.A."])
+    def test_what_people_write_for_nothing(self, csv: Any, blank: str) -> None:
+        found = read(csv("Item;Qty;Unit", f"A;{blank};-"), "estimation_master")
+        assert (found.rows, found.rejected) == ([{"item_code": "A"}], [])
+
+    def test_a_key_that_stands_for_nothing_is_missing(self, csv: Any) -> None:
+        assert read(csv("Code;Rate", "n/a;5")).rejected == [(2, "Code", "is missing")]
+
+    def test_in_a_column_of_percentages_other_numbers_are_doubtful(self, csv: Any) -> None:
+        found = read(csv("Item;Markup", "A;10%", "B;12%", "C;12"), "estimation_master")
+        assert found.column("markup") == [Decimal("0.1"), Decimal("0.12")]
+        assert found.rejected[0][:2] == (4, "Markup")
+
+    def test_the_whole_column_decides(self, csv: Any) -> None:
+        rows = [f"A{n};03/04/2025" for n in range(6_000)]
+        found = read(csv("Employee;From", *rows, "B;25/04/2025"), "crew_member")
+        assert found.rejected == []
+        assert set(found.column("valid_from")[:-1]) == {date(2025, 4, 3)}
+
+    def test_the_message_decides_where_the_column_does_not(self, csv: Any) -> None:
+        file = csv("Employee;From", "1;03/04/2025", "2;05/06/2025")
+        assert len(read(file, "crew_member").rejected) == 2
+        days = read(file, "crew_member", date_order="mdy").column("valid_from")
+        assert days == [date(2025, 3, 4), date(2025, 5, 6)]
+        prices = csv("Code;Price", "A;1,234")
+        assert read(prices, "material", decimal=",").column("price") == [Decimal("1.234")]
+        assert read(prices, "material", decimal=".").column("price") == [1234]
+
+    def test_what_contradicts_the_message_is_a_problem(self, csv: Any) -> None:
+        found = read(csv("Code;Price", "A;1.234", "B;12.5"), "material", decimal=",")
+        assert found.column("price") == [1234]
+        assert found.rejected[0][:2] == (3, "Price")

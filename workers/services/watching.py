@@ -1,0 +1,64 @@
+"""Following something until it is over, for server-sent events and commands."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+POLL_SECONDS: Final = 0.5
+SILENCE_SECONDS: Final = 15
+WATCH_SECONDS: Final = 15 * 60
+"""A watcher is disconnected then and reconnects with a token that is checked again."""
+
+Item = TypeVar("Item")
+Revision = TypeVar("Revision", int, str)
+Result = TypeVar("Result")
+
+
+async def watched(
+    read: Callable[[], Coroutine[Any, Any, Item]],
+    revision: Callable[[Item], Revision],
+    is_over: Callable[[Item], bool],
+    *,
+    last_seen: Revision | None,
+    stopping: Callable[[], bool],
+    look: Callable[[], Coroutine[Any, Any, Revision | None]] | None = None,
+) -> AsyncGenerator[Item | None]:
+    """Something whenever it changes, until it is over.
+
+    Now and then None, so that a connection without news does not time out.
+
+    Args:
+        read: Reads it, with the rights of the watcher.
+        revision: What tells it from what it was before.
+        is_over: Whether nothing more will happen to it.
+        last_seen: Revision that the watcher has; None: begin with it as it is.
+        stopping: Whether the process is about to end.
+        look: Reads its revision at less cost; None: it is read in full each time.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + WATCH_SECONDS
+    silent_since = clock()
+    while True:
+        item = await _uninterrupted(read())
+        if revision(item) != last_seen:
+            last_seen, silent_since = revision(item), clock()
+            yield item
+        if is_over(item):
+            return
+        while True:
+            if stopping() or clock() > until:
+                return
+            if clock() - silent_since > SILENCE_SECONDS:
+                silent_since = clock()
+                yield None
+            await asyncio.sleep(POLL_SECONDS)
+            if look is None or await _uninterrupted(look()) != last_seen:
+                break
+
+
+async def _uninterrupted(reading: Coroutine[Any, Any, Result]) -> Result:
+    """Let a read end by itself when the watcher disconnects.
+
+    Interrupted, it would leave its connection to the database behind.
+    """
+    return await asyncio.shield(asyncio.ensure_future(reading))
