@@ -31,7 +31,7 @@ from workflows import attributes, policies
 from workflows.failures import explain, reraise_cancellation
 from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Answered, Decision
+from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import Waiting
 
 _MEANINGS: Final = {"skip": "close it: nothing more is expected"}
@@ -117,9 +117,9 @@ class ExpectedFiles(Parkable, skip=Answer):
 
     @workflow.init
     def __init__(self, order: GapOrder) -> None:
-        super().__init__(
-            timedelta(seconds=order.park_for_seconds), _MEANINGS, notices=order.notices
-        )
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
         self._day, self._sentence = order.day, order.sentence
         self._has_arrived = False
 
