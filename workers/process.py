@@ -26,7 +26,7 @@ from workers.metrics import measuring
 from workers.notices import open_notices
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, load
 from workers.resources.common import CommonSettings, make_folders, open_resources
-from workers.schedules import Change, reconcile
+from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
 from workers.services.readiness import Readiness
 from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
@@ -154,7 +154,7 @@ async def run_worker(
                 await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
         if lane is None:
-            await _reconcile_schedules(context.client, working)
+            await _reconcile_schedules(context.client, working, environment)
         if metrics_port is not None:
             start_gauges(stack, context.client, environment, common.rejected)
         tune_collector()
@@ -286,7 +286,14 @@ async def run_bridge(
         return totals
 
 
-async def _reconcile_schedules(client: Client, pipelines: Sequence[str]) -> None:
-    for id, change in (await reconcile(client, pipelines)).items():
+async def _reconcile_schedules(
+    client: Client, pipelines: Sequence[str], environment: Mapping[str, str]
+) -> None:
+    declared = declared_schedules(pipelines, environment)
+    done = {
+        **await reconcile(client, pipelines, declared),
+        **await delete_undeclared(client, pipelines, environment),
+    }
+    for id, change in done.items():
         if change is not Change.NONE:
             logger.info("schedule %s: %s", id, change)

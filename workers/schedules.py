@@ -32,13 +32,27 @@ from workers.pipelines.schedules import Declared, every
 from workflows import attributes
 
 
-def declared_schedules(names: Collection[str] | None = None) -> Mapping[str, Declared]:
-    """The schedules of these pipelines of the catalogue, of all when None; id to its row."""
+def declared_schedules(
+    names: Collection[str] | None = None, environment: Mapping[str, str] | None = None
+) -> Mapping[str, Declared]:
+    """The schedules of these pipelines of the catalogue, of all when None; id to its row.
+
+    Args:
+        names: Of pipelines.
+        environment: Settings that declare some; None: those that docflow itself declares.
+
+    Raises:
+        SettingsError: A setting is wrong.
+    """
     return {
         id: row
         for pipeline in catalogue.PIPELINES
         if names is None or pipeline.name in names
-        for id, row in (*pipeline.schedules().items(), *_sweeps(pipeline))
+        for id, row in (
+            *pipeline.schedules().items(),
+            *_sweeps(pipeline),
+            *((pipeline.schedules_of_settings(environment) or {}) if environment else {}).items(),
+        )
     }
 
 
@@ -63,6 +77,7 @@ class Change(StrEnum):
     NONE = "as declared"
     CREATED = "created"
     UPDATED = "updated"
+    DELETED = "deleted"
 
 
 @dataclass(frozen=True)
@@ -102,6 +117,43 @@ async def reconcile(
         for id, row in (declared_schedules() if table is None else table).items()
         if row.pipeline in pipelines
     }
+
+
+async def delete_undeclared(
+    client: Client, pipelines: Collection[str], environment: Mapping[str, str]
+) -> Mapping[str, Change]:
+    """Delete the schedules that settings of some pipelines declared, and do no longer.
+
+    Where the settings name no such declarations, nothing is deleted.
+
+    Raises:
+        SettingsError: A setting is wrong.
+        TemporalUnreachable: Temporal does not answer, or does not let us.
+    """
+    done: dict[str, Change] = {}
+    for pipeline in catalogue.PIPELINES:
+        declared = pipeline.schedules_of_settings(environment)
+        if pipeline.name not in pipelines or declared is None:
+            continue
+        try:
+            async for found in await client.list_schedules():
+                own = found.id.startswith(tuple(pipeline.schedule_prefixes))
+                if own and found.id not in declared and await _delete(client, found.id):
+                    done[found.id] = Change.DELETED
+        except RPCError as error:
+            raise _lost("of the settings", error) from error
+    return done
+
+
+async def _delete(client: Client, id: str) -> bool:
+    try:
+        await client.get_schedule_handle(id).delete()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            # The list lags behind.
+            return False
+        raise
+    return True
 
 
 async def look(

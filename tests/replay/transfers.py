@@ -31,6 +31,7 @@ from contracts.transfers import (
     transfer_workflow_id,
     visit_of,
 )
+from tests.replay import transfer_clocks
 from tests.support.scripted import scripted, unavailable
 from tests.support.transfers.events import (
     FIRE,
@@ -208,6 +209,7 @@ _INFECTED = ActionResult(files=Manifest(files=1, bytes=1), infected="Eicar in or
 _RETRIES = a_job(retries={"RetryFailureDestination": 2, "RetryFailureDestinationDelay": 1})
 
 CASES_OF: dict[str, dict[str, Any]] = {
+    **transfer_clocks.CASES_OF,
     "FileEvent": {
         "happy": EventCase(),
         "garbage": EventCase(

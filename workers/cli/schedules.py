@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import run
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
 
@@ -14,21 +15,21 @@ _STYLES = {"active": "green", "paused": "bold yellow", "missing": "bold red", "d
 
 
 @app.command("list")
-def list_schedules(as_json: JsonOption = False) -> None:
+def list_schedules(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the schedules that docflow declares, and whether Temporal has them so.
 
     \b
     Example:
       docflow schedules list
     """
-    run(_list(as_json=as_json))
+    run(_list(cli_context(context), as_json=as_json))
 
 
-async def _list(*, as_json: bool) -> None:
+async def _list(cli: CliContext, *, as_json: bool) -> None:
     from workers.connect import connect
-    from workers.schedules import look
+    from workers.schedules import declared_schedules, look
 
-    views = await look(await connect())
+    views = await look(await connect(), declared_schedules(environment=cli.environment))
     if as_json:
         print_json([_as_json(asdict(view)) for view in views])
         return
@@ -53,24 +54,29 @@ def _as_json(view: dict[str, Any]) -> dict[str, Any]:
 
 
 @app.command("reconcile")
-def reconcile_schedules(as_json: JsonOption = False) -> None:
+def reconcile_schedules(context: typer.Context, as_json: JsonOption = False) -> None:
     """Make every declared schedule as this release declares it; workers do so when they start.
 
-    Paused ones stay paused, and schedules of others are left alone.
+    Paused ones stay paused, and schedules of others are left alone. What the file of watches
+    declares no longer is deleted.
 
     \b
     Example:
       docflow schedules reconcile
     """
-    run(_reconcile(as_json=as_json))
+    run(_reconcile(cli_context(context), as_json=as_json))
 
 
-async def _reconcile(*, as_json: bool) -> None:
+async def _reconcile(cli: CliContext, *, as_json: bool) -> None:
     from workers.connect import connect
-    from workers.schedules import declared_schedules, reconcile
+    from workers.schedules import declared_schedules, delete_undeclared, reconcile
 
-    pipelines = {row.pipeline for row in declared_schedules().values()}
-    done = await reconcile(await connect(), pipelines)
+    declared, client = declared_schedules(environment=cli.environment), await connect()
+    pipelines = {row.pipeline for row in declared.values()}
+    done = {
+        **await reconcile(client, pipelines, declared),
+        **await delete_undeclared(client, pipelines, cli.environment),
+    }
     if as_json:
         print_json(done)
         return

@@ -264,6 +264,15 @@ class Pipeline(RunGroup):
     bridges: Sequence[Bridge] = ()
     schedules: Callable[[], Mapping[str, "Declared"]] = dict
     """Schedule id to what its workers keep Temporal in line with."""
+    schedules_of_settings: Callable[[Mapping[str, str]], Mapping[str, "Declared"] | None] = (
+        lambda environment: None
+    )
+    """Those that an installation declares; None: its settings name no file that does.
+
+    Raises `SettingsError`.
+    """
+    schedule_prefixes: Sequence[str] = ()
+    """What the ids of those begin with: one that is declared no longer is deleted."""
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     """Command group of `docflow` to the entry point `module:attribute` of its typer app."""
     submit: str | None = None

@@ -19,6 +19,7 @@ from contracts.transfers import (
     TransferView,
 )
 from contracts.transfers.ends import KeyWarningsOrder
+from workers.pipelines import transfer_clocks
 from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, load, scheduled
 
 if TYPE_CHECKING:
@@ -41,15 +42,26 @@ _TRANSFER: Final = rf"{TRANSFER_PREFIX}/(?P<transfer>[0-9a-f]{{64}})"
 
 def _workflows() -> Sequence[type]:
     from workflows.transfers.copy_retention import TransferCopyRetention
+    from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
     from workflows.transfers.file_event import FileEvent
     from workflows.transfers.file_job import FileJob
     from workflows.transfers.key_warnings import PartnerKeyWarnings
+    from workflows.transfers.watch_look import WatchLook
 
-    return (FileEvent, FileJob, PartnerKeyWarnings, TransferCopyRetention)
+    return (
+        FileEvent,
+        FileJob,
+        PartnerKeyWarnings,
+        TransferCopyRetention,
+        WatchLook,
+        ExpectedFilesCheck,
+        ExpectedFiles,
+    )
 
 
 def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
+    from workers.settings.transfer_watches import WatchSettings, clocks_of
     from workers.settings.transfers import (
         FarEndSettings,
         RouteSettings,
@@ -58,8 +70,14 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
         queues_of,
     )
 
-    groups = (TransferSettings, RouteSettings, FarEndSettings, TransferFileSettings)
-    check_settings(environment, *groups, others=[queues_of])
+    groups = (
+        TransferSettings,
+        RouteSettings,
+        FarEndSettings,
+        TransferFileSettings,
+        WatchSettings,
+    )
+    check_settings(environment, *groups, others=[queues_of, clocks_of])
     return TransferSettings.read(environment)
 
 
@@ -88,6 +106,7 @@ async def _open(
         end_ports(environment, database, blobs, scratch, files.staging, secrets),
         files,
         load(_SENDER)(context.client, queues),
+        load(_SENDER)(context.client, queues, way_in="watch"),
         route_store(environment, database),
     )
 
@@ -100,6 +119,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.closing import Closing
     from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
+    from activities.transfers.expecting import Expecting
     from activities.transfers.fire_event import Firing
     from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.planning import Planning
@@ -108,6 +128,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.receiving import Receiving
     from activities.transfers.scan import Scanning
     from activities.transfers.source_settling import SourceSettling
+    from activities.transfers.watching import Watching
     from activities.transfers.write_file import FileWriting
 
     return (
@@ -126,6 +147,8 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
         Receipts(own.receipts),
         CopyRemoval(own.copies),
         KeyExpiry(own.partners, own.openpgp),
+        Watching(own.watches),
+        Expecting(own.expected),
     )
 
 
@@ -265,6 +288,7 @@ TRANSFERS = Pipeline(
             ),
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
+        *transfer_clocks.RUNS,
         scheduled(_COPIES, _COPY_RETENTION),
     ),
     workflows=_workflows,
@@ -276,6 +300,8 @@ TRANSFERS = Pipeline(
     probes=_probes,
     named_probes=_named_probes,
     schedules=_schedules,
+    schedules_of_settings=transfer_clocks.declared,
+    schedule_prefixes=transfer_clocks.SCHEDULE_PREFIXES,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",

@@ -8,18 +8,22 @@ from pathlib import Path
 from activities.transfers.archives import ArchivePorts
 from activities.transfers.closing import ClosingPorts
 from activities.transfers.crypto import CryptoPorts
+from activities.transfers.expecting import ExpectedPorts
 from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receipt import ReceiptPorts
 from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from activities.transfers.scan import ScanPorts
+from activities.transfers.watching import WatchPorts
 from adapters.azure.route_table import AzureRouteTable
 from adapters.database import Database
+from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
+from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
 from adapters.ports.transfers import (
@@ -60,6 +64,8 @@ class TransfersOpened:
     scanner: Clamd | None
     """None: the settings name none."""
     sender: EventSender
+    watches: WatchPorts
+    expected: ExpectedPorts
 
 
 class TransferRows:
@@ -97,6 +103,7 @@ def transfer_resources(
     ends: EndPorts,
     files: FilePorts,
     sender: EventSender,
+    watch_sender: EventSender,
     routes: RouteStore,
 ) -> TransfersOpened:
     """Wire the adapters of transfers.
@@ -110,7 +117,8 @@ def transfer_resources(
         scratch: Folder for temporary files.
         ends: What actions at far ends are given.
         files: What actions on files are given.
-        sender: Has events carried out.
+        sender: Has events of jobs carried out.
+        watch_sender: Has events of watches carried out.
         routes: The rules.
     """
     store, partners, turns = (
@@ -136,6 +144,8 @@ def transfer_resources(
         copies=files.copies,
         scanner=files.scanner,
         sender=sender,
+        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender),
+        expected=ExpectedPorts(SqlExpectedStore(database), routes),
     )
 
 

@@ -40,6 +40,7 @@ jobstatus = Table(
     Column("file", Text),
     Column("reason", Text),
     Column("by", Text),
+    Index(None, "queue", "at"),
 )
 """Every state that a transfer was in."""
 

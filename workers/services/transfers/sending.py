@@ -1,4 +1,4 @@
-"""Events that jobs send on: started as those that arrive are."""
+"""Events that jobs and watches send: started as those that arrive are."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,13 @@ class StartedEvents:
     Args:
         client: Of the namespace.
         queues: Those that there are, by name.
+        way_in: Where the events come from.
     """
 
-    def __init__(self, client: Client, queues: Mapping[str, Queue]) -> None:
+    def __init__(self, client: Client, queues: Mapping[str, Queue], way_in: str = WAY_IN) -> None:
         self._starts = TransferStarts(client)
         self._queues = queues
+        self._way_in = way_in
 
     async def send(self, body: str, queue: str | None) -> str:
         """Start what an event starts; the same event is started once."""
@@ -34,7 +36,7 @@ class StartedEvents:
             )
         priority = None if queue is None else self._queues[queue].priority
         try:
-            started = await self._starts.start(body, WAY_IN, queue, priority)
+            started = await self._starts.start(body, self._way_in, queue, priority)
         except RefusedMessage as error:
             raise RuleViolation(str(error)) from error
         except RPCError as error:

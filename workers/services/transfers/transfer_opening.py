@@ -15,6 +15,8 @@ from workers.settings.transfers import queues_of
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from workers.services.transfers.clocks import ClockService
+
 _SECONDS_TO_ANSWER: Final = 5.0
 
 
@@ -51,3 +53,28 @@ async def open_transfers(
     async with open_tables(environment) as database:
         service = transfer_service(environment, await connect(), database)
         yield service, Identity(user or "operator", (), frozenset({OPERATOR}))
+
+
+@asynccontextmanager
+async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockService"]:
+    """Watches and expected files, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from adapters.database.transfers.expected import SqlExpectedStore
+    from adapters.database.transfers.watches import SqlWatchStore
+    from workers.connect import connect
+    from workers.resources.tables import open_tables
+    from workers.services.transfers.clocks import ClockService
+    from workers.settings.errors import SettingsError
+    from workers.settings.transfer_watches import WATCHES, clocks_of
+
+    clocks = clocks_of(environment)
+    if clocks is None:
+        raise SettingsError(f"{WATCHES} is not set: no watch and nothing expected is declared")
+    async with open_tables(environment) as database:
+        stores = SqlWatchStore(database), SqlExpectedStore(database)
+        yield ClockService(await connect(), clocks, *stores)

@@ -1,0 +1,195 @@
+"""`transfers.look`: lists a far end and starts an event for each file that is new and complete."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+from temporalio import activity
+
+from activities.failures import translate_failures
+from activities.heartbeat import Heartbeater
+from activities.transfers.far_ends import now_utc, opened
+from adapters.ports.places import Entry, Place, Places
+from adapters.ports.transfers import EventSender, PartnerStore
+from adapters.ports.watches import WatchStore
+from contracts.transfers.watches import (
+    NAMED,
+    LookFailure,
+    LookOrder,
+    LookResult,
+    SeenFile,
+    Watch,
+    WatchState,
+)
+from domain.errors import RuleViolation
+from domain.transfers.paths import printable
+from domain.transfers.sightings import (
+    Version,
+    check_watch,
+    concerns,
+    event_id,
+    event_of,
+    sighting,
+)
+
+_PAGE: Final = 500
+"""Files that are written down in one transaction."""
+_AT_ONCE: Final = 20
+"""Events that are started at once."""
+_KEPT: Final = timedelta(days=30)
+"""So long a file that vanished is still listed for people."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WatchPorts:
+    """What looks of watches are given."""
+
+    places: Places
+    partners: PartnerStore
+    store: WatchStore
+    sender: EventSender
+    now: Callable[[], datetime] = now_utc
+
+
+@dataclass
+class _Look:
+    """What one look has found so far."""
+
+    watch: Watch
+    at: datetime
+    files: int = 0
+    sent: int = 0
+    settling: int = 0
+    vanished: list[SeenFile] = field(default_factory=list[SeenFile])
+    problems: list[str] = field(default_factory=list[str])
+
+    def problem(self, sentence: str) -> None:
+        """Note one that people have to know of; the rest of many is counted by the files."""
+        if len(self.problems) < NAMED:
+            self.problems.append(sentence[:500])
+
+    @property
+    def result(self) -> LookResult:
+        unsent = [printable(each.path) for each in self.vanished if each.event is None]
+        return LookResult(
+            files=self.files,
+            sent=self.sent,
+            settling=self.settling,
+            vanished=len(self.vanished),
+            vanished_unsent=tuple(unsent[:NAMED]),
+            problems=tuple(self.problems),
+        )
+
+
+class Watching:
+    """Looks at far ends.
+
+    Args:
+        ports: Far ends, what was seen before, and who starts events.
+    """
+
+    def __init__(self, ports: WatchPorts) -> None:
+        self._ports = ports
+
+    @activity.defn(name="transfers.look")
+    @translate_failures
+    async def look(self, order: LookOrder) -> LookResult:
+        """List once; done again, it starts no event twice.
+
+        Raises:
+            RuleViolation: There is no such partner, or its path is none.
+            PartnerAway: The far end cannot be reached.
+        """
+        watch = order.watch
+        check_watch(watch)
+        async with Heartbeater() as beats:
+            entries, markers, is_whole = await self._listed(watch)
+            look = _Look(watch, self._ports.now(), files=len(entries))
+            if not is_whole:
+                look.problem(
+                    f"there are more than {watch.most:,} files at {printable(watch.path)}: those "
+                    "beyond are not seen; move files away, or let the watch say `most`"
+                )
+            before = {each.path: each for each in await self._ports.store.seen(watch.name)}
+            for page in _pages(entries, _PAGE):
+                await self._page(look, page, before, markers)
+                beats.beat(look.result)
+            if is_whole:
+                # What is left of the files that were there before is there no more.
+                await self._vanished(look, tuple(before.values()))
+            await self._ports.store.prune(watch.name, look.at - _KEPT)
+            result = look.result
+            state = WatchState(watch=watch.name, looked=look.at, result=result)
+            await self._ports.store.put_state(state)
+        return result
+
+    async def _listed(self, watch: Watch) -> tuple[Sequence[Entry], frozenset[str], bool]:
+        """The files, the markers, and whether there are no more files."""
+        async with opened(self._ports.places, self._ports.partners, watch.partner) as (_, place):
+            # First: a marker that is there is of a file that is complete when it is listed.
+            markers = await self._markers(watch, place)
+            found = await place.list(watch.path, watch.most)
+        entries = [each for each in found[: watch.most] if concerns(watch, each.path)]
+        return entries, markers, len(found) <= watch.most
+
+    async def _markers(self, watch: Watch, place: Place) -> frozenset[str]:
+        if watch.marker is None:
+            return frozenset()
+        found = await place.list(f"{watch.path}{watch.marker}", watch.most)
+        return frozenset(each.path for each in found)
+
+    async def _page(
+        self,
+        look: _Look,
+        page: Sequence[Entry],
+        before: dict[str, SeenFile],
+        markers: frozenset[str],
+    ) -> None:
+        """Write down what is new, then start what is due; takes what it sees out of `before`."""
+        new: list[SeenFile] = []
+        due: list[SeenFile] = []
+        for each in page:
+            version = Version(each.path, each.size, each.changed, each.tag)
+            seen = sighting(look.watch, version, before.pop(each.path, None), markers, look.at)
+            if seen.is_new:
+                new.append(seen.file)
+            if seen.due:
+                due.append(seen.file)
+            elif seen.file.event is None and seen.file.problem is None:
+                look.settling += 1
+        # Before any event of theirs: another attempt has to make the same event.
+        await self._ports.store.put(look.watch.name, new)
+        for some in _pages(due, _AT_ONCE):
+            sent = await asyncio.gather(*(self._send(look, each) for each in some))
+            await self._ports.store.put(look.watch.name, sent)
+
+    async def _send(self, look: _Look, file: SeenFile) -> SeenFile:
+        id = event_id(look.watch, file)
+        try:
+            await self._ports.sender.send(event_of(look.watch, file), look.watch.queue)
+        except RuleViolation as refused:
+            look.problem(f"{printable(file.path)}: its event is refused: {refused}")
+            return file.model_copy(update={"problem": str(refused)[:500]})
+        look.sent += 1
+        return file.model_copy(update={"event": id})
+
+    async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
+        look.vanished += gone
+        for some in _pages(gone, _PAGE):
+            marked = [each.model_copy(update={"vanished": look.at}) for each in some]
+            await self._ports.store.put(look.watch.name, marked)
+
+    @activity.defn(name="transfers.note_look")
+    @translate_failures
+    async def note_look(self, failure: LookFailure) -> None:
+        """Note why a look failed; what the one before came to stays."""
+        known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
+        await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,95 @@
+"""What watches saw, in the database."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.transfer_watches import watch_states, watched_files
+from contracts.transfers.watches import SeenFile, WatchState
+
+_COLUMNS: Final = tuple(each.name for each in watched_files.columns if each.name != "watch")
+
+
+class SqlWatchStore:
+    """Tables of watches; every method raises `Unavailable` when the database is down."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def seen(self, watch: str) -> Sequence[SeenFile]:
+        """Files that were there at the last look."""
+        query = select(watched_files).where(
+            watched_files.c.watch == watch, watched_files.c.vanished.is_(None)
+        )
+        async with self._database.reading() as connection:
+            return [_file(row) for row in (await connection.execute(query)).mappings()]
+
+    async def put(self, watch: str, files: Sequence[SeenFile]) -> None:
+        """Insert or replace files."""
+        if not files:
+            return
+        insert = self._insert(watched_files)
+        new = insert.excluded
+        put = insert.on_conflict_do_update(
+            index_elements=["watch", "path"],
+            set_={name: new[name] for name in _COLUMNS if name != "path"},
+        )
+        async with self._database.transaction() as connection:
+            await connection.execute(put, [_values(watch, each) for each in files])
+
+    async def prune(self, watch: str, before: datetime) -> int:
+        """Remove files that vanished before a moment."""
+        gone = delete(watched_files).where(
+            watched_files.c.watch == watch, watched_files.c.vanished < before
+        )
+        async with self._database.transaction() as connection:
+            return (await connection.execute(gone)).rowcount
+
+    async def files(self, watch: str, limit: int, *, unsent: bool = False) -> Sequence[SeenFile]:
+        """Files for people, the newest first."""
+        query = (
+            select(watched_files)
+            .where(watched_files.c.watch == watch)
+            .order_by(watched_files.c.since.desc(), watched_files.c.path)
+            .limit(limit)
+        )
+        if unsent:
+            query = query.where(watched_files.c.event.is_(None))
+        async with self._database.reading() as connection:
+            return [_file(row) for row in (await connection.execute(query)).mappings()]
+
+    async def state(self, watch: str) -> WatchState | None:
+        """What its last look came to."""
+        query = select(watch_states.c.record).where(watch_states.c.watch == watch)
+        async with self._database.reading() as connection:
+            record = (await connection.execute(query)).scalar_one_or_none()
+        return None if record is None else WatchState.model_validate_json(record)
+
+    async def put_state(self, state: WatchState) -> None:
+        """Insert or replace what a look came to."""
+        record = clean(state.model_dump_json())
+        put = (
+            self._insert(watch_states)
+            .values(watch=state.watch, record=record)
+            .on_conflict_do_update(index_elements=["watch"], set_={"record": record})
+        )
+        async with self._database.transaction() as connection:
+            await connection.execute(put)
+
+
+def _values(watch: str, file: SeenFile) -> dict[str, Any]:
+    values = {name: getattr(file, name) for name in _COLUMNS}
+    cleaned = {
+        name: clean(value) if isinstance(value, str) else value for name, value in values.items()
+    }
+    return {"watch": watch, **cleaned}
+
+
+def _file(row: Any) -> SeenFile:
+    return SeenFile(**{name: row[name] for name in _COLUMNS})

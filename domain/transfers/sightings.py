@@ -1,0 +1,132 @@
+"""What a watch makes of the files that it sees: which are new, which are complete, what is sent."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from contracts.transfers.watches import SeenFile, Watch
+from domain.errors import RuleViolation
+from domain.transfers.paths import TEMPORARY_PREFIX, pattern_problem, split
+
+_MILLIS: Final = "milliseconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file, as it is listed."""
+
+    path: str
+    size: int
+    changed: datetime | None
+    tag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a look makes of one file."""
+
+    file: SeenFile
+    is_new: bool
+    """It has to be written down: it was not there, or was another one."""
+    due: bool
+    """It is complete, and its event was not sent."""
+
+
+def check_watch(watch: Watch) -> None:
+    """Check what only a rule can.
+
+    Raises:
+        RuleViolation: Its path is none.
+    """
+    if (problem := pattern_problem(watch.path)) is not None:
+        raise RuleViolation(f"watch {watch.name}: {problem}")
+
+
+def concerns(watch: Watch, path: str) -> bool:
+    """Whether a listed file is watched: markers, and files of docflow's own, are not."""
+    if split(path)[1].startswith(TEMPORARY_PREFIX):
+        return False
+    return watch.marker is None or not path.endswith(watch.marker)
+
+
+def sighting(
+    watch: Watch,
+    version: Version,
+    before: SeenFile | None,
+    markers: Collection[str],
+    now: datetime,
+) -> Sighting:
+    """Judge one file.
+
+    Args:
+        watch: Whose look this is.
+        version: As it is listed now.
+        before: As it was seen last; None: it was not.
+        markers: Paths of files that were listed before the files.
+        now: The time.
+    """
+    is_same = before is not None and before.vanished is None and _same(before, version)
+    if is_same:
+        assert before is not None
+        file = before
+    else:
+        file = SeenFile(
+            path=version.path,
+            size=version.size,
+            changed=version.changed,
+            tag=version.tag,
+            since=now,
+        )
+    due = file.event is None and file.problem is None and _is_complete(watch, file, markers, now)
+    return Sighting(file, not is_same, due)
+
+
+def _same(before: SeenFile, version: Version) -> bool:
+    seen = (before.size, before.changed, before.tag)
+    return seen == (version.size, version.changed, version.tag)
+
+
+def _is_complete(watch: Watch, file: SeenFile, markers: Collection[str], now: datetime) -> bool:
+    if watch.marker is not None:
+        return f"{file.path}{watch.marker}" in markers
+    # A file that was seen just now was seen once: two looks have to agree.
+    return file.since < now and (now - file.since).total_seconds() >= watch.settle_seconds
+
+
+def event_id(watch: Watch, file: SeenFile) -> str:
+    """Id of the event of a version: the same file with other content is another one."""
+    version = [watch.name, file.path, file.size, _time(file).isoformat(), file.tag]
+    return hashlib.sha256(json.dumps(version).encode()).hexdigest()
+
+
+def event_of(watch: Watch, file: SeenFile) -> str:
+    """The event of a version, the same at every attempt: JSON in structured mode."""
+    return json.dumps(_fields(watch, file), sort_keys=True, ensure_ascii=False)
+
+
+def _fields(watch: Watch, file: SeenFile) -> Mapping[str, object]:
+    return {
+        "specversion": "1.0",
+        "id": event_id(watch, file),
+        "source": watch.source,
+        "type": watch.type,
+        "subject": watch.subject,
+        "time": _time(file).isoformat(timespec=_MILLIS),
+        "datacontenttype": "application/json",
+        "data": {
+            "accountId": watch.account_id,
+            "fileName": split(file.path)[1],
+            "path": file.path,
+            "partner": watch.partner,
+            "size": file.size,
+            "watch": watch.name,
+        },
+    }
+
+
+def _time(file: SeenFile) -> datetime:
+    """Of the file; where the far end has none, when it was first seen so."""
+    return file.changed or file.since

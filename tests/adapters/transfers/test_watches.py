@@ -1,0 +1,206 @@
+"""Looks of watches over real tables: a local folder, and a far end in memory."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.transfers.watching import Watching, WatchPorts
+from adapters.database import Database
+from adapters.database.transfers.watches import SqlWatchStore
+from adapters.memory.transfers.partners import MemoryPartners
+from contracts.errors import PERMANENT, UNAVAILABLE
+from contracts.transfers import Partner, PlaceKind
+from contracts.transfers.watches import LookFailure, LookOrder, LookResult, SeenFile, Watch
+from domain.transfers.events import read_event
+from tests.support.transfers.listed_place import ListedPlaces, SentEvents
+from tests.support.transfers.places import open_places
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def a_watch(**fields: Any) -> Watch:
+    known = {"name": "orders", "partner": "acme", "path": "out/*.csv", "account_id": "ACME"}
+    return Watch.model_validate({**known, **fields})
+
+
+@dataclass
+class Looks:
+    """A watch and everything it is given; time passes between two looks."""
+
+    store: SqlWatchStore
+    places: Any
+    watch: Watch = field(default_factory=a_watch)
+    partner: Partner = field(default_factory=lambda: Partner(name="acme", kind=PlaceKind.FOLDER))
+    sender: SentEvents = field(default_factory=SentEvents)
+    now: datetime = NOON
+
+    async def look(self, seconds: float = 60) -> LookResult:
+        self.now += timedelta(seconds=seconds)
+        partners = MemoryPartners(self.partner)
+        ports = WatchPorts(self.places, partners, self.store, self.sender, lambda: self.now)
+        order = LookOrder(watch=self.watch)
+        return await ActivityEnvironment().run(Watching(ports).look, order)
+
+    @property
+    def sent(self) -> list[str]:
+        return [json.loads(each)["data"]["path"] for each in self.sender.bodies]
+
+    async def seen(self) -> dict[str, SeenFile]:
+        return {each.path: each for each in await self.store.files(self.watch.name, 100)}
+
+
+Make = Callable[..., Looks]
+
+
+@pytest.fixture
+def looks(database: Database) -> Make:
+    def make(**fields: Any) -> Looks:
+        return Looks(SqlWatchStore(database), ListedPlaces(), a_watch(**fields))
+
+    return make
+
+
+async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_path: Path) -> None:
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
+    places = open_places(folders=[tmp_path])
+    looks = Looks(SqlWatchStore(database), places, partner=partner)
+    file = tmp_path / "out" / "a.csv"
+    file.parent.mkdir()
+    file.write_bytes(b"1,2\n")
+    assert (await looks.look()).settling == 1
+    with file.open("ab") as more:
+        more.write(b"3,4\n")
+    assert (await looks.look()).settling == 1 and looks.sent == []
+    assert (await looks.look()).sent == 1
+    assert await looks.look() == LookResult(files=1)
+    event = read_event(looks.sender.bodies[0], NOON)
+    assert (event.account_id, event.type, event.subject) == ("ACME", "Succeeded", "File Upload")
+    assert (event.source, event.data["size"]) == ("docflow.watch.orders", 8)
+    # The same name, size and all but the time: other content is another event.
+    file.write_bytes(b"5,6\n7,8\n")
+    os.utime(file, (1_800_000_000, 1_800_000_000))
+    await looks.look()
+    assert (await looks.look()).sent == 1
+    first, second = (json.loads(each)["id"] for each in looks.sender.bodies)
+    assert first != second and looks.sent == ["out/a.csv", "out/a.csv"]
+
+
+async def test_an_older_file_that_comes_later_is_sent(looks: Make) -> None:
+    watched = looks()
+    watched.places.put("out/new.csv", changed=NOON)
+    await watched.look()
+    await watched.look()
+    watched.places.put("out/old.csv", changed=NOON - timedelta(days=300))
+    await watched.look()
+    assert (await watched.look()).sent == 1
+    assert watched.sent == ["out/new.csv", "out/old.csv"]
+
+
+async def test_two_looks_at_once_are_not_enough(looks: Make) -> None:
+    watched = looks(settle_seconds=30)
+    watched.places.put("out/a.csv")
+    await watched.look()
+    assert (await watched.look(seconds=10)).sent == 0
+    assert (await watched.look(seconds=20)).sent == 1
+
+
+async def test_a_marker_says_that_a_file_is_complete(looks: Make) -> None:
+    watched = looks(marker=".done", path="out/*")
+    watched.places.put("out/a.csv")
+    watched.places.put(".docflow-x")
+    await watched.look()
+    assert (await watched.look()).settling == 1
+    watched.places.put("out/a.csv.done")
+    assert (await watched.look()).sent == 1
+    assert watched.sent == ["out/a.csv"]
+
+
+async def test_thousands_of_files_are_each_sent_once(database: Database) -> None:
+    watched = Looks(SqlWatchStore(database), ListedPlaces())
+    for number in range(3_000):
+        watched.places.put(f"out/{number:06}.csv", changed=NOON)
+    assert (await watched.look()).settling == 3_000
+    assert (await watched.look()).sent == 3_000
+    assert len(set(watched.sent)) == 3_000
+    assert await watched.look() == LookResult(files=3_000)
+
+
+async def test_files_beyond_the_limit_are_named_and_nothing_vanishes(looks: Make) -> None:
+    watched = looks(most=2)
+    for name in "abc":
+        watched.places.put(f"out/{name}.csv")
+    result = await watched.look()
+    assert result.files == 2 and "there are more than 2 files" in result.problems[0]
+    watched.places.put("out/0.csv")
+    assert (await watched.look()).vanished == 0
+
+
+async def test_a_file_that_vanishes_is_noted(looks: Make) -> None:
+    watched = looks()
+    watched.places.put("out/sent.csv")
+    await watched.look()
+    await watched.look()
+    watched.places.put("out/unsent.csv")
+    await watched.look()
+    watched.places.entries.clear()
+    result = await watched.look()
+    assert (result.vanished, result.vanished_unsent) == (2, ("'out/unsent.csv'",))
+    assert {each.vanished for each in (await watched.seen()).values()} == {watched.now}
+    assert (await watched.look()).vanished == 0
+    # It comes again: it has to settle again, and is sent.
+    watched.places.put("out/unsent.csv")
+    assert (await watched.look()).settling == 1
+    assert (await watched.look()).sent == 1
+    assert await watched.store.prune("orders", watched.now) == 1
+
+
+async def test_a_look_that_was_broken_off_sends_the_same_event_again(looks: Make) -> None:
+    watched = looks()
+    watched.places.put("out/a.csv", changed=None)
+    await watched.look()
+    await watched.look()
+    # Its event was started, and the worker was killed before that was written down.
+    (file,) = (await watched.seen()).values()
+    await watched.store.put("orders", [file.model_copy(update={"event": None})])
+    await watched.look()
+    first, second = watched.sender.bodies
+    assert first == second
+
+
+async def test_an_event_that_is_refused_is_a_problem_once(looks: Make) -> None:
+    watched = looks()
+    watched.sender.refused = "another event has its id"
+    watched.places.put("out/a.csv")
+    await watched.look()
+    result = await watched.look()
+    assert "another event has its id" in result.problems[0]
+    assert (await watched.look()).problems == ()
+    assert (await watched.seen())["out/a.csv"].problem == "another event has its id"
+
+
+async def test_a_far_end_that_is_away_is_waited_for(looks: Make) -> None:
+    watched = looks()
+    watched.places.is_away = True
+    with pytest.raises(ApplicationError) as failed:
+        await watched.look()
+    assert failed.value.type == UNAVAILABLE and "acme" in failed.value.details
+
+
+async def test_a_partner_that_is_not_there_fails_the_look(looks: Make) -> None:
+    watched = looks(partner="nobody")
+    with pytest.raises(ApplicationError, match="no partner nobody") as failed:
+        await watched.look()
+    assert failed.value.type == PERMANENT
+    ports = WatchPorts(watched.places, MemoryPartners(), watched.store, watched.sender)
+    note = LookFailure(watch="orders", problem="there is no partner nobody")
+    await ActivityEnvironment().run(Watching(ports).note_look, note)
+    state = await watched.store.state("orders")
+    assert state is not None and state.problem == note.problem and state.looked is None

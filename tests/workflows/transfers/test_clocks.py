@@ -1,0 +1,187 @@
+"""Looks of watches, checks of what is expected, and the runs about gaps."""
+
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
+
+from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
+from activities.transfers.expecting import Expecting
+from activities.transfers.watching import Watching
+from contracts.answers import Answer
+from contracts.dependencies import Dependency
+from contracts.errors import PERMANENT, UNAVAILABLE
+from contracts.notices import NoticeKind
+from contracts.transfers.watches import (
+    Expectation,
+    ExpectedDay,
+    ExpectedOrder,
+    ExpectedResult,
+    ExpectedState,
+    GapOrder,
+    GapView,
+    LookOrder,
+    LookResult,
+    Watch,
+    gap_id,
+)
+from tests.support.scripted import scripted
+from tests.support.waiting import eventually
+from workflows.notice_delivery import NoticeDelivery
+from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
+from workflows.transfers.watch_look import WatchLook
+
+WATCH = Watch(name="orders", partner="acme", path="out/*", account_id="ACME")
+EXPECTED = Expectation(name="orders", queue="jobs", deadline=time(6))
+DUE = datetime(2026, 3, 2, 6, tzinfo=UTC)
+WORKFLOWS = [WatchLook, ExpectedFilesCheck, ExpectedFiles, NoticeDelivery]
+
+
+def a_day(state: ExpectedState, **fields: Any) -> ExpectedDay:
+    return ExpectedDay(
+        **{"name": "orders", "day": date(2026, 3, 2), "state": state, "deadline": DUE, **fields}
+    )
+
+
+def a_gap(state: ExpectedState, **fields: Any) -> GapOrder:
+    return GapOrder(day=a_day(state, **fields), sentence=f"orders: {state}")
+
+
+def script_of(**results: Any) -> Any:
+    known = {"note_look": None, "record_expected": None}
+    return scripted(Watching, Expecting, NoticeSending, Dependencies, results=known | results)
+
+
+async def parked(handle: WorkflowHandle[Any, GapView]) -> None:
+    async def is_parked() -> bool:
+        return (await handle.query(ExpectedFiles.status)).since is not None
+
+    await eventually(is_parked)
+
+
+async def test_a_far_end_that_is_away_is_waited_for(server: Any, run_worker: Any) -> None:
+    script = script_of(look=LookResult(files=1))
+    details = (Dependency.PARTNER.value, 0, "acme")
+    script.fails["look"] = [
+        ApplicationError("no answer", *details, type=UNAVAILABLE, non_retryable=True)
+    ]
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        result = await server.client.execute_workflow(
+            WatchLook.run, LookOrder(watch=WATCH), id="look-away", task_queue="clocks"
+        )
+    assert result == LookResult(files=1)
+    assert script.calls == ["look", "wait", "look"]
+
+
+async def test_a_look_that_fails_is_told_of_once(server: Any, run_worker: Any) -> None:
+    script = script_of(look=LookResult())
+    refused = ApplicationError("it refuses us", type=PERMANENT, non_retryable=True)
+    script.fails["look"] = [refused, refused]
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        for number in range(2):
+            with pytest.raises(WorkflowFailureError):
+                await server.client.execute_workflow(
+                    WatchLook.run, LookOrder(watch=WATCH), id=f"fail-{number}", task_queue="clocks"
+                )
+
+        async def told() -> bool:
+            return len(script.notices) == 1
+
+        await eventually(told)
+    (notice,) = script.notices
+    assert notice.reason == "watch orders cannot look: it refuses us"
+    assert [each.problem for each in script.received["note_look"]] == [notice.reason] * 2
+
+
+async def test_what_is_wrong_with_files_is_told(server: Any, run_worker: Any) -> None:
+    script = script_of(look=LookResult(vanished=1, vanished_unsent=("'out/a'",)))
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        await server.client.execute_workflow(
+            WatchLook.run, LookOrder(watch=WATCH), id="vanished", task_queue="clocks"
+        )
+
+        async def told() -> bool:
+            return bool(script.notices)
+
+        await eventually(told)
+    assert script.notices[0].reason == "watch orders: gone before they were sent: 'out/a'"
+
+
+async def test_a_gap_waits_in_the_inbox_until_its_files_come(server: Any, run_worker: Any) -> None:
+    gap, late = a_gap(ExpectedState.MISSING), a_day(ExpectedState.LATE, count=1)
+    results = [
+        ExpectedResult(days=(gap.day,), gaps=(gap,)),
+        ExpectedResult(gaps=(gap,)),
+        ExpectedResult(days=(late,), arrived=(late,)),
+    ]
+    script = script_of(check_expected=lambda *_: results[0])
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        run = gap_id("orders", gap.day.day, ExpectedState.MISSING)
+        handle = server.client.get_workflow_handle_for(ExpectedFiles.run, run)
+        for number in range(3):
+            await server.client.execute_workflow(
+                ExpectedFilesCheck.run,
+                ExpectedOrder(expectation=EXPECTED),
+                id=f"check-{number}",
+                task_queue="clocks",
+            )
+            if number < 2:
+                await parked(handle)
+            results.pop(0)
+        view = await handle.result()
+    assert (view.day.state, view.day.count) == (ExpectedState.LATE, 1)
+    assert [each.kind for each in script.notices] == [NoticeKind.PARKED]
+    assert [each.days for each in script.received["record_expected"]] == [(gap.day,), (late,)]
+
+
+async def test_a_person_closes_a_gap(server: Any, run_worker: Any) -> None:
+    script, gap = script_of(), a_gap(ExpectedState.TOO_MANY, count=4)
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        handle = await server.client.start_workflow(
+            ExpectedFiles.run, gap, id="expected/orders/2026-03-02/too-many", task_queue="clocks"
+        )
+        await parked(handle)
+        await handle.execute_update("skip", Answer(by="ann"))
+        view = await handle.result()
+    closed = gap.day.model_copy(update={"state": ExpectedState.CLOSED, "by": "ann"})
+    assert view.day == closed
+    assert script.received["record_expected"][0].days == (closed,)
+
+
+async def test_files_that_came_late_are_told_of_and_done(server: Any, run_worker: Any) -> None:
+    script, gap = script_of(), a_gap(ExpectedState.LATE)
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        view = await server.client.execute_workflow(
+            ExpectedFiles.run, gap, id="expected/orders/2026-03-02/late", task_queue="clocks"
+        )
+
+        async def told() -> bool:
+            return bool(script.notices)
+
+        await eventually(told)
+    assert view.day.state is ExpectedState.LATE
+    assert script.notices[0].state == "late"
+
+
+async def test_a_check_that_cannot_be_made_is_told_of(server: Any, run_worker: Any) -> None:
+    script = script_of(check_expected=ExpectedResult())
+    script.fails["check_expected"] = [
+        ApplicationError("no such rule", type=PERMANENT, non_retryable=True)
+    ]
+    async with run_worker("clocks", WORKFLOWS, script.activities()):
+        with pytest.raises(WorkflowFailureError):
+            await server.client.execute_workflow(
+                ExpectedFilesCheck.run,
+                ExpectedOrder(expectation=EXPECTED),
+                id="check-fails",
+                task_queue="clocks",
+            )
+
+        async def told() -> bool:
+            return bool(script.notices)
+
+        await eventually(told)
+    assert script.notices[0].reason == "orders cannot be checked: no such rule"

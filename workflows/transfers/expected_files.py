@@ -1,0 +1,168 @@
+"""Expected files: the check of one expectation, and what is missing, late or too much."""
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio import workflow
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import (
+    ApplicationError,
+    FailureError,
+    WorkflowAlreadyStartedError,
+)
+from temporalio.workflow import ParentClosePolicy
+
+from activities.transfers.expecting import Expecting
+from contracts.answers import Answer
+from contracts.notices import NoticeKind, notice_id
+from contracts.transfers.watches import (
+    EXPECTED_CHECK,
+    EXPECTED_FILES,
+    ExpectedDay,
+    ExpectedDays,
+    ExpectedOrder,
+    ExpectedResult,
+    ExpectedState,
+    GapOrder,
+    GapView,
+    gap_id,
+)
+from workflows import attributes, policies
+from workflows.failures import explain, reraise_cancellation
+from workflows.notices import Notices
+from workflows.parkable import Parkable
+from workflows.parking import Answered, Decision, Parking
+from workflows.waiting import Waiting
+
+_MEANINGS: Final = {"skip": "close it: nothing more is expected"}
+_ARRIVED: Final = "arrived"
+
+
+@workflow.defn(name=EXPECTED_CHECK)
+class ExpectedFilesCheck:
+    """judge the days -> begin or close the runs about gaps -> record; started by a schedule.
+
+    Nothing is recorded before people were told: a check that was broken off is made again.
+    """
+
+    @workflow.run
+    async def run(self, order: ExpectedOrder) -> ExpectedResult:
+        """Check once."""
+        waiting = Waiting()
+        try:
+            result = await waiting.done(lambda: _check(order))
+        except FailureError as error:
+            reraise_cancellation(error)
+            await _tell(order, f"{order.expectation.name} cannot be checked: {explain(error)}")
+            raise
+        for gap in result.gaps:
+            await _begin(gap)
+        for day in result.arrived:
+            await _close(day)
+        if result.days:
+            await waiting.done(lambda: _record(result.days))
+        return result
+
+
+async def _tell(order: ExpectedOrder, sentence: str) -> None:
+    notices = Notices(order.notices)
+    id = notice_id("expected", order.expectation.name, workflow.now().date(), sentence)
+    await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
+
+
+async def _check(order: ExpectedOrder) -> ExpectedResult:
+    return await workflow.execute_local_activity_method(
+        Expecting.check_expected, order, summary="judge the days", **policies.SHORT
+    )
+
+
+async def _record(days: tuple[ExpectedDay, ...]) -> None:
+    await workflow.execute_local_activity_method(
+        Expecting.record_expected, ExpectedDays(days=days), summary="record", **policies.SHORT
+    )
+
+
+async def _begin(gap: GapOrder) -> None:
+    day = gap.day
+    try:
+        await workflow.start_child_workflow(
+            EXPECTED_FILES,
+            gap,
+            id=gap_id(day.name, day.day, day.state),
+            # Of one gap people are told once, also when they have closed it.
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            parent_close_policy=ParentClosePolicy.ABANDON,
+            search_attributes=attributes.at_start("transfers", "expected", day.name),
+            static_summary=gap.sentence[:200],
+        )
+    except WorkflowAlreadyStartedError:
+        workflow.logger.info("%s %s is known", day.name, day.day)
+
+
+async def _close(day: ExpectedDay) -> None:
+    """Tell the run about missing files that they have come; one that was closed needs no word."""
+    run = gap_id(day.name, day.day, ExpectedState.MISSING)
+    try:
+        await workflow.get_external_workflow_handle(run).signal(_ARRIVED, day)
+    except ApplicationError as error:
+        workflow.logger.info("%s is over: %s", run, error.message)
+
+
+@workflow.defn(name=EXPECTED_FILES)
+class ExpectedFiles(Parkable, skip=Answer):
+    """One gap: it waits in the inbox until its files come, or a person closes it.
+
+    Files that came late are only told of: nothing is left to do.
+    """
+
+    @workflow.init
+    def __init__(self, order: GapOrder) -> None:
+        self._notices, self._waiting = Notices(order.notices), Waiting()
+        timeout = timedelta(seconds=order.park_for_seconds)
+        super().__init__(Parking(timeout, self._notices, _MEANINGS))
+        self._day, self._sentence = order.day, order.sentence
+        self._has_arrived = False
+
+    @workflow.run
+    async def run(self, order: GapOrder) -> GapView:
+        """Tell people, and wait."""
+        if order.day.state is ExpectedState.LATE:
+            id = notice_id("expected", self._day.name, self._day.day, self._day.state)
+            await self._notices.once(
+                self._notices.order(NoticeKind.NEEDS_YOU, "late", self._sentence, id=id)
+            )
+        elif not self._has_arrived:
+            await self._wait()
+        self._parking.resume(self._day.state.value)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self.status()
+
+    async def _wait(self) -> None:
+        answered = await self._parking.wait(self._day.state.value, self._sentence)
+        if self._has_arrived or answered.answer is None:
+            # When nobody has answered it stays in the record as it is.
+            return
+        closed = {"state": ExpectedState.CLOSED, "by": answered.by}
+        self._day = self._day.model_copy(update=closed)
+        await self._waiting.retried_despite_cancel(
+            lambda: _record((self._day,)), self._park_unrecorded
+        )
+
+    async def _park_unrecorded(self, failure: FailureError) -> None:
+        # Only its record is missing: any answer tries again.
+        await self._parking.wait("record", explain(failure))
+        self._parking.resume()
+
+    @workflow.signal(name=_ARRIVED)
+    def arrived(self, day: ExpectedDay) -> None:
+        """The files have come."""
+        self._day, self._has_arrived = day, True
+        self._parking.answer(Answered(Decision.SKIP, "the files have come"))
+
+    def _answered(self) -> GapView:
+        return self.status()
+
+    @workflow.query(name="status")
+    def status(self) -> GapView:
+        """Where it stands."""
+        return GapView(day=self._day, sentence=self._sentence, since=self._parking.since)
