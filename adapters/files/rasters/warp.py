@@ -96,6 +96,9 @@ def _options(dataset: Any, grid: TargetGrid, rules: PixelRules) -> dict[str, Any
         "YSCALE": repr(grid.scale_y),
         "SOURCE_EXTRA": str(margin),
         "SAMPLE_GRID": "YES",
+        # rasterio's YES counts a pixel in which one band has a value as valid in all of them, and
+        # interpolates the nodata values of the others. This is what gdalwarp does.
+        "UNIFIED_SRC_NODATA": "PARTIAL",
     }
     if rules.validity == "alpha":
         alpha = dataset.colorinterp.index(ColorInterp.alpha) + 1

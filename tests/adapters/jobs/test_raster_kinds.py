@@ -129,6 +129,19 @@ async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Pat
     assert 30 < counted < 60
 
 
+@pytest.mark.parametrize("nodata", [-9999.0, float("nan")])
+async def test_a_value_that_one_band_lacks_is_not_interpolated(
+    jobs: RasterJobs, tmp_path: Path, nodata: float
+) -> None:
+    pixels = made.values(2, 200, 220, "float32")
+    pixels[0, 50:60, 50:60] = nodata
+    path = made.write(tmp_path / "hole.tif", pixels, nodata=nodata)
+    item, _ = await processed(jobs, path, target_crs="EPSG:4326", resampling="cubic")
+    first, second = (band["statistics"] for band in item["assets"]["data"]["bands"])
+    assert first["minimum"] > 0
+    assert 0 < second["valid_percent"] - first["valid_percent"] < 0.5
+
+
 @pytest.mark.parametrize("target", [None, "EPSG:4326"])
 async def test_a_mask_stays_an_internal_mask_with_overviews(
     jobs: RasterJobs, tmp_path: Path, target: str | None
