@@ -158,7 +158,7 @@ class ProcessRaster(JobType[RasterParameters]):
         grid = await _rasters(context).grid(rules.grid_order(facts, parameters))
         pixels = rules.pixel_rules(facts, parameters, grid)
         _refuse_too_much(facts, grid.tile, grid.columns * grid.rows)
-        notes = [*facts.notes, *grid.notes]
+        notes = [*facts.notes, *rules.unused(facts, parameters), *grid.notes]
         prepared = None
         if (reason := needs_rewriting(facts, grid)) is not None:
             facts, prepared = await self._rewritten(context, facts)

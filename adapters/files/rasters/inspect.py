@@ -8,11 +8,18 @@ import rasterio
 import rasterio.shutil
 import rasterio.transform
 from affine import Affine
-from rasterio.enums import MaskFlags
+from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 
 from adapters.files.rasters.png import check_png
-from adapters.files.rasters.source import check_size, chunks, nodata_of, opened, plain
+from adapters.files.rasters.source import (
+    EXACT_INTEGERS,
+    check_size,
+    chunks,
+    nodata_of,
+    opened,
+    plain,
+)
 from adapters.ports import UnreadableDocument
 from contracts.jobs.rasters import (
     NOTES,
@@ -46,6 +53,7 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
         check_size(dataset, path.stat().st_size)
         if dataset.driver == "PNG":
             check_png(path)
+        _refuse_large_nodata(dataset)
         notes: list[str] = []
         facts = _facts(dataset, path, names, subdataset, notes)
         categories = _categories(dataset, path)
@@ -153,14 +161,33 @@ def _band(dataset: Any, number: int) -> RasterBand:
     )
 
 
+def _refuse_large_nodata(dataset: Any) -> None:
+    """Refuse 64-bit nodata values that rasterio reads as none, or writes as another number."""
+    for kind, value, flags in zip(
+        dataset.dtypes, dataset.nodatavals, dataset.mask_flag_enums, strict=True
+    ):
+        if kind not in ("int64", "uint64"):
+            continue
+        if (value is None and MaskFlags.nodata in flags) or abs(value or 0) > EXACT_INTEGERS:
+            raise RuleViolation(
+                "the nodata value of 64-bit integers lies beyond 2^53 and would be changed; give"
+                " the raster another one"
+            )
+
+
 def _mask(dataset: Any, notes: list[str]) -> Validity:
     flags = dataset.mask_flag_enums[0]
     has_nodata = any(value is not None for value in dataset.nodatavals)
-    if MaskFlags.alpha in flags:
-        if has_nodata:
-            notes.append("it has an alpha band and a nodata value; the alpha band counts")
+    has_mask = MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags
+    # GDAL looks for alpha in two and four bands only.
+    if ColorInterp.alpha in dataset.colorinterp:
+        for other, is_there in (("nodata value", has_nodata), ("mask", has_mask)):
+            if is_there:
+                notes.append(f"it has an alpha band and a {other}; the alpha band counts")
         return "alpha"
-    if MaskFlags.per_dataset in flags:
+    if has_mask:
+        if has_nodata:
+            notes.append("it has a mask and a nodata value; the mask counts")
         return "mask"
     return "nodata" if has_nodata else "none"
 

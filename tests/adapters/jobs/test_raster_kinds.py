@@ -143,6 +143,29 @@ async def test_a_value_that_one_band_lacks_is_not_interpolated(
 
 
 @pytest.mark.parametrize("target", [None, "EPSG:4326"])
+async def test_an_alpha_band_may_stand_anywhere(
+    jobs: RasterJobs, tmp_path: Path, target: str | None
+) -> None:
+    pixels = made.values(5, 60, 80)
+    pixels[3] = 255
+    pixels[3, :, :40] = 0
+    colours = [ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha]
+    path = made.write(tmp_path / "five.tif", pixels, colours=[*colours, ColorInterp.undefined])
+    item, out = await processed(jobs, path, target_crs=target)
+    with rasterio.open(out) as file:
+        assert file.colorinterp[3] == ColorInterp.alpha
+    assert 30 < item["assets"]["data"]["bands"][4]["statistics"]["valid_percent"] < 60
+
+
+async def test_a_nodata_value_beside_a_mask_is_named(jobs: RasterJobs, tmp_path: Path) -> None:
+    mask = np.full((60, 80), 255, "uint8")
+    mask[:, :20] = 0
+    path = made.write(tmp_path / "both.tif", made.values(1, 60, 80), mask=mask, nodata=0)
+    item, _ = await processed(jobs, path)
+    assert "has a mask and a nodata value; the mask counts" in str(item["properties"])
+
+
+@pytest.mark.parametrize("target", [None, "EPSG:4326"])
 async def test_a_mask_stays_an_internal_mask_with_overviews(
     jobs: RasterJobs, tmp_path: Path, target: str | None
 ) -> None:
@@ -243,6 +266,11 @@ async def test_big_integers_are_kept_or_refused_never_rounded(
         np.testing.assert_array_equal(file.read(), pixels)
     again = path.rename(tmp_path / "big2.tif")
     assert "would be rounded" in await refused(jobs, again, **DEGREES)
+
+
+async def test_a_big_nodata_value_is_refused(jobs: RasterJobs, tmp_path: Path) -> None:
+    path = made.write(tmp_path / "big.tif", made.values(1, 60, 80, "int64"), nodata=-(2.0**53) - 2)
+    assert "beyond 2^53" in await refused(jobs, path)
 
 
 async def test_what_has_no_place_is_refused_with_what_to_do(
