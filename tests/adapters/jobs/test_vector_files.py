@@ -96,6 +96,17 @@ async def test_the_encoding_is_what_the_file_says(
     assert found.layer.encoding is not None and found.layer.encoding.startswith(expected)
 
 
+@pytest.mark.parametrize(("width", "decimals"), [(10, 3), (44, 1)])
+async def test_decimals_of_a_text_are_part_of_its_width_or_nothing(
+    read: Reading, tmp_path: Path, width: int, decimals: int
+) -> None:
+    length = 10 if width == 10 else 300
+    table = bytearray(dbf([(b"NAME", "C", width, decimals)], [[b"x".ljust(length)]]))
+    table[10:12] = (1 + length).to_bytes(2, "little")
+    found = await read(shapefile(tmp_path / "a", [POINT], bytes(table)))
+    assert found.rows() == [("x", POINT)]
+
+
 async def test_an_encoding_that_nothing_says_is_asked_for(read: Reading, tmp_path: Path) -> None:
     table = dbf([(b"NAME", "C", 10, 0)], [[b"plain"], ["Straße".encode("cp1252")]])
     path = shapefile(tmp_path / "a.zip", [POINT, POINT], table)
