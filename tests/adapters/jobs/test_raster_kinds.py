@@ -18,6 +18,12 @@ from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
 
 DAY = {"datetime": "2024-05-31"}
+RPC_ONES = [
+    f"{name}_{what}"
+    for name in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT")
+    for what in ("OFF", "SCALE")
+]
+RPC_LISTS = [f"{name}_{what}_COEFF" for name in ("LINE", "SAMP") for what in ("NUM", "DEN")]
 DEGREES = {**DAY, "target_crs": "EPSG:4326"}
 
 
@@ -112,6 +118,39 @@ async def test_names_of_classes_are_in_the_item(jobs: RasterJobs, tmp_path: Path
     ]
     with rasterio.open(out) as file:
         assert set(np.unique(file.read())) <= {0, 1, 2}
+
+
+async def test_other_columns_of_attribute_tables_are_named(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    columns = "".join(
+        f'<FieldDefn index="{at}"><Name>{name}</Name><Type>{kind}</Type><Usage>{usage}</Usage>'
+        "</FieldDefn>"
+        for at, (name, kind, usage) in enumerate((("Class_Names", 2, 2), ("Area", 1, 0)))
+    )
+    rows = "".join(f'<Row index="{at}"><F>c{at}</F><F>1.5</F></Row>' for at in range(3))
+    table = (
+        f'<GDALRasterAttributeTable tableType="thematic">{columns}{rows}</GDALRasterAttributeTable>'
+    )
+    pixels = (made.values(1, 60, 80) % 3).astype("uint8")
+    item, _ = await processed(jobs, made.imagine(tmp_path / "classes.img", pixels, [table]))
+    assert len(item["assets"]["data"]["bands"][0]["classification:classes"]) == 3
+    assert "olumns of the attribute table of band 1 left out: 'Area'" in str(item["properties"])
+
+
+async def test_metadata_of_bands_that_are_cut_and_coefficients_are_named(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    path = made.write(tmp_path / "long.tif", made.values(1, 60, 80))
+    with rasterio.open(path, "r+") as file:
+        file.update_tags(1, LONG="x" * 5_000)
+        file.update_tags(
+            ns="RPC", **dict.fromkeys(RPC_ONES, "1") | dict.fromkeys(RPC_LISTS, "1 " * 20)
+        )
+    item, _ = await processed(jobs, path)
+    said = str(item["properties"])
+    assert "metadata of band 1 was cut" in said.replace("Metadata", "metadata")
+    assert "ational polynomial coefficients are kept as metadata" in said
 
 
 async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Path) -> None:

@@ -201,10 +201,17 @@ async def test_a_missing_crs_is_asked_for_and_taken(read: Reading, tmp_path: Pat
     with pytest.raises(QuestionOpen, match="500000") as caught:
         await read(path)
     assert caught.value.parameter == "source_crs"
-    for name in ("in", "out"):
-        (tmp_path / name).rename(tmp_path / f"{name}-first")
-    path.write_bytes(copy)
-    found = await read(path, source_crs="EPSG:32632")
+
+    def again() -> Path:
+        for name in ("in", "out"):
+            (tmp_path / name).rename(tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}")
+        path.write_bytes(copy)
+        return path
+
+    with pytest.raises(QuestionOpen, match="99999") as caught:
+        await read(again(), source_crs="EPSG:99999")
+    assert caught.value.parameter == "source_crs"
+    found = await read(again(), source_crs="EPSG:32632")
     assert found.layer.projection.source.startswith("EPSG:32632")
     assert found.rows()[0][0].startswith("POINT (9 48.7")
 
