@@ -55,8 +55,23 @@ class _Verdict:
     """Type of the last attempt's failure, where it is another one."""
 
 
+def text_of(error: BaseException) -> str:
+    """What an error says; without halves of surrogate pairs, which cannot be sent."""
+    try:
+        text = str(error)
+    except Exception:
+        # A job type's own class may fail even at that.
+        text = ""
+    return sendable(text) or type(error).__name__
+
+
+def sendable(text: str) -> str:
+    """Text with question marks for what UTF-8 does not have."""
+    return text.encode(errors="replace").decode()
+
+
 def _judge(error: Exception) -> _Verdict:
-    text = str(error) or type(error).__name__
+    text = text_of(error)
     match error:
         case BlobNotFound():
             return _Verdict(MISSING_BLOB, text)
@@ -175,6 +190,22 @@ def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[
         except FailureError:
             raise
         except Exception as error:
-            raise as_application_error(error, activity.info().attempt) from error
+            failure = as_application_error(error, activity.info().attempt)
+            if _can_be_sent(error):
+                raise failure from error
+            activity.logger.warning("%s", failure.message, exc_info=True)
+            raise failure from None
 
     return translated
+
+
+def _can_be_sent(error: BaseException | None) -> bool:
+    """Whether the texts of an error and its causes can: else the server is told of another."""
+    while error is not None:
+        try:
+            str(error).encode()
+        except Exception:
+            return False
+        context = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ or context
+    return True
