@@ -11,7 +11,13 @@ from typing import Any, Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import as_application_error, sendable, text_of, translate_failures
+from activities.failures import (
+    CANCELLATIONS,
+    as_application_error,
+    sendable,
+    text_of,
+    translate_failures,
+)
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
 from activities.jobs.contexts import JobPorts, parameters_of
@@ -163,11 +169,15 @@ class _Group:
             question = question_of(needed)
             failed = self._failed(line, tries, f"{needed.parameter}: {text_of(needed)}")
             return _Ended(failed.result.model_copy(update={"questions": (question,)}), failed.line)
-        except Exception as error:
+        except CANCELLATIONS:
+            raise
+        except BaseException as error:
             return self._judged(position, line, tries, error)
         return await self._completed(line, tries, done, content)
 
-    def _judged(self, position: int, line: PlanLine, tries: int, error: Exception) -> _Ended | None:
+    def _judged(
+        self, position: int, line: PlanLine, tries: int, error: BaseException
+    ) -> _Ended | None:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
@@ -188,7 +198,7 @@ class _Group:
         activity.logger.warning("%s failed: %s", line.task.index, failure.message)
         return self._failed(line, tries, failure.message)
 
-    def _is_outage(self, failure: ApplicationError, error: Exception) -> bool:
+    def _is_outage(self, failure: ApplicationError, error: BaseException) -> bool:
         """Whether the task is to wait; no failure of its own."""
         if self.order.give_up and self.cursor.done == 0:
             return False

@@ -151,3 +151,14 @@ async def test_a_text_that_cannot_be_encoded_reaches_the_workflow_without_it() -
     sent = Failure()
     DefaultFailureConverter().to_failure(caught.value, DefaultPayloadConverter(), sent)
     assert sent.application_failure_info.non_retryable
+
+
+async def test_an_exit_is_a_failure_and_a_cancellation_is_none() -> None:
+    @translate_failures
+    async def fails(error: BaseException) -> None:
+        raise error
+
+    with pytest.raises(ApplicationError, match="unexpected SystemExit: 3"):
+        await environment().run(fails, SystemExit(3))
+    with pytest.raises(asyncio.CancelledError):
+        await environment().run(fails, asyncio.CancelledError())

@@ -388,3 +388,23 @@ async def test_texts_keep_the_line_ends_of_unicode(build: Build) -> None:
     recording = BatchRecording(order=batch, lines=(result.lines,))
     end = await environment().run(BatchRecords(ports).close_batch, recording)
     assert end.counts.failed == 5
+
+
+class _Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+@pytest.mark.parametrize("error", [_Panic("index out of bounds"), SystemExit(3)])
+async def test_a_panic_or_an_exit_is_a_failure_of_its_task(
+    build: Build, error: BaseException
+) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.index == "piece-1":
+            raise error
+
+    _, ports, job = await build(act)
+    order = group_of(job, tries=dict.fromkeys(range(5), TRANSIENT_RETRIES))
+    result = await environment().run(TaskGroups(ports).run_tasks, order)
+    assert (result.completed, result.failed) == (4, 1)
+    [reason] = [each.error for each in finished(result) if each.error]
+    assert reason.startswith(f"unexpected {type(error).__name__}: ")
