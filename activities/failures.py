@@ -5,6 +5,7 @@ backoff and no maximum, so that a crashed worker never gives a step up; the maxi
 by class: at its last attempt a failure is marked non-retryable and the workflow decides.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -41,6 +42,9 @@ TRANSIENT_ATTEMPTS: Final = 3
 THROTTLING_ATTEMPTS: Final = 5
 NOT_YET_ATTEMPTS: Final = 200
 """Waiting is not a failure; this many waits in a row are."""
+CANCELLATIONS: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What ends a step from outside. A library's own `SystemExit` or panic is a failure like others:
+left alone, the server would take the worker for lost and repeat the step for ever."""
 MESSAGE_CHARACTERS: Final = 1_500
 """A failure travels through history and search: libraries put whole statements into theirs."""
 
@@ -56,8 +60,23 @@ class _Verdict:
     """Type of the last attempt's failure, where it is another one."""
 
 
-def _judge(error: Exception) -> _Verdict:
-    text = str(error) or type(error).__name__
+def text_of(error: BaseException) -> str:
+    """What an error says; without halves of surrogate pairs, which cannot be sent."""
+    try:
+        text = str(error)
+    except Exception:
+        # A job type's own class may fail even at that.
+        text = ""
+    return sendable(text) or type(error).__name__
+
+
+def sendable(text: str) -> str:
+    """Text with question marks for what UTF-8 does not have."""
+    return text.encode(errors="replace").decode()
+
+
+def _judge(error: BaseException) -> _Verdict:
+    text = text_of(error)
     match error:
         case BlobNotFound():
             return _Verdict(MISSING_BLOB, text)
@@ -105,7 +124,7 @@ def _judge(error: Exception) -> _Verdict:
             return _Verdict(TRANSIENT, unexpected, TRANSIENT_ATTEMPTS)
 
 
-def as_application_error(error: Exception, attempt: int) -> ApplicationError:
+def as_application_error(error: BaseException, attempt: int) -> ApplicationError:
     """The failure as the workflow sees it.
 
     Args:
@@ -175,7 +194,25 @@ def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[
             return await run(*args, **kwargs)
         except FailureError:
             raise
-        except Exception as error:
-            raise as_application_error(error, activity.info().attempt) from error
+        except CANCELLATIONS:
+            raise
+        except BaseException as error:
+            failure = as_application_error(error, activity.info().attempt)
+            if _can_be_sent(error):
+                raise failure from error
+            activity.logger.warning("%s", failure.message, exc_info=True)
+            raise failure from None
 
     return translated
+
+
+def _can_be_sent(error: BaseException | None) -> bool:
+    """Whether the texts of an error and its causes can: else the server is told of another."""
+    while error is not None:
+        try:
+            str(error).encode()
+        except Exception:
+            return False
+        context = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ or context
+    return True

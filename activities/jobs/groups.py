@@ -11,12 +11,18 @@ from typing import Any, Final
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.failures import as_application_error, translate_failures
+from activities.failures import (
+    CANCELLATIONS,
+    as_application_error,
+    sendable,
+    text_of,
+    translate_failures,
+)
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
 from activities.jobs.contexts import JobPorts, parameters_of
 from activities.jobs.folders import ReadOnce, folder_of
-from activities.jobs.planning import question_of
+from activities.jobs.planning import LONGEST_PAUSE, question_of
 from activities.scratch import scratch_folder
 from adapters.ports import ProcessLost, Unavailable
 from contracts.base import Contract
@@ -43,7 +49,6 @@ PAUSES: Final = (2.0, 8.0, 10.0)
 """Seconds before a transient failure is tried again; the last one repeats."""
 LOST_WORKERS: Final = 20
 """So often a task may lose its worker, in a row, or a process that computes for it."""
-LONGEST_PAUSE: Final = 86_400.0
 
 
 class TaskGroups:
@@ -153,21 +158,26 @@ class _Group:
             return self._failed(line, tries, text)
         try:
             done = await self._do(line)
-            text = json.dumps(done.result, allow_nan=False)
-            json.dumps(done.next_stage_params, allow_nan=False)
+            content = _json(done.result)
+            _json(done.next_stage_params)
         except NotReady as error:
-            seconds = min(max(error.seconds, 0.0), LONGEST_PAUSE)
+            # In this order a number that is none counts as 0.
+            seconds = min(max(0.0, error.seconds), LONGEST_PAUSE)
             again = TaskAgain(position=position, seconds=seconds, tries=tries)
-            return _Ended(GroupResult(again=(again,), again_why=str(error)[:300]))
+            return _Ended(GroupResult(again=(again,), again_why=text_of(error)[:300]))
         except InputNeeded as needed:
             question = question_of(needed)
-            failed = self._failed(line, tries, f"{needed.parameter}: {needed}")
+            failed = self._failed(line, tries, f"{needed.parameter}: {text_of(needed)}")
             return _Ended(failed.result.model_copy(update={"questions": (question,)}), failed.line)
-        except Exception as error:
+        except CANCELLATIONS:
+            raise
+        except BaseException as error:
             return self._judged(position, line, tries, error)
-        return await self._completed(line, tries, done, text)
+        return await self._completed(line, tries, done, content)
 
-    def _judged(self, position: int, line: PlanLine, tries: int, error: Exception) -> _Ended | None:
+    def _judged(
+        self, position: int, line: PlanLine, tries: int, error: BaseException
+    ) -> _Ended | None:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
@@ -177,17 +187,18 @@ class _Group:
             seconds = PAUSES[min(tries, len(PAUSES) - 1)]
             if hint is not None:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
-            activity.logger.info("%s: %s; again in %.0f s", line.task.index, error, seconds)
+            text = failure.message
+            activity.logger.info("%s: %s; again in %.0f s", line.task.index, text, seconds)
             again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
-            return _Ended(GroupResult(again=(again,), again_why=failure.message[:300]))
+            return _Ended(GroupResult(again=(again,), again_why=sendable(text[:300])))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
             raise error
-        activity.logger.warning("%s failed: %s", line.task.index, error)
+        activity.logger.warning("%s failed: %s", line.task.index, failure.message)
         return self._failed(line, tries, failure.message)
 
-    def _is_outage(self, failure: ApplicationError, error: Exception) -> bool:
+    def _is_outage(self, failure: ApplicationError, error: BaseException) -> bool:
         """Whether the task is to wait; no failure of its own."""
         if self.order.give_up and self.cursor.done == 0:
             return False
@@ -235,12 +246,14 @@ class _Group:
         )
         self.heart.beat(self.cursor)
 
-    async def _completed(self, line: PlanLine, tries: int, done: TaskDone, text: str) -> _Ended:
+    async def _completed(
+        self, line: PlanLine, tries: int, done: TaskDone, content: bytes
+    ) -> _Ended:
         result: JsonObject = done.result
         large = None
-        if len(text.encode()) > self.ports.result_bytes:
+        if len(content) > self.ports.result_bytes:
             large = await self.ports.folders.put_large(
-                self.order.job_id, self.order.ref, line.ordinal, text.encode()
+                self.order.job_id, self.order.ref, line.ordinal, content
             )
             result = {}
         finished = FinishedTask(
@@ -259,7 +272,7 @@ class _Group:
             index=line.task.index,
             ordinal=line.ordinal,
             status=TaskStatus.FAILED,
-            error=reason[:1_500],
+            error=sendable(reason[:1_500]),
             attempts=tries + 1,
         )
         return _Ended(GroupResult(failed=1), _text(finished))
@@ -290,6 +303,16 @@ def _is_requested() -> bool:
     """Whether a cancellation was asked for; else the worker is being stopped."""
     details = activity.cancellation_details()
     return details is not None and details.cancel_requested
+
+
+def _json(content: JsonObject) -> bytes:
+    """What a task returns.
+
+    Raises:
+        ValueError: It holds what JSON or UTF-8 does not have.
+        TypeError: The same.
+    """
+    return json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
 
 
 def _text(finished: FinishedTask) -> str:

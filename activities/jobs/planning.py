@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from temporalio import activity
 
-from activities.failures import translate_failures
+from activities.failures import text_of, translate_failures
 from activities.heartbeat import Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, StageContext
 from activities.jobs.contexts import JobPorts, depended_on
@@ -32,6 +32,8 @@ from contracts.jobs import (
 )
 from domain.errors import RuleViolation
 
+LONGEST_PAUSE: Final = 86_400.0
+"""Seconds until what was not ready is asked for again, at most."""
 INLINE_BYTES: Final = 4_096
 """A predecessor that is longer is read when its task begins."""
 
@@ -70,7 +72,8 @@ class StagePlanning:
             except InputNeeded as needed:
                 return StagePlan(question=question_of(needed))
             except NotReady as error:
-                raise NotYet(str(error), error.seconds) from error
+                seconds = min(max(0.0, error.seconds), LONGEST_PAUSE)
+                raise NotYet(text_of(error), seconds) from error
 
     async def _write(
         self,
@@ -240,4 +243,4 @@ class _Finished:
 
 def question_of(needed: InputNeeded) -> Question:
     """What a person is asked."""
-    return Question(parameter=needed.parameter[:100], question=str(needed)[:300])
+    return Question(parameter=needed.parameter[:100], question=text_of(needed)[:300])

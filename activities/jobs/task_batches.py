@@ -68,7 +68,8 @@ class BatchRecords:
 
     async def _finished(self, recording: BatchRecording) -> dict[int, FinishedTask]:
         """Finished tasks by ordinal."""
-        lines = [line for text in recording.lines for line in text.splitlines()]
+        # A line ends with a line feed alone: JSON may hold what else `splitlines` takes for an end.
+        lines = [line for text in recording.lines for line in text.split("\n") if line]
         lines += [line async for line in self._ports.folders.lines(recording.blobs)]
         tasks = map(FinishedTask.model_validate_json, lines)
         return {task.ordinal: task for task in tasks}

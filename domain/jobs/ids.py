@@ -20,7 +20,7 @@ def job_id(
         inputs: What they are now; their order is of no account.
 
     Raises:
-        RuleViolation: A parameter is a number that JSON does not have (NaN, infinity).
+        RuleViolation: A parameter holds what JSON or UTF-8 does not have.
     """
     content = {
         "job_type": definition.job_type,
@@ -35,18 +35,24 @@ def canonical(content: object) -> str:
     """JSON in one way: keys sorted, no white space, 1.0 written as 1.
 
     Raises:
-        RuleViolation: A number is NaN or infinite.
+        RuleViolation: A number is NaN or infinite, or a text holds half a surrogate pair.
     """
     try:
-        return json.dumps(
+        text = json.dumps(
             _plain(content),
             sort_keys=True,
             separators=(",", ":"),
             ensure_ascii=False,
             allow_nan=False,
         )
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RuleViolation(
+            "a parameter holds half a surrogate pair, which is no character"
+        ) from error
     except ValueError as error:
         raise RuleViolation("a parameter is NaN or infinite, which JSON does not have") from error
+    return text
 
 
 def _plain(value: object) -> object:

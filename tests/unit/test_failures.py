@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 from temporalio import activity
+from temporalio.api.failure.v1 import Failure
+from temporalio.converter import DefaultFailureConverter, DefaultPayloadConverter
 from temporalio.exceptions import ApplicationError
 
 from activities.failures import (
@@ -142,3 +144,30 @@ def test_a_partner_that_is_away_is_an_outage_with_a_name() -> None:
     assert error.details == ("partner", 0, "acme")
     awaited = awaited_by(error)
     assert awaited == Awaited(dependency=Dependency.PARTNER, name="acme")
+
+
+async def test_a_text_that_cannot_be_encoded_reaches_the_workflow_without_it() -> None:
+    @translate_failures
+    async def fails() -> None:
+        try:
+            raise OSError("\udcff")
+        except OSError as error:
+            raise RuleViolation("scene_\udcff.tif is empty") from error
+
+    with pytest.raises(ApplicationError) as caught:
+        await environment().run(fails)
+    assert (caught.value.message, caught.value.type) == ("scene_?.tif is empty", PERMANENT)
+    sent = Failure()
+    DefaultFailureConverter().to_failure(caught.value, DefaultPayloadConverter(), sent)
+    assert sent.application_failure_info.non_retryable
+
+
+async def test_an_exit_is_a_failure_and_a_cancellation_is_none() -> None:
+    @translate_failures
+    async def fails(error: BaseException) -> None:
+        raise error
+
+    with pytest.raises(ApplicationError, match="unexpected SystemExit: 3"):
+        await environment().run(fails, SystemExit(3))
+    with pytest.raises(asyncio.CancelledError):
+        await environment().run(fails, asyncio.CancelledError())

@@ -65,7 +65,7 @@ def _parts() -> Iterator[str]:
     for module, members in groupby(groups, key=_module):
         tables = [table for group in members if (table := _table(group))]
         if tables:
-            yield f"## {'Shared' if module == _FIRST else module.capitalize()}\n"
+            yield f"## {'Shared' if module == _FIRST else module.replace('_', ' ').capitalize()}\n"
             yield from tables
     yield _TEMPORAL
     yield _FUNCTIONS

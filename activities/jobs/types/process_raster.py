@@ -48,7 +48,7 @@ from domain.errors import RuleViolation
 from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import sidecars_of
 from domain.jobs.rasters.tiles import needs_rewriting
-from domain.jobs.rasters.times import PATTERNS, acquired
+from domain.jobs.rasters.times import PATTERNS, acquired, is_mistyped
 
 VALIDATE, CHUNK, PROCESS, CATALOGUE = range(1, 5)
 _TILE_BYTES: Final = 192 << 20
@@ -148,7 +148,12 @@ class ProcessRaster(JobType[RasterParameters]):
         assert given is not None
         facts = RasterFacts.model_validate(given.next_stage_params["facts"])
         parameters, name = context.parameters, _text(context, "name")
-        time = acquired(parameters, facts, name)
+        try:
+            time = acquired(parameters, facts, name)
+        except RuleViolation as error:
+            if not is_mistyped(parameters.datetime, parameters.datetime_pattern):
+                raise
+            raise InputNeeded("datetime", str(error)) from error
         if time is None:
             raise InputNeeded(
                 "datetime",
@@ -158,7 +163,7 @@ class ProcessRaster(JobType[RasterParameters]):
         grid = await _rasters(context).grid(rules.grid_order(facts, parameters))
         pixels = rules.pixel_rules(facts, parameters, grid)
         _refuse_too_much(facts, grid.tile, grid.columns * grid.rows)
-        notes = [*facts.notes, *grid.notes]
+        notes = [*facts.notes, *rules.unused(facts, parameters), *grid.notes]
         prepared = None
         if (reason := needs_rewriting(facts, grid)) is not None:
             facts, prepared = await self._rewritten(context, facts)

@@ -45,7 +45,7 @@ from contracts.jobs.vectors import (
     VectorOptions,
 )
 from domain.errors import RuleViolation
-from domain.jobs.rasters.times import Acquired, time_said
+from domain.jobs.rasters.times import Acquired, is_mistyped, time_said
 from domain.jobs.stac import build_collection, build_item
 from domain.jobs.vectors.names import dataset_name
 from domain.jobs.vectors.reports import check_rejected, item_id, lineage, load_key, summary
@@ -241,7 +241,12 @@ def _options(parameters: ProcessVectorParameters) -> VectorOptions:
 
 
 def _acquired(parameters: ProcessVectorParameters) -> Acquired:
-    found = time_said(parameters.datetime, parameters.datetime_pattern, parameters.source)
+    try:
+        found = time_said(parameters.datetime, parameters.datetime_pattern, parameters.source)
+    except RuleViolation as error:
+        if not is_mistyped(parameters.datetime, parameters.datetime_pattern):
+            raise
+        raise InputNeeded("datetime", str(error)) from error
     if found is None:
         raise InputNeeded(
             "datetime",

@@ -8,11 +8,18 @@ import rasterio
 import rasterio.shutil
 import rasterio.transform
 from affine import Affine
-from rasterio.enums import MaskFlags
+from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 
 from adapters.files.rasters.png import check_png
-from adapters.files.rasters.source import check_size, chunks, nodata_of, opened, plain
+from adapters.files.rasters.source import (
+    EXACT_INTEGERS,
+    check_size,
+    chunks,
+    nodata_of,
+    opened,
+    plain,
+)
 from adapters.ports import UnreadableDocument
 from contracts.jobs.rasters import (
     NOTES,
@@ -28,6 +35,10 @@ from domain.errors import RuleViolation
 _from_gcps: Any = cast("Any", rasterio.transform).from_gcps
 _CATEGORIES_DRIVERS = frozenset({"HFA", "NITF", "GRIB"})
 """Formats that may hold names of classes in the file."""
+_MOST_CLASSES = 65_536
+_NAME = "2"
+_TABLE_USAGES = frozenset({"1", _NAME, "6", "7", "8", "9"})
+"""Of columns that are known otherwise: counts of pixels, names, colours."""
 
 
 def inspect(path: Path, subdataset: int | None) -> RasterFacts:
@@ -46,9 +57,10 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
         check_size(dataset, path.stat().st_size)
         if dataset.driver == "PNG":
             check_png(path)
+        _refuse_large_nodata(dataset)
         notes: list[str] = []
         facts = _facts(dataset, path, names, subdataset, notes)
-        categories = _categories(dataset, path)
+        categories = _categories(dataset, path, notes)
         _decode(dataset, path)
     bands = [
         band.model_copy(update={"categories": categories.get(number, ())})
@@ -85,17 +97,20 @@ def _facts(
     transform, points, residual = _placed(dataset, notes)
     block_height, block_width = dataset.block_shapes[0]
     crs = dataset.crs or (dataset.gcps[1] if points else None)
+    rpcs = dataset.tags(ns="RPC")
+    if rpcs and transform is not None:
+        notes.append("rational polynomial coefficients are kept as metadata; the transform counts")
     return RasterFacts(
         driver=dataset.driver,
         width=dataset.width,
         height=dataset.height,
-        bands=tuple(_band(dataset, number) for number in dataset.indexes),
+        bands=tuple(_band(dataset, number, notes) for number in dataset.indexes),
         mask=_mask(dataset, notes),
         crs=_crs(crs),
         transform=transform,
         ground_points=points,
         ground_residual=residual,
-        rpcs=dataset.tags(ns="RPC"),
+        rpcs=rpcs,
         tags=_tags(dataset, notes),
         subdatasets=_subdataset_names(names, path),
         subdataset=subdataset if names else None,
@@ -136,8 +151,11 @@ def _placed(dataset: Any, notes: list[str]) -> tuple[Any, tuple[GroundPoint, ...
     return tuple(fitted)[:6], points, residual
 
 
-def _band(dataset: Any, number: int) -> RasterBand:
+def _band(dataset: Any, number: int, notes: list[str]) -> RasterBand:
     at = number - 1
+    texts = [*dataset.tags(number).values(), dataset.descriptions[at] or ""]
+    if any(len(text) > TAG_CHARACTERS for text in texts):
+        notes.append(f"metadata of band {number} was cut: it is too long")
     colour = dataset.colorinterp[at].name
     palette = dataset.colormap(number) if colour == "palette" else None
     return RasterBand(
@@ -153,14 +171,33 @@ def _band(dataset: Any, number: int) -> RasterBand:
     )
 
 
+def _refuse_large_nodata(dataset: Any) -> None:
+    """Refuse 64-bit nodata values that rasterio reads as none, or writes as another number."""
+    for kind, value, flags in zip(
+        dataset.dtypes, dataset.nodatavals, dataset.mask_flag_enums, strict=True
+    ):
+        if kind not in ("int64", "uint64"):
+            continue
+        if (value is None and MaskFlags.nodata in flags) or abs(value or 0) > EXACT_INTEGERS:
+            raise RuleViolation(
+                "the nodata value of 64-bit integers lies beyond 2^53 and would be changed; give"
+                " the raster another one"
+            )
+
+
 def _mask(dataset: Any, notes: list[str]) -> Validity:
     flags = dataset.mask_flag_enums[0]
     has_nodata = any(value is not None for value in dataset.nodatavals)
-    if MaskFlags.alpha in flags:
-        if has_nodata:
-            notes.append("it has an alpha band and a nodata value; the alpha band counts")
+    has_mask = MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags
+    # GDAL looks for alpha in two and four bands only.
+    if ColorInterp.alpha in dataset.colorinterp:
+        for other, is_there in (("nodata value", has_nodata), ("mask", has_mask)):
+            if is_there:
+                notes.append(f"it has an alpha band and a {other}; the alpha band counts")
         return "alpha"
-    if MaskFlags.per_dataset in flags:
+    if has_mask:
+        if has_nodata:
+            notes.append("it has a mask and a nodata value; the mask counts")
         return "mask"
     return "nodata" if has_nodata else "none"
 
@@ -212,7 +249,7 @@ def _decode(dataset: Any, path: Path) -> None:
         ) from error
 
 
-def _categories(dataset: Any, path: Path) -> dict[int, tuple[str, ...]]:
+def _categories(dataset: Any, path: Path, notes: list[str]) -> dict[int, tuple[str, ...]]:
     """Names of classes, by band: rasterio does not give them, a copy of the metadata does."""
     if dataset.driver not in _CATEGORIES_DRIVERS:
         return {}
@@ -225,21 +262,30 @@ def _categories(dataset: Any, path: Path) -> dict[int, tuple[str, ...]]:
         # Written by our own GDAL a moment ago.
         for band in ElementTree.parse(beside).getroot().iter("PAMRasterBand"):  # noqa: S314
             names = [each.text or "" for each in band.iterfind("CategoryNames/Category")]
-            names = names or _names_in_table(band)
+            named = _names_in_table(band, notes)
+            names = names or named
             if any(names):
-                found[int(band.get("band", "1"))] = tuple(names[:65_536])
+                found[int(band.get("band", "1"))] = tuple(names[:_MOST_CLASSES])
         beside.unlink()
     copy.unlink()
     return found
 
 
-def _names_in_table(band: ElementTree.Element) -> list[str]:
-    """Of a raster attribute table: its column with the usage `name` (2)."""
+def _names_in_table(band: ElementTree.Element, notes: list[str]) -> list[str]:
+    """Of a raster attribute table: its column of names; others are noted."""
     table = band.find("GDALRasterAttributeTable")
     if table is None:
         return []
-    usages = [field.findtext("Usage") for field in table.iterfind("FieldDefn")]
-    if "2" not in usages:
+    columns = [
+        (field.findtext("Usage"), field.findtext("Name") or "") for field in table.iter("FieldDefn")
+    ]
+    usages = [usage for usage, _ in columns]
+    if others := [name for usage, name in columns if usage not in _TABLE_USAGES]:
+        listed = ", ".join(map(repr, others))[:500]
+        notes.append(
+            f"columns of the attribute table of band {band.get('band')} left out: {listed}"
+        )
+    if _NAME not in usages:
         return []
-    at = usages.index("2")
+    at = usages.index(_NAME)
     return [row.findall("F")[at].text or "" for row in table.iterfind("Row")]

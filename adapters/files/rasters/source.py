@@ -25,6 +25,8 @@ EXPANSION: Final = 4_000
 """Uncompressed to stored bytes: honest files reach some hundred."""
 EXPANSION_FREE_BYTES: Final = 1 << 30
 MOST_BLOCK_BYTES: Final = 192 << 20
+EXACT_INTEGERS: Final = 1 << 53
+"""GDAL resamples in double precision, and so are nodata values kept."""
 CHUNK_PIXELS: Final = 4 << 20
 """What is read at once, of one band."""
 

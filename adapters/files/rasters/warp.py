@@ -15,7 +15,7 @@ import rasterio.vrt
 from affine import Affine
 from rasterio.enums import ColorInterp, Resampling
 
-from adapters.files.rasters.source import Window, number_of
+from adapters.files.rasters.source import EXACT_INTEGERS, Window, number_of
 from contracts.jobs.rasters import PixelRules, TargetGrid, TileWindow
 from domain.errors import RuleViolation
 
@@ -26,8 +26,6 @@ _TOLERANCE: Final = 1e-9
 _MARGIN: Final = 8
 """Pixels of the source around what a window seems to need, at full scale."""
 _MEMORY_MB: Final = 24
-_EXACT_INTEGERS: Final = 1 << 53
-"""GDAL resamples in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +94,9 @@ def _options(dataset: Any, grid: TargetGrid, rules: PixelRules) -> dict[str, Any
         "YSCALE": repr(grid.scale_y),
         "SOURCE_EXTRA": str(margin),
         "SAMPLE_GRID": "YES",
+        # rasterio's YES counts a pixel in which one band has a value as valid in all of them, and
+        # interpolates the nodata values of the others. This is what gdalwarp does.
+        "UNIFIED_SRC_NODATA": "PARTIAL",
     }
     if rules.validity == "alpha":
         alpha = dataset.colorinterp.index(ColorInterp.alpha) + 1
@@ -108,7 +109,7 @@ def _options(dataset: Any, grid: TargetGrid, rules: PixelRules) -> dict[str, Any
 def _refuse_rounding(bands: Any) -> None:
     if bands.dtype.kind not in "iu" or bands.dtype.itemsize < 8 or not bands.size:
         return
-    if int(bands.max()) > _EXACT_INTEGERS or int(bands.min()) < -_EXACT_INTEGERS:
+    if int(bands.max()) > EXACT_INTEGERS or int(bands.min()) < -EXACT_INTEGERS:
         raise RuleViolation(
             "integers beyond 2^53 would be rounded by the reprojection; leave target_crs and"
             " resolution out, or convert the bands first"

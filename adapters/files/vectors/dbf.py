@@ -86,7 +86,10 @@ def open_dbf(path: Path) -> Dbf:
         if len(head) < _HEADER.size:
             raise Refused("the .dbf is cut off in its header; save the Shapefile again")
         records, start, length, language = _HEADER.unpack(head)
-        fields = list(_fields(file.read(max(start - _HEADER.size, 0))))
+        described = file.read(max(start - _HEADER.size, 0))
+    fields = list(_fields(described, has_long_text=True))
+    if 1 + sum(each.width for each in fields) != length:
+        fields = list(_fields(described, has_long_text=False))
     if 1 + sum(each.width for each in fields) != length or any(not f.width for f in fields):
         raise Refused("the .dbf contradicts itself about its fields; save the Shapefile again")
     if size < start + records * length:
@@ -95,14 +98,20 @@ def open_dbf(path: Path) -> Dbf:
     return Dbf(path, records, start, length, language, fields)
 
 
-def _fields(header: bytes) -> Iterator[DbfField]:
+def _fields(header: bytes, has_long_text: bool) -> Iterator[DbfField]:
+    """What a header describes.
+
+    Args:
+        header: After its first part.
+        has_long_text: The decimals of a text are the high byte of its width, as some programs
+            write it; others write there what means nothing.
+    """
     for offset in range(0, min(len(header), _MOST_FIELDS * _FIELD.size), _FIELD.size):
         if header[offset : offset + 1] == _FIELD_END or len(header) < offset + _FIELD.size:
             return
         name, kind, width, decimals = _FIELD.unpack_from(header, offset)
-        # Long text of some programs: the high byte of the width is where the decimals are.
         if kind == b"C":
-            width, decimals = width + (decimals << 8), 0
+            width, decimals = width + (decimals << 8 if has_long_text else 0), 0
         yield DbfField(name.partition(b"\0")[0], kind.upper(), width, decimals)
 
 

@@ -6,6 +6,7 @@ reals, true into 1 and dates into midnights, and leaves foreign members out with
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ _DIMENSIONS: Final = 3
 _ID: Final = "\0id"
 _COLLECTION: Final = frozenset({"type", "features", "crs", "bbox", "name"})
 _FEATURE: Final = frozenset({"type", "id", "geometry", "properties", "bbox"})
+_GEOMETRY: Final = frozenset({"type", "coordinates", "geometries", "bbox", "crs"})
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""A half of a character; JSON can hold it alone, UTF-8 cannot."""
 _CRS84: Final = "OGC:CRS84"
 
 
@@ -43,6 +47,7 @@ class _Found:
     repeated: int = 0
     unreal: int = 0
     measured: int = 0
+    halves: int = 0
 
 
 _Members = dict[str, Any]
@@ -74,7 +79,10 @@ def _features(text: str, found: _Found) -> Iterator[Any]:
     """The features of a text, decoded one by one."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(items)
+        members = {
+            _whole(key, found): value if key == "coordinates" else _whole(value, found)
+            for key, value in items
+        }
         found.repeated += len(members) != len(items)
         return members
 
@@ -107,6 +115,16 @@ def _features(text: str, found: _Found) -> Iterator[Any]:
         members, at = decoder.raw_decode(text, at)
         yield _of_sequence(members, number)
         at = _skip(text, at)
+
+
+def _whole(value: Any, found: _Found) -> Any:
+    """A value of which every text can be written; what is in objects has come here before."""
+    if type(value) is str and _HALF.search(value):
+        found.halves += 1
+        return _HALF.sub("\ufffd", value)
+    if type(value) is list:
+        return [_whole(each, found) for each in cast(list[Any], value)]
+    return value
 
 
 def _of_sequence(members: Any, number: int) -> Any:
@@ -165,6 +183,7 @@ def _parts(
         found.problems.append(FeatureProblem(feature=number, reason="it is no GeoJSON feature"))
         return None, {}
     found.foreign.update(feature.keys() - _FEATURE)
+    found.foreign.update((geometry or {}).keys() - _GEOMETRY)
     if "crs" in feature or "crs" in (geometry or ()):
         reason = "it has a CRS of its own, beside that of the layer"
         found.problems.append(FeatureProblem(feature=number, reason=reason))
@@ -214,6 +233,8 @@ def _notes(found: _Found) -> Iterator[str]:
         yield f"{found.repeated:,} objects name a member twice; the last one was taken"
     if found.unreal:
         yield f"{found.unreal:,} values are NaN or Infinity, which JSON has not; left empty"
+    if found.halves:
+        yield f"{found.halves:,} texts hold half a character; it is replaced by U+FFFD"
     if found.measured:
         yield f"{found.measured:,} features have more than three ordinates; those are left out"
 

@@ -44,8 +44,10 @@ _LEFT_OUT: Final = {
     "Tour": "tours",
     "altitudeMode": "modes of altitude",
     "extrude": "extrusions",
+    "visibility": "marks of being hidden",
 }
-_ABSOLUTE: Final = "absolute"
+_SOMETIMES: Final = {"altitudeMode": "absolute", "extrude": "0", "visibility": "1"}
+"""Of those left out: elements that say something only if their text is another one."""
 
 
 class _Invalid(Exception):
@@ -103,7 +105,7 @@ class _Reader:
         if self._skipped:
             self._skipped += 1
             return
-        if name in _LEFT_OUT and name not in ("altitudeMode", "extrude"):
+        if name in _LEFT_OUT and name not in _SOMETIMES:
             self.left_out[_LEFT_OUT[name]] += 1
             self._skipped = 1
             return
@@ -165,9 +167,7 @@ class _Reader:
             self._values[f"\0{self._key}"] = text
         elif name in _PLAIN and text:
             self._values[name] = text
-        elif (name == "altitudeMode" and text == _ABSOLUTE) or (name == "extrude" and text != "1"):
-            return
-        elif name in _LEFT_OUT:
+        elif name in _LEFT_OUT and text not in ("", _SOMETIMES.get(name)):
             self.left_out[_LEFT_OUT[name]] += 1
 
     def _parsed(self, text: str) -> np.ndarray[Any, Any] | None:

@@ -70,7 +70,13 @@ def to_degrees(
             f"layer {layer!r} does not say its coordinate reference system"
             f"{_extent(bounds)}. Which one is it (for example EPSG:25832)?",
         )
-    system = _system(text, layer)
+    try:
+        system = _system(text, layer)
+    except Refused as error:
+        if crs is not None:
+            raise
+        # A person gave it, and can give another one.
+        raise Unsure("source_crs", f"{error}; which one is it?") from error
     name = _name(system)
     notes = list(_notes(system, crs, parameter))
     if system.to_2d().equals(pyproj.CRS(TARGET), ignore_axis_order=True):

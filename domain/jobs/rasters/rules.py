@@ -15,6 +15,7 @@ from contracts.jobs.rasters import (
 from domain.errors import RuleViolation
 
 _BYTES: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
+_EXACT: Final = 1 << 53
 _OVER_CLASSES: Final = ("nearest", "mode", "min", "max")
 GROUND_RESIDUAL: Final = 1.0
 """Pixels by which ground control points may miss the transform that is fitted to them."""
@@ -79,6 +80,8 @@ def pixel_rules(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
     """
     crs, transform = georeferenced(facts, parameters)
     nodata = facts.bands[0].nodata if facts.bands[0].nodata is not None else parameters.nodata
+    if facts.mask == "none" and parameters.nodata is not None:
+        _refuse_impossible(facts, parameters.nodata)
     return PixelRules(
         crs=crs,
         transform=transform,
@@ -121,6 +124,31 @@ def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
             f"bands with 64-bit integers are resampled by nearest only: {wished} would round them"
         )
     return wished or ("nearest" if facts.is_classes or wide else "bilinear")
+
+
+def unused(facts: RasterFacts, parameters: RasterParameters) -> list[str]:
+    """A note for each parameter that a source makes needless, and contradicts."""
+    notes: list[str] = []
+    if parameters.crs is not None and facts.crs not in (None, parameters.crs):
+        notes.append("parameter crs was not used: the raster says its reference system")
+    if parameters.nodata is not None and facts.mask in ("alpha", "mask"):
+        notes.append(f"parameter nodata was not used: the raster has a {facts.mask} band")
+    elif parameters.nodata is not None and any(
+        band.nodata not in (None, parameters.nodata) for band in facts.bands
+    ):
+        notes.append("parameter nodata was not used: the raster says its nodata value")
+    return notes
+
+
+def _refuse_impossible(facts: RasterFacts, nodata: float) -> None:
+    for band in facts.bands:
+        kind = band.data_type
+        if not kind.startswith(("int", "uint")):
+            continue
+        bits = int(kind.rpartition("int")[2])
+        low, high = (0, 1 << bits) if kind.startswith("u") else (-(1 << bits - 1), 1 << bits - 1)
+        if nodata % 1 or not max(low, -_EXACT) <= nodata <= min(high - 1, _EXACT):
+            raise RuleViolation(f"no pixel of type {kind} can have the value nodata={nodata:g}")
 
 
 def _validity(facts: RasterFacts, grid: TargetGrid, has_nodata: bool) -> Validity:

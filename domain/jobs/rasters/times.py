@@ -80,6 +80,11 @@ def time_said(time: str | None, pattern: str | None, filename: str) -> Acquired 
     return None if pattern is None else _by_pattern(pattern, filename)
 
 
+def is_mistyped(time: str | None, pattern: str | None) -> bool:
+    """Whether a parameter that a person gave is why there is no time: it can be asked for again."""
+    return time is not None or pattern not in (None, *PATTERNS)
+
+
 def _by_pattern(name: str, filename: str) -> Acquired | None:
     pattern = PATTERNS.get(name)
     if pattern is None:

@@ -78,7 +78,10 @@ def ordinal_of(value: Any) -> int | None:
 
 
 def _is_exact(value: Any) -> bool:
-    return not isinstance(value, int) or -_EXACT <= value <= _EXACT
+    if isinstance(value, float):
+        # JSON has no infinity: it is what a number beyond all others was read as.
+        return math.isfinite(value)
+    return value is None or -_EXACT <= value <= _EXACT
 
 
 def _as_text(value: Any) -> str | None:

@@ -126,6 +126,10 @@ async def test_a_time_that_nothing_says_is_asked_for(jobs: RasterJobs, tmp_path:
     with pytest.raises(InputNeeded, match=r"when was x20240531\.tif acquired") as asked:
         await jobs.run(name)
     assert asked.value.parameter == "datetime"
+    for mistyped in ({"datetime": "2024-13-40"}, {"datetime_pattern": "nosuch"}):
+        with pytest.raises(InputNeeded, match=r"is no time|no pattern") as asked:
+            await jobs.run(name, **mistyped)
+        assert asked.value.parameter == "datetime"
     await jobs.run(name, datetime_pattern="compact")
     properties = (await item_of(jobs, "x20240531"))["properties"]
     assert properties["start_datetime"] == "2024-05-31T00:00:00Z"

@@ -18,6 +18,12 @@ from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
 
 DAY = {"datetime": "2024-05-31"}
+RPC_ONES = [
+    f"{name}_{what}"
+    for name in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT")
+    for what in ("OFF", "SCALE")
+]
+RPC_LISTS = [f"{name}_{what}_COEFF" for name in ("LINE", "SAMP") for what in ("NUM", "DEN")]
 DEGREES = {**DAY, "target_crs": "EPSG:4326"}
 
 
@@ -114,6 +120,39 @@ async def test_names_of_classes_are_in_the_item(jobs: RasterJobs, tmp_path: Path
         assert set(np.unique(file.read())) <= {0, 1, 2}
 
 
+async def test_other_columns_of_attribute_tables_are_named(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    columns = "".join(
+        f'<FieldDefn index="{at}"><Name>{name}</Name><Type>{kind}</Type><Usage>{usage}</Usage>'
+        "</FieldDefn>"
+        for at, (name, kind, usage) in enumerate((("Class_Names", 2, 2), ("Area", 1, 0)))
+    )
+    rows = "".join(f'<Row index="{at}"><F>c{at}</F><F>1.5</F></Row>' for at in range(3))
+    table = (
+        f'<GDALRasterAttributeTable tableType="thematic">{columns}{rows}</GDALRasterAttributeTable>'
+    )
+    pixels = (made.values(1, 60, 80) % 3).astype("uint8")
+    item, _ = await processed(jobs, made.imagine(tmp_path / "classes.img", pixels, [table]))
+    assert len(item["assets"]["data"]["bands"][0]["classification:classes"]) == 3
+    assert "olumns of the attribute table of band 1 left out: 'Area'" in str(item["properties"])
+
+
+async def test_metadata_of_bands_that_are_cut_and_coefficients_are_named(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    path = made.write(tmp_path / "long.tif", made.values(1, 60, 80))
+    with rasterio.open(path, "r+") as file:
+        file.update_tags(1, LONG="x" * 5_000)
+        file.update_tags(
+            ns="RPC", **dict.fromkeys(RPC_ONES, "1") | dict.fromkeys(RPC_LISTS, "1 " * 20)
+        )
+    item, _ = await processed(jobs, path)
+    said = str(item["properties"])
+    assert "metadata of band 1 was cut" in said.replace("Metadata", "metadata")
+    assert "ational polynomial coefficients are kept as metadata" in said
+
+
 async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Path) -> None:
     pixels = made.values(4, 60, 80)
     pixels[3] = 255
@@ -127,6 +166,42 @@ async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Pat
         assert {0, 255} <= set(np.unique(alpha))
     counted = item["assets"]["data"]["bands"][0]["statistics"]["valid_percent"]
     assert 30 < counted < 60
+
+
+@pytest.mark.parametrize("nodata", [-9999.0, float("nan")])
+async def test_a_value_that_one_band_lacks_is_not_interpolated(
+    jobs: RasterJobs, tmp_path: Path, nodata: float
+) -> None:
+    pixels = made.values(2, 200, 220, "float32")
+    pixels[0, 50:60, 50:60] = nodata
+    path = made.write(tmp_path / "hole.tif", pixels, nodata=nodata)
+    item, _ = await processed(jobs, path, target_crs="EPSG:4326", resampling="cubic")
+    first, second = (band["statistics"] for band in item["assets"]["data"]["bands"])
+    assert first["minimum"] > 0
+    assert 0 < second["valid_percent"] - first["valid_percent"] < 0.5
+
+
+@pytest.mark.parametrize("target", [None, "EPSG:4326"])
+async def test_an_alpha_band_may_stand_anywhere(
+    jobs: RasterJobs, tmp_path: Path, target: str | None
+) -> None:
+    pixels = made.values(5, 60, 80)
+    pixels[3] = 255
+    pixels[3, :, :40] = 0
+    colours = [ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha]
+    path = made.write(tmp_path / "five.tif", pixels, colours=[*colours, ColorInterp.undefined])
+    item, out = await processed(jobs, path, target_crs=target)
+    with rasterio.open(out) as file:
+        assert file.colorinterp[3] == ColorInterp.alpha
+    assert 30 < item["assets"]["data"]["bands"][4]["statistics"]["valid_percent"] < 60
+
+
+async def test_a_nodata_value_beside_a_mask_is_named(jobs: RasterJobs, tmp_path: Path) -> None:
+    mask = np.full((60, 80), 255, "uint8")
+    mask[:, :20] = 0
+    path = made.write(tmp_path / "both.tif", made.values(1, 60, 80), mask=mask, nodata=0)
+    item, _ = await processed(jobs, path)
+    assert "has a mask and a nodata value; the mask counts" in str(item["properties"])
 
 
 @pytest.mark.parametrize("target", [None, "EPSG:4326"])
@@ -230,6 +305,11 @@ async def test_big_integers_are_kept_or_refused_never_rounded(
         np.testing.assert_array_equal(file.read(), pixels)
     again = path.rename(tmp_path / "big2.tif")
     assert "would be rounded" in await refused(jobs, again, **DEGREES)
+
+
+async def test_a_big_nodata_value_is_refused(jobs: RasterJobs, tmp_path: Path) -> None:
+    path = made.write(tmp_path / "big.tif", made.values(1, 60, 80, "int64"), nodata=-(2.0**53) - 2)
+    assert "beyond 2^53" in await refused(jobs, path)
 
 
 async def test_what_has_no_place_is_refused_with_what_to_do(

@@ -96,6 +96,17 @@ async def test_the_encoding_is_what_the_file_says(
     assert found.layer.encoding is not None and found.layer.encoding.startswith(expected)
 
 
+@pytest.mark.parametrize(("width", "decimals"), [(10, 3), (44, 1)])
+async def test_decimals_of_a_text_are_part_of_its_width_or_nothing(
+    read: Reading, tmp_path: Path, width: int, decimals: int
+) -> None:
+    length = 10 if width == 10 else 300
+    table = bytearray(dbf([(b"NAME", "C", width, decimals)], [[b"x".ljust(length)]]))
+    table[10:12] = (1 + length).to_bytes(2, "little")
+    found = await read(shapefile(tmp_path / "a", [POINT], bytes(table)))
+    assert found.rows() == [("x", POINT)]
+
+
 async def test_an_encoding_that_nothing_says_is_asked_for(read: Reading, tmp_path: Path) -> None:
     table = dbf([(b"NAME", "C", 10, 0)], [[b"plain"], ["Straße".encode("cp1252")]])
     path = shapefile(tmp_path / "a.zip", [POINT, POINT], table)
@@ -190,10 +201,17 @@ async def test_a_missing_crs_is_asked_for_and_taken(read: Reading, tmp_path: Pat
     with pytest.raises(QuestionOpen, match="500000") as caught:
         await read(path)
     assert caught.value.parameter == "source_crs"
-    for name in ("in", "out"):
-        (tmp_path / name).rename(tmp_path / f"{name}-first")
-    path.write_bytes(copy)
-    found = await read(path, source_crs="EPSG:32632")
+
+    def again() -> Path:
+        for name in ("in", "out"):
+            (tmp_path / name).rename(tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}")
+        path.write_bytes(copy)
+        return path
+
+    with pytest.raises(QuestionOpen, match="99999") as caught:
+        await read(again(), source_crs="EPSG:99999")
+    assert caught.value.parameter == "source_crs"
+    found = await read(again(), source_crs="EPSG:32632")
     assert found.layer.projection.source.startswith("EPSG:32632")
     assert found.rows()[0][0].startswith("POINT (9 48.7")
 

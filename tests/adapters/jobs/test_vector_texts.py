@@ -117,6 +117,26 @@ async def test_what_geojson_readers_drop_is_named(read: Reading, tmp_path: Path)
     assert found.noted("more than three ordinates") and found.noted("NaN")
 
 
+async def test_halves_of_characters_are_replaced_and_named(read: Reading, tmp_path: Path) -> None:
+    feature = {
+        "type": "Feature",
+        "id": "\udc00",
+        "geometry": {"type": "Point", "coordinates": [9, 48], "datum": "x"},
+        "properties": {"a\ud800": ["\udfff"], "b": "\U0001f600"},
+    }
+    found = await read(geojson(tmp_path / "a", [feature]))
+    assert found.names == ["a", "b", "id"]
+    assert found.rows() == [('["\ufffd"]', "\U0001f600", "\ufffd", "POINT (9 48)")]
+    assert found.noted("3 texts hold half a character") and found.noted("left out: 'datum'")
+
+
+async def test_numbers_beyond_all_others_are_text(read: Reading, tmp_path: Path) -> None:
+    path = geojson(tmp_path / "a", [("POINT (9 48)", {"v": 123456.5})])
+    path.write_text(path.read_text().replace("123456.5", "1e999"))
+    found = await read(path)
+    assert found.rows() == [("inf", "POINT (9 48)")] and found.noted("kept as text")
+
+
 async def test_a_crs_of_a_feature_rejects_it_and_that_of_the_file_is_taken(
     read: Reading, tmp_path: Path
 ) -> None:
@@ -142,6 +162,25 @@ KML = """<?xml version="1.0"?><kml xmlns="http://www.opengis.net/kml/2.2"><Docum
 <Placemark><Point><coordinates>a,b</coordinates></Point></Placemark>
 <NetworkLink><Link><href>http://127.0.0.1/x.kml</href></Link></NetworkLink>
 </Document></kml>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("<visibility>0</visibility>", ("1 marks of being hidden",)),
+        ("<visibility>1</visibility>", ()),
+    ],
+)
+async def test_hidden_features_of_kml_are_named(
+    read: Reading, tmp_path: Path, text: str, left_out: tuple[str, ...]
+) -> None:
+    path = tmp_path / "a"
+    path.write_text(
+        KML.split("<Document>")[0] + f"<Document><Placemark>{text}"
+        "<Point><extrude>0</extrude><coordinates>9,48</coordinates></Point></Placemark></Document></kml>"
+    )
+    found = await read(path)
+    assert found.report.left_out == left_out and found.layer.kept == 1
 
 
 async def test_folders_and_data_of_kml_become_columns(read: Reading, tmp_path: Path) -> None:

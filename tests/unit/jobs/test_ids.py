@@ -3,7 +3,7 @@
 import pytest
 
 from activities.jobs.types.hello_world import HelloWorld
-from contracts.jobs import InputIdentity
+from contracts.jobs import InputIdentity, JsonObject
 from domain.errors import RuleViolation
 from domain.jobs.ids import job_id
 
@@ -47,3 +47,9 @@ def test_the_same_bytes_under_another_etag_are_the_same_where_their_hash_is_know
 def test_a_number_that_json_lacks_is_refused(number: float) -> None:
     with pytest.raises(RuleViolation, match="NaN or infinite"):
         job_id(DEFINITION, {"n": number}, ())
+
+
+@pytest.mark.parametrize("parameters", [{"name": "\ud800"}, {"\ud800": 1}, {"a": ["\udfff"]}])
+def test_half_a_surrogate_pair_is_refused(parameters: JsonObject) -> None:
+    with pytest.raises(RuleViolation, match="surrogate pair"):
+        job_id(DEFINITION, parameters, ())

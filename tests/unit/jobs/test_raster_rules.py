@@ -210,3 +210,23 @@ def test_what_has_no_place_is_refused(changes: dict[str, object], says: str) -> 
 def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"at least 1|single|Extra"):
         RasterParameters.model_validate(wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodata"),
+    [("uint8", -9999), ("int8", 128), ("uint16", 1.5), ("int64", 2.0**63), ("uint8", float("nan"))],
+)
+def test_a_nodata_value_that_no_pixel_can_have_is_refused(kind: str, nodata: float) -> None:
+    found = facts(bands=(RasterBand(data_type=kind),))
+    with pytest.raises(RuleViolation, match=f"no pixel of type {kind}"):
+        rules.pixel_rules(found, parameters(nodata=nodata), GRID)
+
+
+def test_parameters_that_a_source_contradicts_are_named() -> None:
+    found = facts(bands=(RasterBand(data_type="uint8", nodata=0),), mask="nodata")
+    given_ = parameters(nodata=255, crs="EPSG:4326")
+    assert rules.unused(found, given_) == [
+        "parameter crs was not used: the raster says its reference system",
+        "parameter nodata was not used: the raster says its nodata value",
+    ]
+    assert rules.unused(found, parameters(nodata=0, crs="EPSG:32618")) == []

@@ -61,6 +61,19 @@ async def test_a_request_is_done_once_until_it_is_asked_for_again(
 
 
 @CACHED
+async def test_a_project_may_have_128_characters_of_any_script(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    kind = pieces(name="projects")
+    kind.act = staticmethod(lambda context, begun: None)
+    order = order_of(kind, {"pieces": 1}).model_copy(update={"project": "測" * 128})
+    async with installed(server, run_worker, tmp_path, kind) as (jobs, runs):
+        assert (await runs.start(order)).created
+        await ended(jobs, order)
+        assert (await jobs.record(order)).status is JobStatus.COMPLETED
+
+
+@CACHED
 async def test_a_failed_job_continues_at_its_failed_stage_with_what_was_given_meanwhile(
     server: Any, run_worker: Any, tmp_path: Path
 ) -> None:

@@ -43,7 +43,7 @@ from workflows.parking import Decision
 _ATTEMPT: Final = "attempt"
 """Entry of a run's memo."""
 _FAIRNESS_KEY: Final = 64
-"""Characters that the server takes."""
+"""Bytes that the server takes."""
 _DONE: Final = (StageState.COMPLETED, StageState.SKIPPED)
 
 
@@ -133,7 +133,7 @@ class JobRuns:
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     search_attributes=attributes.at_start("jobs", job_type, project),
                     memo={_ATTEMPT: order.attempt},
-                    priority=Priority(fairness_key=project[:_FAIRNESS_KEY]),
+                    priority=Priority(fairness_key=_fairness_key(project)),
                     static_summary=short(f"{job_type} for {project}"),
                     rpc_timeout=START_TIMEOUT,
                 )
@@ -272,6 +272,11 @@ class JobRuns:
                 stage = await self._folders.order(order.job_id, view.ref)
                 return order.model_copy(update={"parameters": stage.job.parameters})
         return order
+
+
+def _fairness_key(project: str) -> str:
+    """As much of a project as the server takes, in whole characters."""
+    return project.encode()[:_FAIRNESS_KEY].decode(errors="ignore")
 
 
 async def _attempt_of(found: WorkflowExecutionDescription) -> int:
