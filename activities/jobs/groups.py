@@ -180,6 +180,7 @@ class _Group:
     ) -> _Ended | None:
         """What becomes of a task that has raised: its class decides whether it is tried again."""
         failure = error if isinstance(error, ApplicationError) else as_application_error(error, 1)
+        text = sendable(failure.message)
         retries = {TRANSIENT: TRANSIENT_RETRIES, THROTTLING: THROTTLING_RETRIES}
         most = retries.get(failure.type or "", 0)
         if tries < (LOST_WORKERS if isinstance(error, ProcessLost) else most):
@@ -187,16 +188,15 @@ class _Group:
             seconds = PAUSES[min(tries, len(PAUSES) - 1)]
             if hint is not None:
                 seconds = min(hint.total_seconds(), LONGEST_PAUSE)
-            text = failure.message
             activity.logger.info("%s: %s; again in %.0f s", line.task.index, text, seconds)
             again = TaskAgain(position=position, seconds=seconds, tries=tries + 1)
-            return _Ended(GroupResult(again=(again,), again_why=sendable(text[:300])))
+            return _Ended(GroupResult(again=(again,), again_why=text[:300]))
         if self._is_outage(failure, error):
             if self.cursor.done:
                 return None
             raise error
-        activity.logger.warning("%s failed: %s", line.task.index, failure.message)
-        return self._failed(line, tries, failure.message)
+        activity.logger.warning("%s failed: %s", line.task.index, text)
+        return self._failed(line, tries, text)
 
     def _is_outage(self, failure: ApplicationError, error: BaseException) -> bool:
         """Whether the task is to wait; no failure of its own."""
