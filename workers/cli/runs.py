@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contracts.dependencies import WAITING
+from contracts.dependencies import WAITING, label_of
 from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.cli.context import CliContext, cli_context
@@ -222,7 +222,7 @@ def outage_pairs(view: "RunView | None") -> list[tuple[str, object]]:
     if view is None or view.waits_for is None:
         return []
     run = catalogue.OUTAGE_RUNS.recognise(view.waits_for)
-    awaited = view.waits_for if run is None else f"the {run.key.label}"
+    awaited = view.waits_for if run is None else f"the {label_of(run.key.dependency, run.key.name)}"
     return [
         ("state", state_text(WAITING)),
         ("waits for", f"{awaited}, by itself; `docflow show {view.waits_for}` says why"),

@@ -20,6 +20,9 @@ IDS = [
     "batches-run-sweeper",
     "job-retention",
     "jobs-run-sweeper",
+    "transfer-keys",
+    "transfer-copies",
+    "transfers-run-sweeper",
 ]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

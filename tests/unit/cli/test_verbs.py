@@ -174,6 +174,7 @@ def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeIns
                 ("spreadsheets", "parked"),
                 ("batches", "parked"),
                 ("jobs", "parked"),
+                ("transfers", "parked"),
             ],
         ),
         (
@@ -184,6 +185,7 @@ def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeIns
                 ("spreadsheets", "waiting"),
                 ("batches", "waiting"),
                 ("jobs", "waiting"),
+                ("transfers", "waiting"),
             ],
         ),
     ],
