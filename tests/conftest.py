@@ -100,6 +100,11 @@ def _turn(item: pytest.Item) -> int:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _fill_hole(report)
+    # What was logged and printed goes to another process, as UTF-8: a test of halves of surrogate
+    # pairs would end the one that runs it.
+    report.sections = [
+        (name, text.encode(errors="replace").decode()) for name, text in report.sections
+    ]
     return report
 
 
