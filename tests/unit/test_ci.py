@@ -52,8 +52,15 @@ def ci(tmp_path: Path) -> Ci:
     return run
 
 
-def test_lint_tests_kills_and_the_newest_python_are_run_by_default(ci: Ci, tmp_path: Path) -> None:
-    code, made, said = ci("3.11", "3.12", pyenv="3.13")
+def test_lint_and_tests_are_run_by_default(ci: Ci) -> None:
+    code, made, said = ci("3.11", "3.12")
+    assert (code, made[1:]) == (0, STEPS[:2]), said
+
+
+def test_kills_and_the_newest_python_are_run_where_they_are_asked_for(
+    ci: Ci, tmp_path: Path
+) -> None:
+    code, made, said = ci("3.11", "3.12", pyenv="3.13", DEEP="1")
     newest = tmp_path / "pyenv" / "versions" / "3.13.0" / "bin" / "python3"
     smoke = f"make smoke PYTHON={newest} VENV=build/newest-python"
     assert (code, made) == (0, ["make tools PYTHON=python3.11", *STEPS, smoke]), said
@@ -62,7 +69,7 @@ def test_lint_tests_kills_and_the_newest_python_are_run_by_default(ci: Ci, tmp_p
 
 @pytest.mark.parametrize("versions", [["3.11"], []])
 def test_no_newer_python_is_said_and_is_no_failure(ci: Ci, versions: list[str]) -> None:
-    code, made, said = ci(*versions)
+    code, made, said = ci(*versions, DEEP="1")
     assert (code, made[1:]) == (0, STEPS), said
     assert "no Python newer than that of the tests on this machine" in said
 

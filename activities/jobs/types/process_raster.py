@@ -71,6 +71,8 @@ def _stage(number: int, name: str, task_type: str, **more: Any) -> StageDefiniti
     WorkflowDefinition(
         job_type="process_raster",
         description="Makes cloud-optimised GeoTIFFs of rasters, and catalogues them.",
+        # 2: bands that lack different pixels are warped each by itself.
+        version=2,
         total_stages=4,
         stages=(
             _stage(VALIDATE, "validate", "validate_raster", max_parallel_tasks=100),
@@ -127,9 +129,11 @@ class ProcessRaster(JobType[RasterParameters]):
             digest = await _sha256(path)
         if facts.subdatasets and facts.subdataset is None:
             listed = "; ".join(f"{at}: {each}" for at, each in enumerate(facts.subdatasets[:8], 1))
+            wrong = f"there is no number {chosen}: " if chosen is not None else ""
             raise InputNeeded(
                 "subdataset",
-                f"{name} holds {len(facts.subdatasets)} rasters ({listed}); which one is meant?",
+                f"{wrong}{name} holds {len(facts.subdatasets)} rasters ({listed}); "
+                "which one is meant?",
             )
         rules.georeferenced(facts, context.parameters)
         notes = [*facts.notes, *await _beside(bronze, name)]

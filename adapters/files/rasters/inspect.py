@@ -46,10 +46,13 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
 
     Raises:
         UnreadableDocument: It is damaged, hostile, or too large.
-        RuleViolation: There is no such subdataset.
+        RuleViolation: A subdataset is named, and it has none.
     """
     with opened(path) as dataset:
         names = tuple(dataset.subdatasets)
+        if names and subdataset is not None and subdataset > len(names):
+            # Which of them is meant is asked, again where an answer named another.
+            return _container(dataset, path, names)
     name = _chosen(names, subdataset)
     with opened(path, name) as dataset:
         if name is None and names and not dataset.count:
@@ -70,12 +73,10 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
 
 
 def _chosen(names: tuple[str, ...], subdataset: int | None) -> str | None:
-    if subdataset is None:
+    if subdataset is None or (not names and subdataset == 1):
         return None
-    if not names and subdataset == 1:
-        return None
-    if subdataset > len(names):
-        raise RuleViolation(f"there is no subdataset {subdataset}; the raster has {len(names)}")
+    if not names:
+        raise RuleViolation(f"there is no subdataset {subdataset}: the raster has none")
     return names[subdataset - 1]
 
 

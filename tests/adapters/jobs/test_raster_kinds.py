@@ -289,6 +289,8 @@ async def test_several_rasters_in_a_file_are_asked_about(jobs: RasterJobs, tmp_p
     with pytest.raises(InputNeeded, match="holds 2 rasters") as asked:
         await jobs.run(name, **DAY)
     assert asked.value.parameter == "subdataset"
+    with pytest.raises(InputNeeded, match=r"there is no number 99: .* holds 2 rasters"):
+        await jobs.run(name, **DAY, subdataset=99)
     item, out = await processed(jobs, path, subdataset=2)
     assert "of its 2 rasters, number 2" in item["properties"]["docflow:notes"]
     with rasterio.open(out) as file:
