@@ -184,7 +184,10 @@ async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None
 async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: Person) -> None:
     uuid = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
     spreadsheets = (f"spreadsheet/{uuid}", f"spreadsheet-undo/{uuid}")
-    ids = ("import/P9/T9", "batch/99/99", *spreadsheets, f"job/{'9' * 64}")
+    digest = "9" * 64
+    gap = "expected/invoices/2026-02-03/missing"
+    transfers = (f"transfer/{digest}", f"transfer/{digest}/job", gap)
+    ids = ("import/P9/T9", "batch/99/99", *spreadsheets, f"job/{digest}", *transfers)
     found = [run for id in ids if (run := recognise(catalogue.PIPELINES, id)) is not None]
     answered = {kind.workflow for each in catalogue.PIPELINES for kind in each.runs if kind.verbs}
     assert {run.kind.workflow for run in found} == answered

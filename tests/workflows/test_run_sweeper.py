@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from temporalio.client import Client
@@ -17,19 +17,23 @@ from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.jobs.store import SqlJobStore
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.transfers.store import SqlTransferStore
 from adapters.memory.runs import MemoryRuns
 from adapters.ports import OpenRow, OpenRows, RunEnd
+from adapters.ports.transfers import Staging, StatusRow
 from adapters.temporal.runs import TemporalRunEnds
 from contracts.batches import BatchKey, JobStarted
 from contracts.jobs import JobStatus, job_workflow_id
 from contracts.metrics import DOCUMENTS
 from contracts.spreadsheets import workflow_id
 from contracts.sweep import RunsSwept, RunSweepOrder
+from contracts.transfers import TransferStatus, file_job_id
 from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
 from tests.support.jobs.records import a_record
 from tests.support.spreadsheets.store import order
 from workers import catalogue
+from workers.resources.transfers import TransferRows
 from workflows.run_sweeper import RunSweeper
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -89,11 +93,32 @@ def _jobs(database: Database) -> Opened:
     return Opened(store, open)
 
 
+class NothingStaged:
+    """A staging area in which no run has left anything."""
+
+    async def remove(self, run: str) -> int:
+        return 0
+
+
+def _transfers(database: Database) -> Opened:
+    store = SqlTransferStore(database)
+
+    async def open() -> tuple[str, str]:
+        id = uuid.uuid4().hex * 2
+        run = file_job_id(id)
+        now, status = datetime.now(UTC), TransferStatus.READ_MESSAGE
+        await store.record(StatusRow(id, status, now, "TMS", "1", run=run))
+        return run, run
+
+    return Opened(TransferRows(store, cast(Staging, NothingStaged())), open)
+
+
 OPENED: Mapping[str, Callable[[Database], Opened]] = {
     "imports": _imports,
     "spreadsheets": _spreadsheets,
     "batches": _batches,
     "jobs": _jobs,
+    "transfers": _transfers,
 }
 
 
