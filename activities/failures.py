@@ -194,9 +194,9 @@ def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[
             return await run(*args, **kwargs)
         except FailureError:
             raise
-        except CANCELLATIONS:
-            raise
         except BaseException as error:
+            if not (isinstance(error, Exception) or _is_exit(error)):
+                raise
             failure = as_application_error(error, activity.info().attempt)
             if _can_be_sent(error):
                 raise failure from error
@@ -204,6 +204,11 @@ def translate_failures(run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[
             raise failure from None
 
     return translated
+
+
+def _is_exit(error: BaseException) -> bool:
+    """Whether a library wanted to end the process, or a panic in it was raised as an exception."""
+    return isinstance(error, SystemExit) or type(error).__module__ == "pyo3_runtime"
 
 
 def _can_be_sent(error: BaseException | None) -> bool:

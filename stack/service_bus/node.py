@@ -124,15 +124,15 @@ class Directory:
 
     def find(self, address: str) -> Node | None:
         """The queue of an address or URL, also one of its management node."""
-        name = _path(address).strip("/").casefold()
+        name = path_of(address).strip("/").casefold()
         return self._nodes.get(name.removesuffix(MANAGEMENT_SUFFIX))
 
     def knows(self, address: str) -> bool:
         """Whether an address or URL names a queue or a hub, or anything below a hub."""
-        return self.find(address) is not None or self.hubs.knows(_path(address))
+        return self.find(address) is not None or self.hubs.knows(path_of(address))
 
 
-def _path(address: str) -> str:
+def path_of(address: str) -> str:
     """Of an address or URL; nothing where it is malformed."""
     try:
         return urlsplit(address).path if "://" in address else address

@@ -7,7 +7,6 @@ import logging
 import uuid
 from collections import deque
 from typing import Final, Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 from stack.service_bus.broker import BrokerError, LockLost
 from stack.service_bus.codec import Described
@@ -22,7 +21,7 @@ from stack.service_bus.links import (
 )
 from stack.service_bus.management import answer, answer_token
 from stack.service_bus.message import BATCH_FORMAT, parse, parse_batch
-from stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node
+from stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node, path_of
 from stack.service_bus.performatives import (
     RECEIVED,
     REJECTED,
@@ -290,7 +289,7 @@ class Session:
 
     def _open_hub_link(self, attach: Attach, address: str) -> ReaderLink | ReceivingLink | None:
         """A link of an event hub; None: the address names none."""
-        path = urlsplit(address).path if "://" in address else address
+        path = path_of(address)
         if attach.role:
             read = self._directory.hubs.reader(path)
             if read is None:

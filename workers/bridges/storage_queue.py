@@ -4,7 +4,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -13,6 +13,7 @@ from azure.core.exceptions import (
     AzureError,
     ClientAuthenticationError,
     HttpResponseError,
+    ResourceExistsError,
     ResourceNotFoundError,
 )
 from azure.storage.queue import QueueMessage
@@ -175,7 +176,9 @@ class StorageQueueTransport:
         try:
             await self._poison.send_message(text, time_to_live=-1)
         except ResourceNotFoundError:
-            await self._poison.create_queue()
+            # Several may find it missing at a time.
+            with suppress(ResourceExistsError):
+                await self._poison.create_queue()
             await self._poison.send_message(text, time_to_live=-1)
 
     @asynccontextmanager

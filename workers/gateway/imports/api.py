@@ -36,7 +36,7 @@ def _responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 router = APIRouter(
-    prefix="/api/documents", tags=["documents"], responses=_responses(401, 403, 422, 503)
+    prefix="/api/documents", tags=["documents"], responses=_responses(400, 401, 403, 422, 503)
 )
 
 
