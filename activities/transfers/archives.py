@@ -14,13 +14,8 @@ from activities.scratch import scratch_folder
 from activities.transfers.staged_paths import staged_path
 from activities.transfers.step_files import StepFiles, line_of
 from adapters.ports import UnreadableDocument
-from adapters.ports.transfers import (
-    ArchiveInput,
-    Archives,
-    ExtractionLimits,
-    Secrets,
-    Staging,
-)
+from adapters.ports.transfer_files import ArchiveInput, Archives, ExtractionLimits
+from adapters.ports.transfers import Secrets, Staging
 from contracts.transfers import (
     ActionOrder,
     ActionResult,

@@ -15,7 +15,8 @@ from activities.transfers.pairs import pairs_of
 from activities.transfers.staged_paths import staged_path
 from activities.transfers.step_files import StepFiles, content_of, line_of
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfers import Keyring, OpenPgp, PartnerStore, Staging
+from adapters.ports.transfer_files import Keyring, OpenPgp
+from adapters.ports.transfers import PartnerStore, Staging
 from contracts.transfers import (
     ActionOrder,
     ActionResult,

@@ -8,7 +8,8 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.transfers.far_ends import now_utc
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfers import OpenPgp, PartnerStore
+from adapters.ports.transfer_files import OpenPgp
+from adapters.ports.transfers import PartnerStore
 from contracts.transfers import HostKey, OpenPgpKey, Partner
 from contracts.transfers.ends import WARNINGS, KeyWarning, KeyWarnings, KeyWarningsOrder
 from domain.transfers.partner_rules import expiry_step, fingerprint

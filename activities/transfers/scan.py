@@ -10,7 +10,8 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.transfers.step_files import StepFiles, line_of
 from adapters.ports import Blobs, Denied
-from adapters.ports.transfers import Scanner, ScanVerdict, Staging
+from adapters.ports.transfer_files import Scanner, ScanVerdict
+from adapters.ports.transfers import Staging
 from contracts.transfers import (
     ActionOrder,
     ActionResult,

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from adapters.blocks import in_blocks
 from adapters.ports import Unavailable
-from adapters.ports.transfers import ScanVerdict
+from adapters.ports.transfer_files import ScanVerdict
 from adapters.scanning import samples
 from adapters.scanning.zip_sizes import ZipSizes
 from contracts.dependencies import Dependency

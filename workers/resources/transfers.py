@@ -26,10 +26,10 @@ from adapters.database.transfers.turns import SqlTurns
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
 from adapters.ports import Blobs, OpenRow, RejectionRecord
+from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import (
     EventSender,
     KeptCopies,
-    OpenPgp,
     PartnerStore,
     RouteStore,
     SettingsSource,

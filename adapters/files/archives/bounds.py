@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.ports import UnreadableDocument
-from adapters.ports.transfers import ExtractionLimits
+from adapters.ports.transfer_files import ExtractionLimits
 
 RATIO_FREE_BYTES: Final = 64 << 20
 """Archives that unpack to less may have any ratio."""

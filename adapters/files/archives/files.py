@@ -18,7 +18,7 @@ from adapters.files.archives import tars, zips
 from adapters.files.archives.bounds import Bounds
 from adapters.files.archives.gzips import WBITS, unzipped
 from adapters.ports import UnreadableDocument
-from adapters.ports.transfers import ArchiveInput, ArchiveMember, ExtractionLimits
+from adapters.ports.transfer_files import ArchiveInput, ArchiveMember, ExtractionLimits
 from adapters.threads import PulledBytes, from_iterator
 from contracts.transfers import ArchiveFormat
 from domain.errors import RuleViolation

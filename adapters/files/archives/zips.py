@@ -21,7 +21,7 @@ from stream_unzip import (
 
 from adapters.files.package import check_directory
 from adapters.ports import UnreadableDocument
-from adapters.ports.transfers import ExtractionLimits
+from adapters.ports.transfer_files import ExtractionLimits
 from domain.transfers.archive_names import ArchiveNames
 
 _PIECE: Final = 1 << 18

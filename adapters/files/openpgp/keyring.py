@@ -15,7 +15,8 @@ from gnupg import GPG
 from adapters.files.openpgp.home import environment, gnupg_home, missing, run
 from adapters.files.openpgp.statuses import Statuses
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfers import KeyFacts, Keyring, Secrets, Signature, Sink
+from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink
+from adapters.ports.transfers import Secrets
 from adapters.threads import BlockingStream, PulledBytes
 from contracts.transfers import OpenPgpKey
 

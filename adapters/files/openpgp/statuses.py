@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfers import Signature
+from adapters.ports.transfer_files import Signature
 
 _MARK: Final = "[GNUPG:] "
 _JUDGED: Final[Mapping[str, str]] = {

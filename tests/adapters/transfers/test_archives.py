@@ -16,7 +16,7 @@ import pytest
 
 from adapters.files.archives import ArchiveFiles
 from adapters.ports import UnreadableDocument
-from adapters.ports.transfers import ArchiveInput, ExtractionLimits
+from adapters.ports.transfer_files import ArchiveInput, ExtractionLimits
 from contracts.transfers import ArchiveFormat
 from domain.errors import InvalidDocument, RuleViolation
 from tests.support.chaos import examples

@@ -18,7 +18,7 @@ from activities.transfers.receipt import ReceiptPorts, Receipts
 from activities.transfers.scan import Scanning, ScanPorts
 from adapters.files.archives import ArchiveFiles
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports.transfers import ScanVerdict
+from adapters.ports.transfer_files import ScanVerdict
 from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
 from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.transfers import (

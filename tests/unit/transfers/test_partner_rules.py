@@ -11,7 +11,7 @@ import pytest
 from activities.transfers.key_expiry import KeyExpiry
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports import Denied
-from adapters.ports.transfers import KeyFacts
+from adapters.ports.transfer_files import KeyFacts
 from contracts.transfers import HostKey, OpenPgpKey, Partner, PlaceKind, Window
 from contracts.transfers.ends import KeyWarningsOrder
 from domain.errors import RuleViolation
