@@ -232,6 +232,9 @@ async def test_wrong_settings_park_a_job_until_they_are_right(transfers: Install
         "parked: job orders names the partner nobody, and there is no such partner: "
         "`docflow partners add nobody`"
     )
+    # While it is carried out again, no list says that it is parked.
+    said = [(each.reason, each.by) for each in await transfers.store.trail(id)]
+    assert said.index(("retry: settings", "ann")) == said.index((row.reason, None)) + 1
 
 
 async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
