@@ -91,7 +91,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             if reception.refused is not None:
                 await self._refuse(reception)
             if reception.event is None:
-                return await self._end(reception.status, reception.reason or "")
+                is_done = reception.status is TransferStatus.SUCCEEDED
+                state = "skipped" if is_done else None
+                return await self._end(reception.status, reception.reason or "", state=state)
             self._event, self._route = reception.event, reception.route
             queue = await self._assigned()
         except _LeftOut as left_out:
