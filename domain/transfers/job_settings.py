@@ -1,6 +1,7 @@
 """`jobsettings.json`: how it is read, which job an event gets, and what the job becomes for it."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -66,6 +67,8 @@ class Settings:
     jobs: JobSettings
     unused: Sequence[str]
     """Keys that nothing reads, each with its place."""
+    tables: Mapping[str, RouteTable]
+    """Queue to its jobs, as rules."""
 
 
 def read_settings(text: str | bytes) -> Settings:
@@ -82,8 +85,9 @@ def read_settings(text: str | bytes) -> Settings:
         settings = JobSettings.model_validate(raw)
     except ValidationError as error:
         raise RuleViolation(f"jobsettings.json: {_explained(error)}") from error
-    _refuse_ties(settings)
-    return Settings(settings, tuple(_unused(JobSettings, raw, "")))
+    tables = _tables(settings)
+    _refuse_ties(tables)
+    return Settings(settings, tuple(_unused(JobSettings, raw, "")), tables)
 
 
 def _explained(error: ValidationError) -> str:
@@ -93,22 +97,24 @@ def _explained(error: ValidationError) -> str:
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 
 
-def _refuse_ties(settings: JobSettings) -> None:
+def _tables(settings: JobSettings) -> Mapping[str, RouteTable]:
+    rules: dict[str, list[RouteRule]] = defaultdict(list)
     seen: set[tuple[str, str]] = set()
     for job in settings.jobs:
         if (job.queue, job.job) in seen:
             raise RuleViolation(f"queue {job.queue} has two jobs {job.job!r}; rename one of them")
         seen.add((job.queue, job.job))
-    for queue in {job.queue for job in settings.jobs}:
-        for one, other in _table(settings, queue).all_ties():
+        rules[job.queue].append(_rule(job))
+    return {queue: RouteTable(found) for queue, found in rules.items()}
+
+
+def _refuse_ties(tables: Mapping[str, RouteTable]) -> None:
+    for queue, table in tables.items():
+        for one, other in table.all_ties():
             raise RuleViolation(
                 f"the jobs {one.rule!r} and {other.rule!r} of queue {queue} take the same events; "
                 "give one of them a higher Priority"
             )
-
-
-def _table(settings: JobSettings, queue: str) -> RouteTable:
-    return RouteTable(_rule(job) for job in settings.jobs if job.queue == queue)
 
 
 def _rule(job: SettingsJob) -> RouteRule:
@@ -124,18 +130,19 @@ def _rule(job: SettingsJob) -> RouteRule:
     )
 
 
-def job_of(settings: JobSettings, queue: str, key: RouteKey) -> SettingsJob:
+def job_of(settings: Settings, queue: str, key: RouteKey) -> SettingsJob:
     """The job that an event gets.
 
     Raises:
         RuleViolation: None takes it; the message names the nearest.
     """
-    table = _table(settings, queue)
+    table = settings.tables.get(queue)
+    if table is None:
+        raise RuleViolation(f"jobsettings.json has no job of queue {queue}")
     found = table.find(key)
     if found is not None:
-        return next(each for each in settings.jobs if (each.queue, each.job) == (queue, found.rule))
-    if not table.rules:
-        raise RuleViolation(f"jobsettings.json has no job of queue {queue}")
+        jobs = settings.jobs.jobs
+        return next(each for each in jobs if (each.queue, each.job) == (queue, found.rule))
     nearest = "; ".join(
         f"{each.rule}: {each.reason}" for each in table.explain(key).others[:_NEAREST]
     )

@@ -112,7 +112,7 @@ def test_the_most_specific_job_of_the_queue_takes_an_event() -> None:
             one(Job="exact", EventSource="TMS.Route"),
             one(Job="other", Queue="jobstmsroute", EventSource="TMS.Route"),
         )
-    ).jobs
+    )
     assert job_of(jobs, "jobs", key()).job == "exact"
     assert job_of(jobs, "jobs", key("TMS.Status")).job == "tms"
     assert job_of(jobs, "jobs", key("Pricing")).job == "orders"
@@ -120,7 +120,7 @@ def test_the_most_specific_job_of_the_queue_takes_an_event() -> None:
 
 
 def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
-    jobs = read_settings(a_file(one(EventSource="TMS.Status"))).jobs
+    jobs = read_settings(a_file(one(EventSource="TMS.Status")))
     with pytest.raises(RuleViolation, match=r"no job of queue jobs .* orders: source is"):
         job_of(jobs, "jobs", key())
     with pytest.raises(RuleViolation, match="has no job of queue jobscalgary"):
@@ -128,7 +128,7 @@ def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
 
 
 def test_a_disabled_job_takes_nothing() -> None:
-    jobs = read_settings(a_file(one(Enabled=False))).jobs
+    jobs = read_settings(a_file(one(Enabled=False)))
     with pytest.raises(RuleViolation, match="is disabled"):
         job_of(jobs, "jobs", key())
 
