@@ -19,6 +19,7 @@ from stack.azurite import azurite
 from stack.service_bus import HubSettings, ServiceBusEmulator
 from stack.service_bus import QueueSettings as EmulatedQueue
 from tests.support.aws import cloud, clouds
+from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.sqs import Pair, pair_of_queues
 from workers.bridges.consumer import Consumer
@@ -335,6 +336,7 @@ async def queue_maker(kind: str, folder: Path) -> AsyncGenerator[MakeQueue]:
                 return OfEventHub(emulator, account, hubs[next(numbers)].name)
 
             yield of_event_hub
+            collect_forgotten_connections()
     else:
         async with cloud(kind, folder) as started:
 
