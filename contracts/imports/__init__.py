@@ -1,11 +1,17 @@
 """The `imports` pipeline: messages from the queue, the plan of a run, its outcome."""
 
 from contracts.answers import Answer
-from contracts.imports.messages import (
+from contracts.imports.bulk import (
     COLUMNS,
     FILTERS,
-    IMPORT_MESSAGE,
     LEVELS,
+    FillColumnPayload,
+    FillLevelPayload,
+    FilterValue,
+    LevelPayload,
+)
+from contracts.imports.messages import (
+    IMPORT_MESSAGE,
     MESSAGE_BYTES,
     BulkMessage,
     DeleteMessage,
@@ -14,12 +20,8 @@ from contracts.imports.messages import (
     EstimationMasterMessage,
     FileMessage,
     FileName,
-    FillColumnPayload,
-    FillLevelPayload,
-    FilterValue,
     ImportMessage,
     Key,
-    LevelPayload,
     Message,
     MtoMessage,
     ScheduleClearLevelMessage,

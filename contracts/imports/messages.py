@@ -4,13 +4,20 @@ Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self, cast, get_args
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
+from contracts.imports.bulk import (
+    FILTERS,
+    FillColumnPayload,
+    FillLevelPayload,
+    FilterValue,
+    LevelPayload,
+)
 
 MESSAGE_BYTES: Final = 256 * 1024
 """Bytes of a message; also what a standard Service Bus queue takes at most."""
@@ -280,43 +287,6 @@ class ScheduleUploadMessage(Message):
         )
 
 
-FilterValue = str | int | float | bool | None
-Column = Literal[
-    "name",
-    "status",
-    "area",
-    "discipline",
-    "responsible",
-    "notes",
-    "type",
-    "wbs_code",
-    "calendar",
-    "constraint_type",
-    "level_1",
-    "level_2",
-    "level_3",
-    "level_4",
-    "level_5",
-    "level_6",
-    "level_7",
-    "level_8",
-    "level_9",
-    "level_10",
-]
-
-LEVELS: Final = 10
-"""Levels that an activity can be grouped by."""
-COLUMNS: Final[tuple[str, ...]] = get_args(Column)
-"""Activity columns that `schedule_fill_column` may set."""
-FILTERS: Final = (
-    "schedule_id",
-    "primavera_project_id",
-    "task_code",
-    *COLUMNS,
-)
-"""Activity columns that a bulk operation may select by."""
-
-
 class BulkMessage(Message):
     """Activities of a project, selected by ids (task codes) and by filters.
 
@@ -350,25 +320,6 @@ class BulkMessage(Message):
                 f"operation {self.operation!r} does not fit document_type {document_type!r}"
             )
         return self
-
-
-class LevelPayload(Contract):
-    """Which level a bulk operation is about."""
-
-    level: int = Field(ge=1, le=LEVELS)
-
-
-class FillLevelPayload(LevelPayload):
-    """The level and what to write into it."""
-
-    value: str = Field(min_length=1, max_length=255)
-
-
-class FillColumnPayload(Contract):
-    """The column and what to write into it; null clears it."""
-
-    column: Column
-    value: str | None = Field(max_length=4000)
 
 
 class ScheduleDeleteAllMessage(BulkMessage):
