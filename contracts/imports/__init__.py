@@ -1,6 +1,7 @@
 """The `imports` pipeline: messages from the queue, the plan of a run, its outcome."""
 
 from contracts.answers import Answer
+from contracts.imports.keys import Key, encoded, key_in, workflow_id
 from contracts.imports.messages import (
     COLUMNS,
     FILTERS,
@@ -18,7 +19,6 @@ from contracts.imports.messages import (
     FillLevelPayload,
     FilterValue,
     ImportMessage,
-    Key,
     LevelPayload,
     Message,
     MtoMessage,
@@ -33,8 +33,6 @@ from contracts.imports.messages import (
     Strategy,
     TableMessage,
     UniversalTableMessage,
-    encoded,
-    workflow_id,
 )
 from contracts.imports.runs import (
     CORRECTIONS,
@@ -119,5 +117,6 @@ __all__ = [
     "TypeFacts",
     "UniversalTableMessage",
     "encoded",
+    "key_in",
     "workflow_id",
 ]
