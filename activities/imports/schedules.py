@@ -150,6 +150,7 @@ class ScheduleImports:
 
     @activity.defn(name=Handler.CHANGE_ACTIVITIES)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def change_activities(self, work: HandlerInput) -> HandlerOutcome:
         """Apply a bulk operation to activities; doing it twice changes nothing more."""
         message = work.message

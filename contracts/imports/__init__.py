@@ -10,6 +10,7 @@ from contracts.imports.bulk import (
     FilterValue,
     LevelPayload,
 )
+from contracts.imports.keys import Key, encoded, key_in, workflow_id
 from contracts.imports.messages import (
     IMPORT_MESSAGE,
     MESSAGE_BYTES,
@@ -21,7 +22,6 @@ from contracts.imports.messages import (
     FileMessage,
     FileName,
     ImportMessage,
-    Key,
     Message,
     MtoMessage,
     ScheduleClearLevelMessage,
@@ -35,8 +35,6 @@ from contracts.imports.messages import (
     Strategy,
     TableMessage,
     UniversalTableMessage,
-    encoded,
-    workflow_id,
 )
 from contracts.imports.runs import (
     CORRECTIONS,
@@ -121,5 +119,6 @@ __all__ = [
     "TypeFacts",
     "UniversalTableMessage",
     "encoded",
+    "key_in",
     "workflow_id",
 ]

@@ -5,9 +5,8 @@ Wire format: one JSON object per message, discriminated by `document_type`.
 
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self, cast
-from urllib.parse import quote
 
-from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
@@ -18,37 +17,10 @@ from contracts.imports.bulk import (
     FilterValue,
     LevelPayload,
 )
+from contracts.imports.keys import Key, workflow_id
 
 MESSAGE_BYTES: Final = 256 * 1024
 """Bytes of a message; also what a standard Service Bus queue takes at most."""
-
-_PLAIN: Final = "._:@+-"
-"""What an id may hold beside letters and digits and stands in a workflow id as it is."""
-_ENCODED_CHARACTERS: Final = 384
-
-
-def encoded(key: str) -> str:
-    """An identifier as it stands in workflow ids and blob names: one segment, never read wrongly.
-
-    ASCII letters, digits and `. _ : @ + -` stay as they are, other characters become `%XX`.
-    """
-    return quote(key, safe=_PLAIN).replace("~", "%7E")
-
-
-def _check_encoded(key: str) -> str:
-    if len(encoded(key)) > _ENCODED_CHARACTERS:
-        raise ValueError(
-            f"is longer than {_ENCODED_CHARACTERS} characters when it is encoded for a workflow id"
-        )
-    return key
-
-
-Key = Annotated[
-    str,
-    StringConstraints(max_length=128, pattern=r"^[^\W_][\w.:@+ /\\#&(),'%!~*\[\]-]{0,127}$"),
-    AfterValidator(_check_encoded),
-]
-"""An identifier chosen by a caller; `encoded`, it becomes part of workflow ids and blob names."""
 
 FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
@@ -92,11 +64,6 @@ class Strategy(StrEnum):
     APPEND = "append"
     UPDATE_ONLY = "update_only"
     CREATE_ONLY = "create_only"
-
-
-def workflow_id(project_id: str, task_id: str) -> str:
-    """The business key: one task is one workflow, however often it is delivered."""
-    return f"import/{encoded(project_id)}/{encoded(task_id)}"
 
 
 UNKNOWN_FIELDS: Final = 20

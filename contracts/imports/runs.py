@@ -9,7 +9,8 @@ from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-from contracts.imports.messages import DocumentType, ImportMessage, Key
+from contracts.imports.keys import Key
+from contracts.imports.messages import DocumentType, ImportMessage
 from contracts.origins import Digest, Origin
 from contracts.problems import Problem
 
