@@ -34,11 +34,13 @@ class ReadingOptions:
         numbers: Decimal mark.
         dates: Order of day and month.
         carried: Field to what was settled about it when its row was refused; None: it was open.
+        percentages: Fields whose values had a percent sign then.
     """
 
     numbers: Notation | None = None
     dates: Notation | None = None
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
+    percentages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,8 @@ class Survey:
             frozenset(
                 name
                 for name, position in at.items()
-                if 0 < self._values(position) <= 2 * self._percent[position]
+                if name in options.percentages
+                or 0 < self._values(position) <= 2 * self._percent[position]
             ),
             self._unused(header),
             self._rows,
