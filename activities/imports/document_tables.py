@@ -101,7 +101,7 @@ class DocumentTable:
             spec,
             scope_of(message),
             self.surveyed,
-            LineSorter(spec, self.surveyed.header, self.sheet.above, headings),
+            LineSorter(spec, self.surveyed, self.sheet.above, headings),
             seen,
             findings,
             date1904=self.source.date1904,
@@ -208,7 +208,7 @@ class DocumentTables:
         kept: list[tuple[int, list[Cell]]] | None = [] if keep else None
         last_line = sheet.header.line
         while part := list(islice(rows, PART_ROWS)):
-            survey.add([cells for _, cells in part])
+            survey.add(part)
             last_line = part[-1][0]
             if kept is not None:
                 kept.extend(part)
