@@ -12,10 +12,12 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.heartbeat import LOST_WORKERS, Attempts
 from activities.jobs import groups
 from activities.jobs.api import InputNeeded, JobTypes, NotReady, TaskContext
+from activities.jobs.closing import StageClosing
 from activities.jobs.contexts import JobPorts
-from activities.jobs.groups import LOST_WORKERS, TRANSIENT_RETRIES, TaskGroups
+from activities.jobs.groups import TRANSIENT_RETRIES, TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.jobs.task_batches import BatchRecords
 from activities.jobs.types.hello_world import HelloWorld
@@ -39,6 +41,7 @@ from contracts.jobs import (
     PlannedTask,
     StageOrder,
     StageRef,
+    StageTally,
     TaskStatus,
 )
 from domain.errors import RuleViolation
@@ -91,6 +94,14 @@ def group_of(job: JobOrder, *positions: int, **fields: Any) -> GroupOrder:
     )
 
 
+def recording_of(job: JobOrder, *lines: str) -> BatchRecording:
+    definition = job.definition.stage(1)
+    batch = BatchOrder(
+        job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
+    )
+    return BatchRecording(order=batch, lines=lines)
+
+
 def environment(**info: Any) -> ActivityEnvironment:
     found = ActivityEnvironment()
     found.info = dataclasses.replace(found.info, **info)
@@ -115,8 +126,8 @@ async def test_the_cursor_is_in_every_heartbeat(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats: list[GroupCursor] = []
-    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     _, ports, job = await build(lambda context, begun: context.progress(0.5, "half"))
+    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1))
     assert [(beat.done, beat.progress, beat.message) for beat in beats] == [
         (0, 0.5, "half"),
@@ -134,6 +145,24 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert (result.completed, result.failed) == (2, 1)
     assert kind.done == ["piece-2"]
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
+
+
+@pytest.mark.parametrize("step", ["plan", "aggregation", "results of a batch"])
+async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
+    build: Build, step: str
+) -> None:
+    _, ports, job = await build(lambda context, begun: None)
+    order = StageOrder(job=job, stage=1)
+    env = environment(heartbeat_details=[Attempts()], attempt=1 + LOST_WORKERS)
+    with pytest.raises(ApplicationError, match="20 workers in a row were lost") as raised:
+        match step:
+            case "plan":
+                await env.run(StagePlanning(ports).plan_stage, order)
+            case "aggregation":
+                await env.run(StageClosing(ports).close_stage, StageTally(order=order, tasks=5))
+            case _:
+                await env.run(BatchRecords(ports).close_batch, recording_of(job))
+    assert raised.value.non_retryable
 
 
 async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:
@@ -381,11 +410,7 @@ async def test_texts_keep_the_line_ends_of_unicode(build: Build) -> None:
 
     _, ports, job = await build(act)
     result = await environment().run(TaskGroups(ports).run_tasks, group_of(job))
-    definition = job.definition.stage(1)
-    batch = BatchOrder(
-        job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
-    )
-    recording = BatchRecording(order=batch, lines=(result.lines,))
+    recording = recording_of(job, result.lines)
     end = await environment().run(BatchRecords(ports).close_batch, recording)
     assert end.counts.failed == 5
 
