@@ -1,5 +1,6 @@
 """What every contract shares."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
@@ -14,6 +15,11 @@ class Contract(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def problem_text(problem: Mapping[str, Any]) -> str:
+    """What is wrong, of an entry of pydantic's `ValidationError.errors()`, for people."""
+    return str(problem["msg"]).removeprefix("Value error, ")
 
 
 class AuthoredContract(Contract):
