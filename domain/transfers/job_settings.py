@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from contracts.base import problem_text
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     REMARKS,
@@ -88,7 +89,9 @@ def read_settings(text: str | bytes) -> Settings:
 
 def _explained(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:_PROBLEMS]]
+    said = [
+        f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}" for each in found[:_PROBLEMS]
+    ]
     more = len(found) - _PROBLEMS
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 

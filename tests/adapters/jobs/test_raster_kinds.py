@@ -1,5 +1,6 @@
 """Nothing of a raster is lost or changed in silence: each kind of pixel, place and metadata."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,45 @@ async def test_metadata_of_bands_that_are_cut_and_coefficients_are_named(
     item, _ = await processed(jobs, path)
     said = str(item["properties"])
     assert "metadata of band 1 was cut" in said.replace("Metadata", "metadata")
-    assert "ational polynomial coefficients are kept as metadata" in said
+    assert "ational polynomial coefficients are in the metadata asset and not in the file" in said
+    asset = await jobs.file(item["assets"]["metadata"]["href"])
+    assert set(RPC_ONES) <= json.loads(asset.read_text())["facts"]["rpcs"].keys()
+
+
+@pytest.mark.parametrize(
+    ("stated", "kind"),
+    [
+        ("-99", {}),
+        ("1.5", {}),
+        ("nan", {"BIGTIFF": "YES"}),
+        ("-1", {"ENDIANNESS": "BIG"}),
+    ],
+)
+async def test_a_nodata_value_that_no_pixel_can_have_is_named_and_not_used(
+    jobs: RasterJobs, tmp_path: Path, stated: str, kind: dict[str, str]
+) -> None:
+    path = made.write(tmp_path / "odd.tif", made.values(1, 60, 80), nodata=200, **kind)
+    content = path.read_bytes()
+    assert content.count(b"200\0") == 1
+    path.write_bytes(content.replace(b"200\0", stated.encode().ljust(4, b"\0")))
+    item, out = await processed(jobs, path)
+    said = str(item["properties"]["docflow:notes"])
+    assert f"nodata value {stated!r} of the file was not used: no pixel of type uint8" in said
+    with rasterio.open(out) as file:
+        assert file.nodata is None
+    assert item["assets"]["data"]["bands"][0]["statistics"]["valid_percent"] == 100
+
+
+async def test_documents_in_tags_are_in_the_metadata_asset(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    path = made.write(tmp_path / "xmp.tif", made.values(1, 60, 80))
+    with rasterio.open(path, "r+") as file:
+        file.update_tags(ns="xml:XMP", **{"xml:XMP": "<x:xmpmeta xmlns:x='adobe:ns:meta/'/>"})
+    item, _ = await processed(jobs, path)
+    assert "'xml:XMP' are in the metadata asset and not in the file" in str(item["properties"])
+    asset = await jobs.file(item["assets"]["metadata"]["href"])
+    assert "xml:XMP" in json.loads(asset.read_text())["facts"]["tags"]
 
 
 async def test_ground_control_points_place_a_raster_and_are_named(

@@ -13,6 +13,8 @@ from activities.jobs.planning import StagePlanning
 from adapters.database import open_database
 from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import (
+    BatchOrder,
+    BatchRecording,
     FinishedTask,
     GroupOrder,
     GroupResult,
@@ -66,6 +68,15 @@ def group_of(job: JobOrder, *positions: int, **fields: Any) -> GroupOrder:
     return GroupOrder(
         job_id=job.job_id, ref=REF, batch=0, positions=positions or tuple(range(5)), **given
     )
+
+
+def recording_of(job: JobOrder, *lines: str) -> BatchRecording:
+    """The end of a batch of all tasks, with lines of results."""
+    definition = job.definition.stage(1)
+    batch = BatchOrder(
+        job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
+    )
+    return BatchRecording(order=batch, lines=lines)
 
 
 def environment(**info: Any) -> ActivityEnvironment:

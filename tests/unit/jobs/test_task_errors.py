@@ -10,12 +10,8 @@ from temporalio.exceptions import ApplicationError
 from activities.jobs.api import InputNeeded, NotReady, TaskContext
 from activities.jobs.groups import TRANSIENT_RETRIES, TaskGroups
 from activities.jobs.task_batches import BatchRecords
-from contracts.jobs import (
-    BatchOrder,
-    BatchRecording,
-)
 from domain.errors import RuleViolation
-from tests.support.jobs.groups import REF, Build, environment, finished, group_of, planning
+from tests.support.jobs.groups import Build, environment, finished, group_of, planning
 
 
 @pytest.fixture
@@ -77,11 +73,7 @@ async def test_texts_keep_the_line_ends_of_unicode(build: Build) -> None:
 
     _, ports, job = await build(act)
     result = await environment().run(TaskGroups(ports).run_tasks, group_of(job))
-    definition = job.definition.stage(1)
-    batch = BatchOrder(
-        job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
-    )
-    recording = BatchRecording(order=batch, lines=(result.lines,))
+    recording = recording_of(job, result.lines)
     end = await environment().run(BatchRecords(ports).close_batch, recording)
     assert end.counts.failed == 5
 

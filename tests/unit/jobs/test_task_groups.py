@@ -9,10 +9,13 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.heartbeat import LOST_WORKERS, Attempts
 from activities.jobs import groups
 from activities.jobs.api import JobTypes, TaskContext
-from activities.jobs.groups import LOST_WORKERS, TaskGroups
+from activities.jobs.closing import StageClosing
+from activities.jobs.groups import TaskGroups
 from activities.jobs.planning import StagePlanning
+from activities.jobs.task_batches import BatchRecords
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import open_database
 from adapters.files.computing import ForkedComputing
@@ -29,6 +32,7 @@ from contracts.jobs import (
     Lane,
     PlannedTask,
     StageOrder,
+    StageTally,
     TaskStatus,
 )
 from tests.support.jobs import computations
@@ -40,6 +44,7 @@ from tests.support.jobs.groups import (
     finished,
     group_of,
     planning,
+    recording_of,
 )
 from tests.support.jobs.installation import order_of, ports_of
 
@@ -65,8 +70,8 @@ async def test_the_cursor_is_in_every_heartbeat(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats: list[GroupCursor] = []
-    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     _, ports, job = await build(lambda context, begun: context.progress(0.5, "half"))
+    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1))
     assert [(beat.done, beat.progress, beat.message) for beat in beats] == [
         (0, 0.5, "half"),
@@ -84,6 +89,24 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert (result.completed, result.failed) == (2, 1)
     assert kind.done == ["piece-2"]
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
+
+
+@pytest.mark.parametrize("step", ["plan", "aggregation", "results of a batch"])
+async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
+    build: Build, step: str
+) -> None:
+    _, ports, job = await build(lambda context, begun: None)
+    order = StageOrder(job=job, stage=1)
+    env = environment(heartbeat_details=[Attempts()], attempt=1 + LOST_WORKERS)
+    with pytest.raises(ApplicationError, match="20 workers in a row were lost") as raised:
+        match step:
+            case "plan":
+                await env.run(StagePlanning(ports).plan_stage, order)
+            case "aggregation":
+                await env.run(StageClosing(ports).close_stage, StageTally(order=order, tasks=5))
+            case _:
+                await env.run(BatchRecords(ports).close_batch, recording_of(job))
+    assert raised.value.non_retryable
 
 
 async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:

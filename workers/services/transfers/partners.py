@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from adapters.ports import NotYet, PortError
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfers import PartnerStore
+from contracts.base import problem_text
 from contracts.transfers import HOSTS, HostKey, Partner, PlaceKind, Rename
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
@@ -239,7 +240,7 @@ def _problems(error: ValidationError) -> Sequence[str]:
     said: list[str] = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
         where = ".".join(map(str, each["loc"]))
-        text = each["msg"]
+        text = problem_text(each)
         if each["loc"] and each["loc"][-1] in ("password", "private_key", "passphrase", "token"):
             text = "must be a reference: env:NAME, file:PATH or aws:NAME, never the secret itself"
         said.append(f"{where}: {text}")
