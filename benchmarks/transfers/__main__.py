@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.transfers import events
+from benchmarks.transfers import events, routes
 
-PARTS = ("events", "beside")
+PARTS = ("events", "beside", "routes")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -22,8 +22,10 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
     match part:
         case "events":
             return await events.events(folder, rounds)
-        case _:
+        case "beside":
             return await events.beside(folder)
+        case _:
+            return routes.look_ups()
 
 
 async def run(parts: Sequence[str], rounds: int) -> None:

@@ -213,3 +213,43 @@ async def test_any_mix_of_faults_settles_each_message_once_and_keeps_every_order
     assert totals.settled + totals.dead_lettered == len(sent)
     assert max(Counter(body for body, *_ in queue.dead).values(), default=1) == 1
     assert transport.overlaps == []
+
+
+@pytest.mark.parametrize("available", [True, False])
+async def test_a_message_is_given_up_only_where_everything_else_is_available(
+    available: bool,
+) -> None:
+    queue, asked = MemoryQueue(second=0.01), list[int]()
+    queue.send("1")
+    outages = iter([] if available else [False, True, False])
+
+    async def never(_raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+        return Abandon("not this one")
+
+    async def ready() -> bool:
+        return next(outages, True)
+
+    async def give_up(_raw: bytes, earlier: int, _id: str | None, reason: str) -> Verdict:
+        asked.append(next(outages, -1))
+        return Abandon(reason) if earlier < 4 else DeadLetter("NotAccepted", reason)
+
+    consumer = Consumer(
+        MemoryTransport(queue),
+        never,
+        LIMITS,
+        ready=ready,
+        retry=AT_ONCE,
+        hold_while_unavailable=3600,
+        give_up=give_up,
+    )
+    stop = asyncio.Event()
+    run = asyncio.create_task(consumer.run(stop))
+
+    async def is_set_aside() -> bool:
+        return queue.dead == [(b"1", "NotAccepted", "not this one")]
+
+    await eventually(is_set_aside)
+    stop.set()
+    assert await run == BridgeTotals(received=5, abandoned=4, dead_lettered=1)
+    # It was never asked while something was missing: all outages were over by then.
+    assert asked == [-1] * 5

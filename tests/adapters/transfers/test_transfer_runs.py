@@ -26,7 +26,7 @@ from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, open_installation
 from tests.support.waiting import eventually
 from workers.services.errors import InvalidRequest, WrongState
-from workers.services.verdicts import DeadLetter, Settle
+from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workflows.transfers.file_event import FileEvent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -104,6 +104,25 @@ async def test_a_message_that_is_too_long_is_rejected(transfers: Installation) -
     assert isinstance(verdict, DeadLetter)
     [rejected] = await transfers.resources.rejected.list()
     assert rejected.description == "the message has 70,000 bytes; 65,536 are accepted"
+
+
+async def test_a_message_that_is_never_accepted_is_rejected_after_five_deliveries(
+    transfers: Installation,
+) -> None:
+    raw, _ = a_message(id="odd")
+    intake = transfers.intake("jobs")
+    for earlier in range(4):
+        assert await intake.give_up(raw, earlier, "m-1", "Temporal: INTERNAL") == Abandon(
+            "Temporal: INTERNAL"
+        )
+    verdict = await intake.give_up(raw, 4, "m-1", "Temporal: INTERNAL")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "NotAccepted"
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.queue, rejected.description) == (
+        "jobs",
+        "not accepted in 5 deliveries, although everything that docflow needs answers: "
+        "Temporal: INTERNAL",
+    )
 
 
 async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(

@@ -26,7 +26,7 @@ TransferArgument = Annotated[
 def _open(
     cli: CliContext,
 ) -> "AbstractAsyncContextManager[tuple[TransferService, Identity]]":
-    from workers.services.transfers.transfer_opening import open_transfers
+    from workers.services.transfers.opening import open_transfers
 
     return open_transfers(cli.environment, cli.user)
 
