@@ -24,7 +24,7 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.errors import RuleViolation
-from domain.transfers.paths import printable
+from domain.transfers.paths import path_problem, printable
 from domain.transfers.sightings import (
     Version,
     check_watch,
@@ -102,6 +102,7 @@ class Watching:
 
         Raises:
             RuleViolation: There is no such partner, or its path is none.
+            FileMissing: There is no such folder: an empty one is none that is missing.
             PartnerAway: The far end cannot be reached.
         """
         watch = order.watch
@@ -115,7 +116,7 @@ class Watching:
                     "beyond are not seen; move files away, or let the watch say `most`"
                 )
             before = {each.path: each for each in await self._ports.store.seen(watch.name)}
-            for page in _pages(entries, _PAGE):
+            for page in _pages(_possible(look, entries), _PAGE):
                 await self._page(look, page, before, markers)
                 beats.beat(look.result)
             if is_whole:
@@ -189,6 +190,21 @@ class Watching:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Those whose names can be read; people are told of the others."""
+    possible: list[Entry] = []
+    problems: list[str] = []
+    for each in entries:
+        if problem := path_problem(each.path):
+            problems.append(problem)
+        else:
+            possible.append(each)
+    if problems:
+        more = f", nor of {len(problems) - 1:,} others like it" if len(problems) > 1 else ""
+        look.problem(f"{problems[0]}: no event is sent of it{more}; have it renamed")
+    return possible
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

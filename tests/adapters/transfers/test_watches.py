@@ -104,6 +104,35 @@ async def test_an_older_file_that_comes_later_is_sent(looks: Make) -> None:
     assert watched.sent == ["out/new.csv", "out/old.csv"]
 
 
+async def test_a_name_that_cannot_be_read_is_a_problem_and_the_others_are_sent(
+    looks: Make,
+) -> None:
+    watched = looks()
+    for path in ("out/a.csv", "out/b\udcfc.csv", "out/c\r\n.csv"):
+        watched.places.put(path)
+    assert (await watched.look()).settling == 1
+    result = await watched.look()
+    assert watched.sent == ["out/a.csv"] and result.files == 3
+    (problem,) = result.problems
+    assert problem.startswith("'out/b\\udcfc.csv' is not valid Unicode: no event is sent of it")
+    assert "nor of 1 others like it" in problem
+
+
+async def test_a_folder_that_is_missing_fails_the_look_and_nothing_vanishes(
+    database: Database, tmp_path: Path
+) -> None:
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
+    looks = Looks(SqlWatchStore(database), open_places(folders=[tmp_path]), partner=partner)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.csv").write_bytes(b"1")
+    await looks.look()
+    folder.rename(tmp_path / "away")
+    with pytest.raises(ApplicationError, match="there is no folder 'out' at acme"):
+        await looks.look()
+    assert (await looks.seen())["out/a.csv"].vanished is None
+
+
 async def test_two_looks_at_once_are_not_enough(looks: Make) -> None:
     watched = looks(settle_seconds=30)
     watched.places.put("out/a.csv")
