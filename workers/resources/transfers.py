@@ -144,7 +144,7 @@ def transfer_resources(
         copies=files.copies,
         scanner=files.scanner,
         sender=sender,
-        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender),
+        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender, store),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),
     )
 
