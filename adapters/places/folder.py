@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from adapters.blocks import in_blocks
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,
@@ -80,8 +80,8 @@ class FolderPlace:
         match, found = matcher(name).match, list[Entry]()
         try:
             names = sorted(os.listdir(self._inside(folder)))
-        except FileNotFoundError:
-            return []
+        except (FileNotFoundError, NotADirectoryError):
+            raise no_folder(folder, self._partner.name) from None
         for each in names:
             path = f"{folder}/{each}" if folder else each
             if not match(each):

@@ -16,7 +16,7 @@ from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.sftp_session import Timeouts, translated
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,
@@ -132,7 +132,7 @@ class SftpPlace:
                 self._partner.name, f"{self._partner.name} does not list {printable(folder)}"
             ) from None
         except FileMissing:
-            return []
+            raise no_folder(folder, self._partner.name) from None
         found: list[Entry] = []
         for each in sorted(filter(match, names)):
             try:

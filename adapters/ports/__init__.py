@@ -6,6 +6,7 @@ Errors of the ports:
       BlobNotFound          there is no blob of that name
       UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
       Denied                the service refuses permanently: rights, limits, names
+        NotInstalled        a program that is needed is not on this machine
       NotYet                the service is still busy with an earlier request
       Unavailable           the service may recover in a moment; or one that docflow itself needs
                             does not answer, and is waited for
@@ -45,6 +46,7 @@ from adapters.ports.documents import (
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
+    NotInstalled,
     NotYet,
     PortError,
     ProcessLost,
@@ -86,6 +88,7 @@ __all__ = [
     "ImportStore",
     "LoadFacts",
     "LoadStore",
+    "NotInstalled",
     "NotYet",
     "Notifications",
     "OpenRejections",

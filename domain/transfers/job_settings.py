@@ -33,6 +33,7 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.errors import RuleViolation
+from domain.transfers.action_order import refuse_order
 from domain.transfers.routing import RouteTable
 from domain.transfers.templates import Facts, names_of, resolve
 
@@ -152,6 +153,7 @@ def plan_of(
     unused: Sequence[str] = (),
     *,
     has_files: bool = False,
+    remarks: Sequence[str] = (),
 ) -> TransferPlan:
     """What a run will do, with every name resolved.
 
@@ -161,26 +163,26 @@ def plan_of(
         settings: The version of the file that they are from.
         unused: Keys of the file that nothing reads.
         has_files: It begins with files that are there.
+        remarks: What else people should know of it.
 
     Raises:
         RuleViolation: A name cannot be resolved, or the order of actions makes no sense.
     """
     actions = job.actions.list
-    if not has_files:
-        refuse_order(actions)
+    refuse_order(actions, has_files=has_files)
     facts = Facts(event, job.zone, job.queue, job.job)
-    remarks = [f"nothing reads the key {each}" for each in unused]
+    said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
     if not event.time_given:
-        remarks.append("the event has no time: names with dates use that of its arrival")
-    if len(remarks) > REMARKS:
-        remarks[REMARKS - 1 :] = [f"and {len(remarks) - REMARKS + 1} remarks more"]
+        said.append("the event has no time: names with dates use that of its arrival")
+    if len(said) > REMARKS:
+        said[REMARKS - 1 :] = [f"and {len(said) - REMARKS + 1} remarks more"]
     sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
     plan = TransferPlan(
         job=job,
         settings=settings,
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
-        remarks=tuple(each[:500] for each in remarks),
+        remarks=tuple(each[:500] for each in said),
     )
     return _bounded(plan)
 
@@ -193,17 +195,6 @@ def _bounded(plan: TransferPlan) -> TransferPlan:
             "accepted: divide it"
         )
     return plan
-
-
-def refuse_order(actions: Sequence[Action]) -> None:
-    """Refuse actions that have no file to work on.
-
-    Raises:
-        RuleViolation: The first of them is none that brings a file.
-    """
-    needs_no_file = (ReadFile, FireEvent, CallHttp)
-    if not isinstance(actions[0], needs_no_file):
-        raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
 
 
 def corrected(
@@ -235,6 +226,7 @@ def corrected(
     if action.action != was:
         raise RuleViolation(f"action {index + 1} is {was}, and stays one: not {action.action}")
     actions[index] = action
+    refuse_order(actions, has_files=True)
     changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
     job = plan.job.model_copy(update={"actions": changed})
     resolved = list(plan.names)

@@ -11,7 +11,14 @@ from activities.jobs.api import InputNeeded, NotReady, TaskContext
 from activities.jobs.groups import TRANSIENT_RETRIES, TaskGroups
 from activities.jobs.task_batches import BatchRecords
 from domain.errors import RuleViolation
-from tests.support.jobs.groups import Build, environment, finished, group_of, planning
+from tests.support.jobs.groups import (
+    Build,
+    environment,
+    finished,
+    group_of,
+    planning,
+    recording_of,
+)
 
 
 @pytest.fixture

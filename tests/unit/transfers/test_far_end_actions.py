@@ -99,6 +99,8 @@ async def test_files_of_a_pattern_are_staged_with_what_is_known_of_them(
         (reading("in/*.csv", at_most=1), "more than 1 files"),
         (reading("in/empty.csv"), "is empty"),
         (reading("../out.csv"), "would leave its folder"),
+        (reading("none/*.csv"), "there is no folder 'none' at acme"),
+        (reading("odd/*.csv", at_most=9), "'odd/a\\tb.csv' holds a control character; nothing"),
     ],
 )
 async def test_files_that_are_not_as_expected_are_refused_and_nothing_is_read(
@@ -106,12 +108,17 @@ async def test_files_that_are_not_as_expected_are_refused_and_nothing_is_read(
 ) -> None:
     for name, content in (("a.csv", b"x"), ("b.csv", b"y"), ("empty.csv", b"")):
         old(share / "in" / name, content)
+    old(share / "odd" / "a.csv", b"z")
+    old(share / "odd" / "a\tb.csv", b"z")
     assert said in str(await refused(ends, action))
 
 
 async def test_no_file_and_empty_files_are_remarks_where_they_are_allowed(
     ends: FarEnds, share: Path
 ) -> None:
+    nowhere = await read(ends, reading("in/*.csv", at_least=0))
+    assert nowhere.remarks[0] == "there is no folder 'in' at acme"
+    (share / "in").mkdir()
     none = await read(ends, reading("in/*.csv", at_least=0))
     assert none.files.files == 0 and "no file" in none.remarks[0]
     old(share / "in" / "a.csv", b"")

@@ -295,6 +295,33 @@ async def test_an_event_that_names_the_file_is_sent_for_each(ends: FarEnds) -> N
     assert len({event.id for event in events}) == 2
 
 
+async def test_actions_do_nothing_where_no_file_was_found_and_none_is_required(
+    ends: FarEnds,
+) -> None:
+    archived, summing = Archived(ends), Checksums(ends.ports.staging)
+    none = await ends.staged(ends.order(Checksum(), {}))
+    for run, action, names in (
+        (summing.checksum, Checksum(), {}),
+        (summing.checksum, Checksum(expected="x"), {"expected": "x"}),
+        (archived.steps.extract, Extract(), {}),
+        (archived.steps.compress, Compress(format=ArchiveFormat.ZIP), {"name": "{name}"}),
+        (archived.steps.compress, Compress(format=ArchiveFormat.GZIP), {"name": "{name}"}),
+    ):
+        result = await environment().run(run, ends.order(action, names, none))
+        assert (result.files.files, result.infected) == (0, None)
+
+
+async def test_no_event_is_sent_of_a_file_that_is_not_there(ends: FarEnds) -> None:
+    names = {**NAMES, "data.fileName": "{name}"}
+    firing = Firing(sender := RememberedEvents(), ends.ports.staging)
+    fire = FireEvent(source="s", subject="u")
+    none = await ends.staged(ends.order(fire, names))
+    result = await environment().run(firing.fire_event, ends.order(fire, names, none))
+    assert sender.sent == [] and "no event was sent" in result.remarks[0]
+    failed = await failure(firing.fire_event, ends.order(fire, names))
+    assert "a ReadFile has to stand before it" in failed.message
+
+
 async def test_a_chain_that_is_too_long_ends(ends: FarEnds) -> None:
     with pytest.raises(ApplicationError, match="32 are the most"):
         await fired(ends, NAMES, depth=32)

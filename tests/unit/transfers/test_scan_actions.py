@@ -67,6 +67,13 @@ async def test_clean_files_go_on_and_their_receipt_says_by_which_signatures(ends
     assert not await quarantine.list("", 10)
 
 
+async def test_nothing_is_scanned_where_no_file_was_found_and_none_is_required(
+    ends: FarEnds,
+) -> None:
+    result, _ = await scanned(ends, ScriptedScanner({}), {})
+    assert (result.files.files, result.infected) == (0, None)
+
+
 async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: FarEnds) -> None:
     scanner = ScriptedScanner({b"evil": EVIL, b"worse": EVIL})
     files = {"a.csv": CSV, "b.exe": b"evil", "c.exe": b"worse"}
