@@ -68,16 +68,6 @@ async def test_unknown_fields_of_requests_are_refused(jobs: JobStack) -> None:
     ]
 
 
-async def test_a_request_that_temporal_never_takes_is_refused_and_is_no_outage(
-    jobs: JobStack,
-) -> None:
-    request = {"job_type": "survey", "parameters": {"taken": "x" * 3_000_000}}
-    async with jobs.browser() as olga:
-        refused = await olga.post("/api/jobs", json=request)
-    assert refused.status_code == 422, refused.text[:300]
-    assert "Temporal does not take the request" in refused.json()["detail"]
-
-
 async def test_tasks_are_paged_and_filtered(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", bad=2)
