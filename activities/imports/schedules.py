@@ -13,11 +13,11 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.schedule_identity import Identified, identify
+from activities.imports.schedule_identity import Identified, begin, waiting_for
 from activities.scratch import fetched
 from activities.seen_keys import SeenKeys
 from activities.threads import WorkerThread
-from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
+from adapters.ports import Blobs, Documents, HeldBy, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -115,10 +115,11 @@ class ScheduleImports:
             wanted = message.primavera_project_id
             if wanted is None:
                 wanted = await thread.run(lambda: _only_project(source.projects()))
-            identified = await identify(self._store, message, wanted, source, thread)
-            if isinstance(identified, HandlerOutcome):
-                return identified
-            mark = await self._resume(key, _identity(message, work.plan.source, identified))
+            work_id = _identity(message, work.plan.source)
+            begun = await begin(self._store, message, wanted, source, thread, work_id)
+            if isinstance(begun, HandlerOutcome):
+                return begun
+            identified, mark = begun.schedule, begun.mark
             items = source.read(wanted)
             seen = partial(SeenKeys, folder)
             schedule = ScheduleChunks(
@@ -158,6 +159,8 @@ class ScheduleImports:
             raise RuleViolation(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
+        if isinstance(counts, HeldBy):
+            return waiting_for(counts)
         note = _changed(counts)
         if message.activity_ids == ():
             note += "; activity_ids was empty, which selects nothing by itself: " + (
@@ -222,18 +225,6 @@ class ScheduleImports:
             note=_loaded(chunks.found, counts, schedule),
         )
 
-    async def _resume(self, key: TaskKey, identity: tuple[str, ...]) -> LoadMark:
-        """The mark of an earlier attempt at this very work, or a fresh one.
-
-        A person may answer a parked run with another project or code page: what the mark counts
-        is something else then.
-        """
-        mark = await self._store.mark(key)
-        if mark.header == identity:
-            return mark
-        await self._store.restart(key, identity)
-        return await self._store.mark(key)
-
 
 def _encoding(message: FileMessage) -> str | None:
     config = (
@@ -244,13 +235,14 @@ def _encoding(message: FileMessage) -> str | None:
     return (config.encoding if config else None) or message.encoding
 
 
-def _identity(
-    message: ScheduleExtractionMessage, blob: BlobRef | None, schedule: Identified
-) -> tuple[str, ...]:
-    """What a cursor counts: this project of this version of the file, read in this way."""
+def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple[str, ...]:
+    """What a cursor counts: this project of this version of the file, read in this way.
+
+    A person may answer a parked run with another project or code page: then it counts other rows.
+    """
     version = (blob.sha256 or blob.etag or "") if blob else ""
     wanted = message.primavera_project_id or ""
-    return (message.blob_name, version, wanted, _encoding(message) or "", schedule.schedule_id)
+    return (message.blob_name, version, wanted, _encoding(message) or "")
 
 
 def _line(problem: Problem) -> int:

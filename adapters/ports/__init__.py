@@ -52,7 +52,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import EarlierImport, ImportStore
+from adapters.ports.imports import EarlierImport, HeldBy, ImportStore, ScheduleClaim
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import (
@@ -83,6 +83,7 @@ __all__ = [
     "EarlierImport",
     "Extracted",
     "ExtractedFile",
+    "HeldBy",
     "ImportStore",
     "LoadFacts",
     "LoadStore",
@@ -101,6 +102,7 @@ __all__ = [
     "ReportWriter",
     "RunEnd",
     "Runs",
+    "ScheduleClaim",
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",

@@ -1,13 +1,16 @@
 """A schedule meets its next update, whatever its planners call it then."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, HandlerOutcome
 from domain.imports.schedule_identity import resembling
+from tests.support.imports.activities import message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
 
 MARCH = tuple(f"A{number}" for number in range(1000, 1100, 10))
@@ -83,6 +86,22 @@ async def test_five_updates_with_five_names_are_one_schedule(setup: ScheduleSetu
         *(f"U100-{n:02}" for n in range(1, 6)),
     ]
     assert await setup.rows("SELECT primavera_project_id FROM schedule_projects") == [("U100-05",)]
+
+
+async def test_exports_that_come_at_once_do_not_become_schedules_of_their_own(
+    setup: ScheduleSetup,
+) -> None:
+    store = SqlImportStore(setup.database)
+    names = ("U100-01", "U100-02", "U100-03")
+    for name in names:
+        given = message_of("schedule_extraction", task_id=name, blob_name="x.xer")
+        plan = work_of(given).plan
+        assert await store.begin(given, plan, given.workflow_id, None) is None
+    outcomes = await asyncio.gather(*(load(setup, name, name) for name in names))
+    (loaded,) = (name for name, found in zip(names, outcomes, strict=True) if found.counts.created)
+    for name in set(names) - {loaded}:
+        assert choices(await load(setup, name, name)) == [loaded, name]
+    assert await schedules(setup) == [(loaded, 10)]
 
 
 async def test_a_baseline_is_asked_about_once_and_stays_apart(setup: ScheduleSetup) -> None:
