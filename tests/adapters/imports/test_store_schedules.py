@@ -339,6 +339,15 @@ async def test_activities_that_are_deleted_one_by_one_take_their_schedule_along(
     assert await stored(database, "schedule_projects", "schedule_id") == []
 
 
+async def test_a_schedule_that_never_had_activities_goes_with_an_empty_list_of_ids_too(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1))
+    assert await stored(database, "schedule_projects", "schedule_id") == [("PP",)]
+    assert await change(store, "schedule_delete_all", activity_ids=[]) == Counts()
+    assert await stored(database, "schedule_projects", "schedule_id") == []
+
+
 async def test_schedules_are_found_by_every_name(store: SqlImportStore, database: Database) -> None:
     await load(store, key(1), "A", "B", "C")
     await load(store, key(2), "C", "D", project="OTHER")
