@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
@@ -32,6 +33,12 @@ class Begun:
 
     schedule: Identified
     mark: LoadMark
+
+    @property
+    def earlier_date(self) -> datetime | None:
+        """Data date that the schedule had before; None: it had none."""
+        date = self.mark.header[-1] if self.mark.header else ""
+        return datetime.fromisoformat(date) if date else None
 
 
 async def begin(

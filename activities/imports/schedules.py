@@ -1,7 +1,7 @@
 """Activities of schedules: extraction, listing of projects, bulk operations."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.schedule_identity import Identified, begin, waiting_for
+from activities.imports.schedule_identity import Begun, begin, waiting_for
 from activities.scratch import fetched
 from activities.seen_keys import SeenKeys
 from activities.threads import WorkerThread
@@ -129,7 +129,7 @@ class ScheduleImports:
                 await self._write(key, chunks, mark.cursor, thread, heart)
             retired = await self._store.retire(key, identified.schedule_id)
             mark = await self._store.finish(key)
-            return await self._outcome(key, mark, retired, chunks, identified)
+            return await self._outcome(key, mark, retired, chunks, begun)
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
@@ -207,7 +207,7 @@ class ScheduleImports:
         mark: LoadMark,
         retired: Counts,
         chunks: ScheduleChunks,
-        schedule: Identified,
+        begun: Begun,
     ) -> HandlerOutcome:
         report, rejected = None, ()
         if mark.counts.rejected:
@@ -222,7 +222,7 @@ class ScheduleImports:
             problems=tuple(sorted(reported, key=_line)),
             problem_count=mark.problem_count + chunks.remark_count,
             report=report,
-            note=_loaded(chunks.found, counts, schedule),
+            note=_loaded(chunks, counts, begun),
         )
 
 
@@ -277,7 +277,8 @@ def _count(number: int, nouns: tuple[str, str]) -> str:
     return f"{number:,} {nouns[0] if number == 1 else nouns[1]}"
 
 
-def _loaded(found: Mapping[str, int], counts: Counts, schedule: Identified) -> str:
+def _loaded(chunks: ScheduleChunks, counts: Counts, begun: Begun) -> str:
+    found, schedule = chunks.found, begun.schedule
     parts = [_count(found[table], nouns) for table, nouns in _NOUNS.items() if found.get(table)]
     note = ", ".join(parts) or "the project holds nothing"
     if schedule.short_name != schedule.schedule_id:
@@ -285,6 +286,12 @@ def _loaded(found: Mapping[str, int], counts: Counts, schedule: Identified) -> s
     if counts.flagged:
         flagged = _count(counts.flagged, _NOUNS["schedule_activities"])
         note += f"; {flagged} flagged as missing"
+    before, now = begun.earlier_date, chunks.data_date
+    if before is not None and now is not None and now < before:
+        older = (
+            f"; older than what was there: its data date is {now:%Y-%m-%d}, not {before:%Y-%m-%d}"
+        )
+        return note[: NOTE_CHARACTERS - len(older)] + older
     return note[:NOTE_CHARACTERS]
 
 

@@ -207,8 +207,9 @@ class ImportStore(Protocol):
             claim: The schedule.
 
         Returns:
-            The mark of an earlier attempt at this very work, or a fresh one; or who has to end
-            first; or None: there are other names by now, so that it is to be identified again.
+            The mark of an earlier attempt at this very work, or a fresh one, whose header has one
+            more part, the data date that another task has left (ISO 8601, or empty); or who has to
+            end first; or None: there are other names by now, so that it is to be identified again.
         """
         ...
 

@@ -11,9 +11,18 @@ from adapters.database.imports import progress as loads
 from adapters.database.imports import schedule_names
 from adapters.database.imports.progress import Load
 from adapters.database.models.imports import import_progress, import_tasks
+from adapters.database.models.schedules import schedule_projects
 from adapters.ports import HeldBy, ScheduleClaim
 from contracts.imports import DocumentType, ImportState
 from domain.imports.chunks import LoadMark, TaskKey
+
+
+class Held(Exception):
+    """Rolls a transaction back that another task has to end before."""
+
+    def __init__(self, by: HeldBy) -> None:
+        super().__init__(by.task_id)
+        self.by = by
 
 
 async def begin(
@@ -29,8 +38,11 @@ async def begin(
 
     A new schedule waits for every other load of the project: what they bring in shows whether it
     is a new one. A load that has to wait begins from the start, so that no two wait for each other.
+
+    The mark's header has one more part: the data date that the schedule had before the load.
     """
-    if load.mark.finished and list(load.mark.header) == list(header):
+    is_same = load.mark.header[:-1] == tuple(header)
+    if load.mark.finished and is_same:
         return load.mark
     await _lock(connection, writer, key.project_id)
     names = await schedule_names.names_of(connection, key.project_id)
@@ -46,17 +58,35 @@ async def begin(
         await schedule_names.remember(
             connection, writer, key.project_id, claim.short_name, claim.schedule_id, stamp
         )
-    if list(load.mark.header) == list(header):
+    if is_same:
         return load.mark
-    await loads.restart(connection, load, header)
-    return LoadMark(header=tuple(header))
+    own = (*header, await _data_date(connection, key, claim.schedule_id))
+    await loads.restart(connection, load, own)
+    return LoadMark(header=own)
 
 
-async def holder(connection: AsyncConnection, writer: BulkWriter, key: TaskKey) -> HeldBy | None:
-    """A load that is under way; none begins until the transaction ends."""
+async def _data_date(connection: AsyncConnection, key: TaskKey, schedule_id: str) -> str:
+    """Data date of a schedule as another task has left it, ISO 8601; empty: there is none."""
+    projects = schedule_projects.c
+    date = await connection.scalar(
+        select(projects.data_date).where(
+            projects.project_id == key.project_id,
+            projects.schedule_id == schedule_id,
+            projects.source_task != key.task_id,
+        )
+    )
+    return "" if date is None else date.isoformat()
+
+
+async def refuse_beside(connection: AsyncConnection, writer: BulkWriter, key: TaskKey) -> None:
+    """Refuse work beside a load that is under way; none begins until the transaction ends.
+
+    Raises:
+        Held: There is one.
+    """
     await _lock(connection, writer, key.project_id)
-    under_way = await _under_way(connection, key)
-    return next(map(HeldBy, under_way), None)
+    for task_id in await _under_way(connection, key):
+        raise Held(HeldBy(task_id))
 
 
 async def _lock(connection: AsyncConnection, writer: BulkWriter, project_id: str) -> None:
@@ -83,4 +113,4 @@ async def _under_way(connection: AsyncConnection, key: TaskKey) -> Mapping[str, 
         .order_by(progress.task_id)
     )
     headers = {row.task_id: json.loads(row.header) for row in rows}
-    return {task_id: header[-1] for task_id, header in headers.items() if header}
+    return {task_id: header[-2] for task_id, header in headers.items() if len(header) > 1}

@@ -55,14 +55,6 @@ from domain.imports.schedule_items import ScheduleProject
 from domain.tabular.rows import RejectedRow
 
 
-class _Held(Exception):
-    """Rolls a transaction back that another task has to end before."""
-
-    def __init__(self, by: HeldBy) -> None:
-        super().__init__(by.task_id)
-        self.by = by
-
-
 class SqlImportStore:
     """Tables of the imports pipeline; see `adapters.ports.ImportStore` for the promises.
 
@@ -292,16 +284,14 @@ class SqlImportStore:
         key = TaskKey(message.project_id, message.task_id)
 
         async def change(connection: AsyncConnection) -> Counts:
-            held = await schedule_loads.holder(connection, self._writer, key)
-            if held is not None:
-                raise _Held(held)
+            await schedule_loads.refuse_beside(connection, self._writer, key)
             return await schedules.change_activities(connection, self._writer, message, _now())
 
         try:
             return await self._once(
                 key, schedule_activities.name, message.model_dump_json(), change
             )
-        except _Held as error:
+        except schedule_loads.Held as error:
             return error.by
 
     async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
