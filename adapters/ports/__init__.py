@@ -54,7 +54,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import EarlierImport, ImportStore
+from adapters.ports.imports import EarlierImport, HeldBy, ImportStore, ScheduleClaim
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import (
@@ -85,6 +85,7 @@ __all__ = [
     "EarlierImport",
     "Extracted",
     "ExtractedFile",
+    "HeldBy",
     "ImportStore",
     "LoadFacts",
     "LoadStore",
@@ -104,6 +105,7 @@ __all__ = [
     "ReportWriter",
     "RunEnd",
     "Runs",
+    "ScheduleClaim",
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",
