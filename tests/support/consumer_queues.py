@@ -51,6 +51,8 @@ class ConsumedQueue(ABC):
     is_log = False
     """Whether everything behind an undecided message comes again, and deliveries are counted by
     the process that receives."""
+    quiet = 1.5
+    """Seconds that it stays empty before a drain ends."""
 
     @abstractmethod
     def transport(self) -> Transport[Any]:
@@ -73,7 +75,7 @@ class ConsumedQueue(ABC):
         """Make the queue unknown."""
 
     def consumer(self, accept: Accept, limits: Limits | None = None, **more: Any) -> Consumer[Any]:
-        limits = limits or Limits(wait=1, quiet=1.5)
+        limits = limits or Limits(wait=1, quiet=self.quiet)
         return Consumer(self.transport(), accept, limits, **{"retry": QUICK, **more})
 
     async def is_empty(self) -> bool:
@@ -216,6 +218,8 @@ class OfEventHub(ConsumedQueue):
     """One partition, so that what is sent in order is received in order."""
 
     is_log = True
+    quiet = 5.0
+    """It seems empty until the client has claimed its partition, which a busy machine delays."""
 
     def __init__(self, emulator: ServiceBusEmulator, account: str, name: str) -> None:
         self._emulator = emulator
