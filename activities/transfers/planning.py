@@ -96,6 +96,7 @@ class Planning:
         file = await self._ports.settings.read()
         settings = self._settings(file)
         found = job_of(settings.jobs, job.queue, job.event.key)
+        unused = settings.unused_by(found)
         if found.keep_copy_days and not self._ports.keeps_copies:
             raise RuleViolation(
                 f"job {found.job} has KeepCopyDays, and copies are kept encrypted only: set "
@@ -105,9 +106,7 @@ class Planning:
         remarks: Sequence[str] = ()
         if is_resend:
             found, remarks = _writing_again(found, job.resend_to)
-        plan = plan_of(
-            found, job.event, file.ref, settings.unused, has_files=is_resend, remarks=remarks
-        )
+        plan = plan_of(found, job.event, file.ref, unused, has_files=is_resend, remarks=remarks)
         if order.plan is not None:
             refuse_other_past(plan, order.plan, order.index)
             if order.action is not None:

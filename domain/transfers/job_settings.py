@@ -1,6 +1,7 @@
 """`jobsettings.json`: how it is read, which job an event gets, and what the job becomes for it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -57,6 +58,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
+_JOB: Final = re.compile(r"jobs\[(\d+)\]", re.IGNORECASE)
 PLAN_BYTES: Final = 256 * 1024
 """Of a plan as JSON, which stands in the history of its run."""
 
@@ -68,6 +70,16 @@ class Settings:
     jobs: JobSettings
     unused: Sequence[str]
     """Keys that nothing reads, each with its place."""
+
+    def unused_by(self, job: SettingsJob) -> Sequence[str]:
+        """Those of one job, and of the file as a whole; those of other jobs are no matter of it."""
+        own = next(n for n, each in enumerate(self.jobs.jobs) if _is_same(each, job))
+        found = ((each, _JOB.match(each)) for each in self.unused)
+        return [each for each, of in found if of is None or int(of[1]) == own]
+
+
+def _is_same(one: SettingsJob, other: SettingsJob) -> bool:
+    return (one.queue, one.job) == (other.queue, other.job)
 
 
 def read_settings(text: str | bytes) -> Settings:

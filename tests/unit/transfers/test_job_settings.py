@@ -81,6 +81,14 @@ def test_keys_that_nothing_reads_are_named_with_their_place() -> None:
     assert "nothing reads the key Comment" in plan.remarks
 
 
+def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
+    jobs = one(Pth=1), one(Job="other", Queue="jobstmsroute", Qth=1)
+    found = read_settings(a_file(*jobs, Comment="y"))
+    first, second = found.jobs.jobs
+    assert found.unused_by(first) == ["Jobs[0].Pth", "Comment"]
+    assert found.unused_by(second) == ["Jobs[1].Qth", "Comment"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
