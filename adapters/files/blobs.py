@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Unavailable
+from contracts.base import problem_text
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
 
@@ -143,7 +144,9 @@ class FolderBlobs:
         try:
             path = self._folder / _NAME.validate_python(name)
         except ValidationError as error:
-            raise PortError(f"{name!r} is not a blob name: {error.errors()[0]['msg']}") from error
+            raise PortError(
+                f"{name!r} is not a blob name: {problem_text(error.errors()[0])}"
+            ) from error
         if path.parent.resolve() != path.parent or path.is_symlink():
             raise PortError(f"blob {name!r} leads through a symbolic link, which is not followed")
         return path

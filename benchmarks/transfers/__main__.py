@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.transfers import events, files
+from benchmarks.transfers import events, files, routes
 
-PARTS = ("files", "events", "beside")
+PARTS = ("files", "events", "beside", "routes")
 
 
 async def measure(part: str, folder: Path, options: argparse.Namespace) -> Table:
@@ -24,8 +24,10 @@ async def measure(part: str, folder: Path, options: argparse.Namespace) -> Table
             return await files.large(folder, options.megabytes, options.rounds)
         case "events":
             return await events.events(folder, options.events, options.rounds)
-        case _:
+        case "beside":
             return await events.beside(folder, options.burst)
+        case _:
+            return routes.look_ups()
 
 
 async def run(parts: Sequence[str], options: argparse.Namespace) -> None:

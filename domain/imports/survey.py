@@ -8,6 +8,8 @@ from typing import Final
 
 from domain.errors import InvalidDocument
 from domain.imports.header import TableHeader
+from domain.imports.headers_below import HeadersBelow, refuse_other_tables
+from domain.imports.key_shapes import KeyShape, KeyShapes
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
@@ -34,11 +36,13 @@ class ReadingOptions:
         numbers: Decimal mark.
         dates: Order of day and month.
         carried: Field to what was settled about it when its row was refused; None: it was open.
+        percentages: Fields whose values had a percent sign then.
     """
 
     numbers: Notation | None = None
     dates: Notation | None = None
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
+    percentages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Surveyed:
         percentages: Fields most of whose values have a percent sign.
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
+        keys: What most keys look like.
     """
 
     header: TableHeader
@@ -73,6 +78,7 @@ class Surveyed:
     percentages: frozenset[str]
     unused: Sequence[UnusedColumn]
     rows: int
+    keys: KeyShape = field(default_factory=KeyShape)
 
 
 class Survey:
@@ -100,20 +106,29 @@ class Survey:
             position: [] for places in header.candidates.values() for position in places
         }
         self._rows = 0
+        self._below = HeadersBelow(spec, header)
+        self._keys = KeyShapes(header.positions[spec.key[0]])
 
-    def add(self, rows: Sequence[Sequence[Cell]]) -> None:
-        """Look at the next rows."""
+    def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
+        """Look at the next rows, with their line numbers.
+
+        Raises:
+            InvalidDocument: Another table with other columns begins among them.
+        """
+        rows = [cells for _, cells in numbered]
         columns = transpose(rows, max(map(len, rows), default=0))
         self._filled.extend([0] * (len(columns) - len(self._filled)))
         for position, cells in enumerate(columns):
             self._filled[position] += len(cells) - cells.count(None) - cells.count("")
         for position in self._written.keys() & set(range(len(columns))):
             self._look(position, columns[position])
+        refuse_other_tables(self._below, self._header, numbered, columns)
         room = SAMPLE_ROWS - self._rows
         if room > 0:
             for position, sample in self._sample.items():
                 known = columns[position] if position < len(columns) else [None] * len(rows)
                 sample.extend(known[:room])
+            self._keys.add(rows[:room])
         self._rows += len(rows)
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
@@ -156,10 +171,12 @@ class Survey:
             frozenset(
                 name
                 for name, position in at.items()
-                if 0 < self._values(position) <= 2 * self._percent[position]
+                if name in options.percentages
+                or 0 < self._values(position) <= 2 * self._percent[position]
             ),
             self._unused(header),
             self._rows,
+            self._keys.usual(),
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:

@@ -23,6 +23,9 @@ from domain.tabular.values import column_letters, readable, storable
 VALUE_CHARACTERS: Final = 200
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
+_TOO_MANY: Final = Flaw(
+    "stands behind the last column of the header: put a value that holds the delimiter into quotes"
+)
 _NO_PERCENTAGE: Final = Flaw(
     "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
 )
@@ -56,12 +59,14 @@ class Place:
         offset: What its line numbers are raised by, so that they rise through the document.
         layout: Position in this sheet of each column of the report; None: the same ones.
         titles: Titles of the report; None: those of this sheet.
+        width: Fields of a text table's header; 0: a sheet has no such limit.
     """
 
     sheet: str | None = None
     offset: int = 0
     layout: Sequence[int | None] | None = None
     titles: tuple[str, ...] | None = None
+    width: int = 0
 
 
 class RowValidator:
@@ -155,6 +160,7 @@ class RowValidator:
         aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, problems, aside)
         self._check_period(values, lines, problems)
+        self._check_width(rows, source, values, problems)
         again = self._refuse_again(columns, source, values, lines, problems)
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
@@ -224,6 +230,22 @@ class RowValidator:
             if stop < start:
                 reason = Flaw(f"is before {self._title(begin)} {start.isoformat()}")
                 problems[i].append(self._problem(lines[i], end, stop, reason))
+
+    def _check_width(
+        self, rows: Rows, source: Source, values: Mapping[str, Sequence[Any]], problems: Problems
+    ) -> None:
+        """A record of more fields than the header was cut in the wrong places."""
+        width = self._place.width
+        for i, (line, cells) in enumerate(rows) if width else ():
+            if len(cells) > width:
+                found = Problem(
+                    line=line,
+                    column=self._title_at(width),
+                    value=readable(cells[width], VALUE_CHARACTERS) or None,
+                    reason=_TOO_MANY.reason,
+                    mark=self._mark(source, values, i),
+                )
+                problems[i].append(found)
 
     def _refuse_again(
         self,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from adapters.ports import Denied, Unavailable
+from adapters.ports import NotInstalled, Unavailable
 from contracts.dependencies import Dependency
 
 PREFIX: Final = "docflow-pgp-"
@@ -76,7 +76,7 @@ async def run(program: str, *arguments: str, given: bytes = b"") -> None:
         given: Its standard input.
 
     Raises:
-        Denied: It is not installed.
+        NotInstalled: It is not.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -92,9 +92,9 @@ async def run(program: str, *arguments: str, given: bytes = b"") -> None:
     await process.communicate(given)
 
 
-def missing() -> Denied:
+def missing() -> NotInstalled:
     """The failure of a machine without GnuPG."""
-    return Denied("GnuPG is not installed on this worker: OpenPGP needs the program gpg")
+    return NotInstalled("GnuPG is not installed on this machine: OpenPGP needs the program gpg")
 
 
 def _folder() -> Path:

@@ -1,7 +1,5 @@
 """Tiles: their mosaic is one whole warp, pixel for pixel, whatever the source and its target."""
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,6 @@ from domain.jobs.rasters import rules
 from domain.jobs.rasters.tiles import deviation, tiles
 from tests.support.chaos import examples
 from tests.support.jobs import rasters as made
-
-
-@pytest.fixture(scope="module")
-def rasters() -> Iterator[FileRasters]:
-    found = FileRasters(1)
-    yield found
-    asyncio.run(found.aclose())
 
 
 async def mosaic(

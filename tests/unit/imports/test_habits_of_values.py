@@ -40,6 +40,21 @@ class TestValues:
         assert codes(found) == ["00123", "E-007", "012-345"]
         assert found.column("rate") == [5, 6, 7]
 
+    def test_codes_that_look_the_same_are_the_same(self, csv: Any) -> None:
+        rows = ("E\u00a01\u200b,1", "\ufeff\u00a0,2", "E 1,3", "E-2\u00ad,4")
+        found = read(csv("Code,Rate", *rows))
+        assert codes(found) == ["E 1", "E-2"]
+        reasons = [(line, reason) for line, _, reason in found.rejected]
+        assert reasons == [(3, "is missing"), (4, "same code as line 2")]
+
+    def test_codes_that_lost_digits_are_problems(self, csv: Any, xlsx: Any) -> None:
+        found = read(csv("Code;Serial;Rate", "4,01235E+12;x;1", "E-1;1E+05;2", "1E5;12E3;3"))
+        assert codes(found) == ["1E5"]
+        assert [column for _, column, _ in found.rejected] == ["Code", "Serial"]
+        assert found.rejected[0][2].startswith("is a number without its last digits")
+        found = read(xlsx(one_sheet(["Code", "Status"], ["E+1", 5], ["4E+12", "4E+12"])))
+        assert codes(found) == ["E+1"]
+
     def test_a_day_with_a_time_that_is_shown_as_a_time(self, xlsx: Any) -> None:
         rows = (["Employee", "From"], ["1", 42213.5], ["2", 42214.25])
         patterns = {(1, 1): "h:mm", (2, 1): "[h]:mm"}

@@ -77,6 +77,7 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
+        lives = {} if as_json else await service.key_lives(partner)
     if as_json:
         print_json(partner.model_dump(mode="json"))
         return
@@ -103,7 +104,7 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
             ]
         )
     )
-    print_keys(partner)
+    print_keys(partner, lives)
 
 
 @app.command()

@@ -12,12 +12,21 @@ from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import both_answer, given_back, refuse
 from workers.services.transfers.starts import TransferStarts
-from workers.services.verdicts import INVALID_MESSAGE, Settle, Verdict
+from workers.services.verdicts import (
+    INVALID_MESSAGE,
+    NOT_ACCEPTED,
+    Abandon,
+    DeadLetter,
+    Settle,
+    Verdict,
+)
 
 logger = logging.getLogger(__name__)
 
-LOUD_FROM_DELIVERY: Final = 4
-"""A storage queue's message goes to the poison queue after its fifth: an operator should look."""
+MOST_DELIVERIES: Final = 5
+"""Neither storage queues nor event hubs set a message aside after so many."""
+LOUD_FROM_DELIVERY: Final = MOST_DELIVERIES - 1
+"""From here on an operator should look."""
 
 
 class TransferIntake:
@@ -59,8 +68,8 @@ class TransferIntake:
         """
         if delivery_count + 1 >= LOUD_FROM_DELIVERY:
             logger.error(
-                "message %r of %r is at delivery %d: it will soon be set aside by the queue; find "
-                "out why it cannot be accepted",
+                "message %r of %r is at delivery %d: it will soon be set aside; find out why it "
+                "cannot be accepted",
                 message_id,
                 self._way_in,
                 delivery_count + 1,
@@ -69,6 +78,29 @@ class TransferIntake:
             return await self._start(raw)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._way_in, message_id, refused, raw)
+
+    async def give_up(
+        self, raw: bytes, delivery_count: int, message_id: str | None, reason: str
+    ) -> DeadLetter | Abandon:
+        """Set a message aside whose deliveries are used up; give it back before.
+
+        To be asked only where everything that a start needs has answered meanwhile: an outage uses
+        up no delivery.
+
+        Args:
+            raw: The body as it came.
+            delivery_count: Deliveries before this one.
+            message_id: As the queue or its sender set it.
+            reason: Why it is not accepted.
+        """
+        if delivery_count + 1 < MOST_DELIVERIES:
+            return Abandon(reason)
+        refused = RefusedMessage(
+            NOT_ACCEPTED,
+            f"not accepted in {delivery_count + 1} deliveries, although everything that docflow "
+            f"needs answers: {reason}",
+        )
+        return await refuse(self._rejected, self._way_in, message_id, refused, raw)
 
     async def ready(self) -> bool:
         """Whether Temporal and the record of rejected messages answer."""
