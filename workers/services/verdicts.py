@@ -13,6 +13,8 @@ UNKNOWN_EVENT_TYPE: Final = "UnknownEventType"
 """`eventType` is missing, or names no event that docflow takes from this queue."""
 INVALID_MESSAGE: Final = "InvalidMessage"
 """Fields of the message are missing or wrong."""
+NOT_ACCEPTED: Final = "NotAccepted"
+"""Temporal refused the start at each of several deliveries, and was available."""
 KEY_REUSED: Final = errors.KEY_REUSED
 """The run of this key was started by a message with other content."""
 
