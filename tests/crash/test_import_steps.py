@@ -24,6 +24,7 @@ from adapters.database import open_database, upgrade
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import import_progress
 from adapters.files.tables.source import open_table
+from adapters.ports import Blobs, ImportStore
 from contracts.imports import (
     IMPORT_MESSAGE,
     DocumentType,
@@ -35,7 +36,7 @@ from contracts.imports import (
 )
 from stack.temporal import temporal_server
 from tests.crash import step_worker
-from tests.crash.step_worker import Steps
+from tests.crash.step_worker import READS, STEPS, Steps
 from tests.support.chaos import CHAOS
 from workers.connect import connect
 from workflows.imports.document_import import DocumentImport
@@ -188,6 +189,11 @@ async def address(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[st
 
 async def test_every_document_type_is_among_the_cases() -> None:
     assert {case.message.document_type for case in CASES} == set(DocumentType)
+
+
+async def test_every_call_of_an_import_is_a_step_or_reads() -> None:
+    calls = {name for port in (ImportStore, Blobs) for name in vars(port) if name[0] != "_"}
+    assert calls == (STEPS | READS)
 
 
 async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_path: Path) -> None:
