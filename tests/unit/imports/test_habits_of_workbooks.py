@@ -76,6 +76,13 @@ class TestSheets:
         with pytest.raises(InvalidDocument, match="only 'A' has rate; only 'B' has make"):
             read(xlsx({"A": EQUIPMENT, "B": other}))
 
+    def test_a_blank_form_is_no_second_table(self, xlsx: Any) -> None:
+        form = [["Fill in below"], ["Code", "Description", "Rate", "Make"]]
+        found = read(xlsx({"Form": form, "A": EQUIPMENT}))
+        assert codes(found) == ["E-1", "E-2"]
+        assert found.note == "Sheets not read: 'Form'."
+        assert read(xlsx({"Form": form})).rows == []
+
     def test_lines_of_several_sheets_are_those_of_their_sheet(self, xlsx: Any) -> None:
         more = [["Code", "Description", "Rate"], ["E-3", "Saw", "cheap"], ["E-3", "Saw", 1]]
         found = read(xlsx({"A": EQUIPMENT, "B": more}))
