@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.errors import InvalidDocument
+from domain.imports.exchanged_days import DayOrder
 from domain.imports.header import TableHeader
 from domain.imports.headers_below import HeadersBelow, refuse_other_tables
 from domain.imports.key_shapes import KeyShape, KeyShapes
@@ -71,6 +72,7 @@ class Surveyed:
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
         keys: What most keys look like.
+        doubtful: Fields whose real dates may have day and month exchanged.
     """
 
     header: TableHeader
@@ -79,6 +81,7 @@ class Surveyed:
     unused: Sequence[UnusedColumn]
     rows: int
     keys: KeyShape = field(default_factory=KeyShape)
+    doubtful: frozenset[str] = frozenset()
 
 
 class Survey:
@@ -101,6 +104,11 @@ class Survey:
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._percent: Counter[int] = Counter()
+        self._orders = {
+            position: DayOrder()
+            for position, field in self._written.items()
+            if field.kind is ColumnKind.DATE
+        }
         self._filled: list[int] = []
         self._sample: dict[int, list[Cell]] = {
             position: [] for places in header.candidates.values() for position in places
@@ -133,6 +141,8 @@ class Survey:
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
         spec, found = self._written[position], self._found[position]
+        if position in self._orders:
+            self._orders[position].add(cells)
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -177,6 +187,17 @@ class Survey:
             self._unused(header),
             self._rows,
             self._keys.usual(),
+            self._doubtful(at, options),
+        )
+
+    def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
+        if options.dates is not None:
+            return frozenset()
+        return frozenset(
+            name
+            for name, position in at.items()
+            if position in self._orders
+            and self._orders[position].is_doubtful(self._found[position])
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:

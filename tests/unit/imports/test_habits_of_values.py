@@ -164,6 +164,18 @@ class TestValues:
         assert found.column("markup") == [Decimal("0.1"), Decimal("0.12")]
         assert found.rejected[0][:2] == (4, "Markup")
 
+    def test_dates_that_a_program_of_the_other_order_has_made_are_doubtful(self, xlsx: Any) -> None:
+        """A list of the USA, opened where days come first: what it could not read stayed text."""
+        rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"]]
+        rows += [["3", date(2025, 3, 3)], ["4", datetime(2025, 2, 1, 8)], ["5", "2025-04-02"]]
+        found = read(xlsx(one_sheet(*rows)), "crew_member")
+        assert found.column("employee_no") == ["2", "3", "5"]
+        assert [line for line, _, _ in found.rejected] == [2, 5]
+        assert found.rejected[0][2].startswith("may have day and month exchanged")
+        assert read(xlsx(one_sheet(*rows)), "crew_member", date_order="mdy").rejected == []
+        rows.append(["6", date(2025, 5, 13)])
+        assert read(xlsx(one_sheet(*rows)), "crew_member").rejected == []
+
     def test_the_whole_column_decides(self, csv: Any) -> None:
         rows = [f"A{n};03/04/2025" for n in range(6_000)]
         found = read(csv("Employee;From", *rows, "B;25/04/2025"), "crew_member")
