@@ -115,7 +115,7 @@ class Survey:
         }
         self._rows = 0
         self._below = HeadersBelow(spec, header)
-        self._keys = KeyShapes(header.positions[spec.key[0]])
+        self._keys = KeyShapes(header.positions[spec.key[0]], spec)
 
     def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
         """Look at the next rows, with their line numbers.

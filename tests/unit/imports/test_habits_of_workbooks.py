@@ -270,6 +270,12 @@ class TestRowsThatAreNoData:
         assert "1 total was left out (line 9)" in found.note
         assert "3 headings or remarks were left out (lines 2, 5, 10)" in found.note
 
+    def test_titles_of_printed_pages_are_no_rows(self, csv: Any) -> None:
+        page = ("Code;Description;Rate", "E-1;Crane;1", "Page 1", "\x0cPlant and machines")
+        found = read(csv(*page, "Code;Description;Rate", "E-2;Pump;2"))
+        assert codes(found) == ["E-1", "E-2"]
+        assert "1 heading or remark was left out (line 4)" in found.note
+
     def test_a_code_alone_is_a_row(self, csv: Any) -> None:
         assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]
         assert codes(read(csv("Code", "A1", "B", "C 3"))) == ["A1", "B", "C 3"]
