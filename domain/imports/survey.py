@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.errors import InvalidDocument
+from domain.imports.currencies import count_currencies, usual_currency
 from domain.imports.exchanged_days import DayOrder
 from domain.imports.header import TableHeader
 from domain.imports.headers_below import HeadersBelow, refuse_other_tables
@@ -15,7 +16,7 @@ from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
-from domain.tabular.habits import is_percentage, plain_cells
+from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
 from domain.tabular.notations import Notation, date_readings, decide, number_notations
 from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters
@@ -73,6 +74,7 @@ class Surveyed:
         rows: Rows below the header.
         keys: What most keys look like.
         doubtful: Fields whose real dates may have day and month exchanged.
+        currencies: Field to the currency that most of its amounts name.
     """
 
     header: TableHeader
@@ -82,6 +84,7 @@ class Surveyed:
     rows: int
     keys: KeyShape = field(default_factory=KeyShape)
     doubtful: frozenset[str] = frozenset()
+    currencies: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Survey:
@@ -104,6 +107,7 @@ class Survey:
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._percent: Counter[int] = Counter()
+        self._currencies: dict[int, Counter[str]] = {}
         self._orders = {
             position: DayOrder()
             for position, field in self._written.items()
@@ -154,6 +158,8 @@ class Survey:
             return
         if "%" in joined:
             self._percent[position] += sum(map(is_percentage, texts))
+        if NAMES_CURRENCY.search(joined):
+            count_currencies(texts, self._currencies.setdefault(position, Counter()))
         if len(found) == 2 or not _may_add(joined, found):
             return
         written = (
@@ -188,6 +194,11 @@ class Survey:
             self._rows,
             self._keys.usual(),
             self._doubtful(at, options),
+            {
+                name: usual
+                for name, position in at.items()
+                if (usual := usual_currency(self._currencies.get(position, Counter())))
+            },
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:

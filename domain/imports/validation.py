@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from contracts.imports import Problem
 from domain.imports import exchanged_days
+from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
 from domain.imports.lines import SUSPECT, LineSorter, Suspect
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
@@ -159,6 +160,10 @@ class RowValidator:
                 returning.update(i for i in bad if values[name][i].returns)
                 if name in self._spec.key:
                     keyless.update(bad)
+        for name, usual in self._surveyed.currencies.items():
+            for i, flaw in conflicts(source[name][1], usual, values.get(CURRENCY)):
+                problems[i].append(self._problem(lines[i], name, source[name][1][i], flaw))
+                returning.update([i] if flaw.returns else [])
         for i in returning:
             mark = self._mark(source, values, i)
             problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})

@@ -176,6 +176,25 @@ class TestValues:
         rows.append(["6", date(2025, 5, 13)])
         assert read(xlsx(one_sheet(*rows)), "crew_member").rejected == []
 
+    def test_amounts_in_several_currencies_are_problems(self, csv: Any) -> None:
+        rows = ("A;$1.50;1 EUR", "B;US$ 2.50;\u20ac2", "C;\u20ac 3.00;3", "D;(4.00 USD);CHF 4")
+        found = read(csv("Item;Rate;Material Cost", *rows), "estimation_master")
+        assert found.column("item_code") == ["A", "B"]
+        assert found.rejected == [
+            (4, "Rate", "is in \u20ac, and most of its column is in USD"),
+            (5, "Rate", "is negative"),
+            (5, "Material Cost", "is in CHF, and most of its column is in \u20ac"),
+        ]
+
+    def test_the_currency_of_the_row_counts(self, csv: Any) -> None:
+        rows = ("A;$1;USD", "B;2 \u20ac;eur", "C;SFr. 3;CHF", "D;$4;EUR", "E;\u00a35;")
+        found = read(csv("Code;Price;Currency", *rows), "material")
+        assert codes(found) == ["A", "B", "C"]
+        assert found.rejected == [
+            (5, "Price", "is in $, and the currency of its row is EUR"),
+            (6, "Price", "is in \u00a3, and most of its column is in $"),
+        ]
+
     def test_the_whole_column_decides(self, csv: Any) -> None:
         rows = [f"A{n};03/04/2025" for n in range(6_000)]
         found = read(csv("Employee;From", *rows, "B;25/04/2025"), "crew_member")
