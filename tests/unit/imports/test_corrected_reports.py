@@ -1,6 +1,7 @@
 """A report comes back: what was corrected goes in, what was not overwrites nothing."""
 
 import hashlib
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.support.imports.activities import (
     message_of,
     work_of,
 )
+from tests.support.imports.documents import workbook
 
 
 @pytest.fixture
@@ -223,3 +225,19 @@ async def test_a_column_of_percentages_stays_one_in_the_report(ports: ActivityPo
     again = await load_report(ports, first, {}, task_id="T2", **item)
     assert again.counts == Counts(rejected=1)
     assert again.problems[0].reason == first.problems[0].reason
+
+
+async def test_doubtful_dates_come_back_as_they_were_and_are_refused_again(
+    ports: ActivityPorts,
+) -> None:
+    rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"], ["3", "x"]]
+    file = workbook(ports.folder / "us.xlsx", {"A": rows})
+    member = {"document_type": "crew_member"}
+    first = await load(ports, file.read_bytes(), **member)
+    assert first.counts == Counts(created=1, rejected=2)
+    again = await load_report(ports, first, {"x": "2025-01-07"}, task_id="T2", **member)
+    assert again.counts == Counts(created=1, rejected=1)
+    assert again.problems[0].reason.startswith("came back as it was: may have day and month")
+    day_number = "45778"
+    third = await load_report(ports, again, {day_number: "2025-01-05"}, task_id="T3", **member)
+    assert third.counts == Counts(created=1)
