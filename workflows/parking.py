@@ -197,6 +197,11 @@ class Parking:
             self.notices, notice, since, self.timeout, lambda: self.waits and self._show(step)
         )
 
+    async def unrecorded(self, failure: FailureError) -> None:
+        """Park a run whose work is done and whose record is missing: any answer tries again."""
+        await self.wait("record", explain(failure))
+        self.resume()
+
     def resume(self, state: str = "running") -> None:
         """Show that the run continues and needs no answer."""
         workflow.upsert_search_attributes(attributes.not_waiting(state))

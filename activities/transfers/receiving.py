@@ -57,6 +57,10 @@ class Receiving:
         known = await self._ports.store.get(order.transfer_id)
         if known is not None and known.digest not in (None, order.digest):
             return await self._refuse_other(order, known)
+        if known is not None and known.status is TransferStatus.SUCCEEDED:
+            # Temporal has forgotten its run: a job of this one cannot have ended yet.
+            reason = f"it was carried out before, and ended at {known.at:%Y-%m-%d %H:%M} UTC"
+            return Reception(status=known.status, reason=reason)
         try:
             event = read_event(order.body, order.arrived)
         except NoEvent as error:
