@@ -57,7 +57,7 @@ class AnswerBody(Contract):
 
 
 class DeliveryView(Contract):
-    """One attempt to tell one receiver."""
+    """One delivery attempt to one receiver."""
 
     number: int
     """Of the receiver, from 0."""
