@@ -54,7 +54,7 @@ def accept(
     context: typer.Context,
     name: NameArgument,
     fingerprint: Annotated[
-        str | None, typer.Option(help="Of the key, as the partner has told it: SHA256:...")
+        str | None, typer.Option(help="Of the key, as the partner stated it: SHA256:...")
     ] = None,
     retire: Annotated[
         bool, typer.Option("--retire", help="Keys that are pinned so far end today.")
@@ -89,7 +89,7 @@ def _asked(name: str, shown: str) -> str:
             f"it as --fingerprint {shown}"
         )
     typer.echo(f"{name} shows the host key {shown}")
-    if not typer.confirm("Is it the one that the partner has told you?"):
+    if not typer.confirm("Is it the one that the partner gave you?"):
         raise UsageError("nothing is pinned")
     return shown
 
