@@ -148,7 +148,7 @@ class Parking:
         later: asyncio.Task[None] | None = None
         try:
             if reminders is not None:
-                reminders.tell(NoticeKind.PARKED)
+                reminders.notify(NoticeKind.PARKED)
             later = await _announced_or_later(announce)
             await self._until_answered(reminders)
         except TimeoutError:

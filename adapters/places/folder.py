@@ -2,32 +2,26 @@
 
 import asyncio
 import errno
+import io
 import os
+import secrets
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
+from adapters.places.base import BasePlace, no_bytes
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
-from adapters.ports.places import (
-    Entry,
-    FileChanged,
-    FileMissing,
-    NameRefused,
-    Namings,
-    PartnerAway,
-    PlaceError,
-    Progress,
-    Written,
-)
-from contracts.transfers import Guarantee, Overwrite, Partner, Rename, ServerProfile
-from domain.transfers.paths import matcher, printable, split
+from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
+from contracts.transfers import Partner, Rename, ServerProfile
+from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
 
 _BLOCK: Final = 1 << 20
 _AWAY: Final = frozenset(
@@ -36,21 +30,75 @@ _AWAY: Final = frozenset(
 """A share that is not there."""
 _NAMES: Final = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ})
 
+SILENCE_SECONDS: Final = 60.0
+_THREADS: Final = 8
+
 T = TypeVar("T")
 
 
-class FolderPlace:
+class FolderThreads:
+    """Threads for each partner: those of one that hangs are no other's."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+
+    def of(self, partner: str) -> Executor:
+        """The threads of a partner."""
+        if partner not in self._pools:
+            self._pools[partner] = ThreadPoolExecutor(_THREADS, f"folder-{partner}")
+        return self._pools[partner]
+
+
+class FolderPlace(BasePlace):
     """Files below one folder; links are followed as long as they stay below it.
+
+    Whatever touches it runs in threads of the partner's own: a share whose server is gone answers
+    nothing, not even that, and may hold up neither the event loop nor other partners.
 
     Args:
         partner: Whose folder it is.
         root: The folder.
         pace: Of its bytes.
+        threads: Of the partner.
+        silence: Seconds that the file system may take for one call; five times as many for a list
+            and for a flush.
     """
 
-    def __init__(self, partner: Partner, root: Path, pace: Pace) -> None:
-        self._partner, self._root, self._pace = partner, root, pace
+    def __init__(
+        self,
+        partner: Partner,
+        root: Path,
+        pace: Pace,
+        threads: Executor,
+        silence: float = SILENCE_SECONDS,
+    ) -> None:
+        super().__init__(partner, pace)
+        self._root, self._threads, self._silence = root, threads, silence
         self._writes = RenamedWrites(self, Rename.ATOMIC_REPLACE)
+
+    async def check(self, folders: Sequence[Path]) -> None:
+        """See that the folder is there, and lies below one of those that are permitted.
+
+        Raises:
+            Denied: It does not.
+            PartnerAway: It is not there.
+        """
+        partner = self._partner
+        top = Path(partner.container or "")
+
+        def look() -> None:
+            if not any(top.resolve().is_relative_to(each.resolve()) for each in folders):
+                raise Denied(
+                    f"the folder of {partner.name} lies in none of DOCFLOW_TRANSFERS_FOLDERS"
+                )
+            self._require_root()
+
+        await self._run(look, "")
+
+    def _require_root(self) -> None:
+        if not self._root.is_dir():
+            name = self._partner.name
+            raise PartnerAway(name, f"the folder of {name} is not there")
 
     @property
     def profile(self) -> ServerProfile | None:
@@ -59,90 +107,49 @@ class FolderPlace:
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Write a file of our own, and remove it."""
-        name = f"{folder}/.docflow-probe" if folder else ".docflow-probe"
-        await self.write_file(name, _no_bytes())
+        name = join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}")
+        await self.write_file(name, no_bytes())
         await self.remove(name)
         return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))
-
-    async def stat(self, path: str) -> Entry:
-        """One file."""
-        entry = await self.entry(checked(path))
-        if entry is None:
-            raise FileMissing(f"there is no file {printable(path)} at {self._partner.name}")
-        return entry
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files that a pattern names."""
         folder, name = split(checked_pattern(pattern))
-        return await self._run(lambda: self._listed(folder, name, most), pattern)
+        return await self._run(lambda: self._listed(folder, name, most), pattern, self._silence * 5)
 
     def _listed(self, folder: str, name: str, most: int) -> Sequence[Entry]:
         match, found = matcher(name).match, list[Entry]()
         try:
-            names = sorted(os.listdir(self._inside(folder)))
-        except FileNotFoundError:
-            return []
-        for each in names:
-            path = f"{folder}/{each}" if folder else each
-            if not match(each):
-                continue
-            try:
-                entry = self._entry(path)
-            except NameRefused:
-                continue
+            with os.scandir(self._below(os.path.join(self._root, folder), folder)) as scanned:
+                every = sorted((each for each in scanned if match(each.name)), key=_name)
+        except (FileNotFoundError, NotADirectoryError):
+            self._require_root()
+            raise no_folder(folder, self._partner.name) from None
+        for each in every:
+            entry = self._listed_entry(each, join(folder, each.name))
             if entry is not None:
                 found.append(entry)
             if len(found) > most:
                 break
         return found
 
-    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of a file, which stays the same while it is read."""
-        _check_same(entry, await self.stat(entry.path))
-        size = offset
-        async for block in self._blocks(entry.path, offset):
-            size += len(block)
-            if size > entry.size:
-                break
-            yield block
-        if size != entry.size:
-            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
-        _check_same(entry, await self.stat(entry.path))
+    def _listed_entry(self, scanned: "os.DirEntry[str]", path: str) -> Entry | None:
+        try:
+            if scanned.is_symlink():
+                return self._entry(path)
+            return _entry_of(path, scanned.stat(follow_symlinks=False))
+        except (FileNotFoundError, NameRefused):
+            # Gone meanwhile, or a link that leads out.
+            return None
 
-    async def write(
-        self,
-        chunks: AsyncIterator[bytes],
-        path: str,
-        *,
-        size: int,
-        sha256: str,
-        overwrite: Overwrite,
-        verify: Guarantee,
-        owner: str,
-        mode: int | None = None,
-        changed: datetime | None = None,
-        progress: Progress | None = None,
-        namings: Namings | None = None,
-    ) -> Written:
-        """Write a file under a temporary name, verify it, and rename it."""
-        order = WriteOrder(
-            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
-        )
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         return await self._writes.write(chunks, order)
 
     async def move(self, entry: Entry, path: str) -> None:
         """Move a file, if it is still that one."""
-        _check_same(entry, await self.stat(entry.path))
+        self._check_same(entry, await self.stat(entry.path))
         await self.make_folders(checked(path))
         await self.rename(entry.path, path, replaces=False)
-
-    async def delete(self, entry: Entry) -> bool:
-        """Delete a file, if it is still that one."""
-        now = await self.entry(checked(entry.path))
-        if now is None:
-            return False
-        _check_same(entry, now)
-        return await self.remove(entry.path)
 
     async def entry(self, path: str) -> Entry | None:
         """A file; None: there is none."""
@@ -152,11 +159,9 @@ class FolderPlace:
         try:
             facts = os.stat(self._real(path))
         except (FileNotFoundError, NotADirectoryError):
+            self._require_root()
             return None
-        if not stat.S_ISREG(facts.st_mode):
-            return None
-        changed = datetime.fromtimestamp(facts.st_mtime_ns // 1_000 / 1_000_000, UTC)
-        return Entry(path, facts.st_size, changed)
+        return _entry_of(path, facts)
 
     async def make_folders(self, path: str) -> None:
         """Make the folders of a path, none of which is a link that leads out."""
@@ -173,29 +178,39 @@ class FolderPlace:
     async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> None:
         """Write all bytes, and have them on the disk."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        file = await self._run(lambda: os.open(self._inside(path), flags, 0o644), path)
-        try:
+        async with self._opened(
+            lambda: io.FileIO(os.open(self._inside(path), flags, 0o644), "w"), path
+        ) as file:
             async for block in in_blocks(chunks, _BLOCK):
                 await self._pace(len(block))
                 await self._run(lambda block=block: _write_all(file, block), path)
-            await self._run(lambda: os.fsync(file), path)
-        finally:
-            os.close(file)
+            await self._run(lambda: os.fsync(file.fileno()), path, self._silence * 5)
 
-    async def content(self, path: str) -> AsyncGenerator[bytes]:
-        """The bytes of a file."""
-        async for block in self._blocks(path, 0):
-            yield block
-
-    async def _blocks(self, path: str, offset: int) -> AsyncGenerator[bytes]:
-        file = await self._run(lambda: os.open(self._real(path), os.O_RDONLY), path)
-        try:
-            os.lseek(file, offset, os.SEEK_SET)
-            while block := await self._run(lambda: os.read(file, _BLOCK), path):
+    async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        path = entry.path
+        async with self._opened(lambda: io.FileIO(self._real(path)), path) as file:
+            await self._run(lambda: file.seek(offset), path)
+            while block := await self._run(lambda: file.read(_BLOCK), path):
                 await self._pace(len(block))
                 yield block
-        finally:
-            os.close(file)
+
+    @asynccontextmanager
+    async def _opened(
+        self, open_file: Callable[[], io.FileIO], path: str
+    ) -> AsyncGenerator[io.FileIO]:
+        """A file for the length of the block.
+
+        Not a descriptor: a call that hung may return when it is closed already, and its number
+        belong to another file.
+        """
+        file = await self._run(open_file, path)
+        try:
+            yield file
+        except BaseException:
+            # To close a file of a share that hangs may hang as well.
+            self._threads.submit(file.close)
+            raise
+        await self._run(file.close, path)
 
     async def rename(self, path: str, target: str, *, replaces: bool) -> None:
         """Give a file its name, in one step."""
@@ -268,9 +283,18 @@ class FolderPlace:
             raise NameRefused(f"{printable(path)} leads out of the folder by a link")
         return real
 
-    async def _run(self, call: Callable[[], T], path: str) -> T:
+    async def _run(self, call: Callable[[], T], path: str, seconds: float | None = None) -> T:
         with self._translated(path):
-            return await asyncio.to_thread(call)
+            running = asyncio.get_running_loop().run_in_executor(self._threads, self._judged, call)
+            async with asyncio.timeout(seconds or self._silence):
+                return await running
+
+    def _judged(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except (FileNotFoundError, NotADirectoryError):
+            self._require_root()
+            raise
 
     @contextmanager
     def _translated(self, path: str) -> Generator[None]:
@@ -279,11 +303,10 @@ class FolderPlace:
         except PortError:
             raise
         except (FileNotFoundError, NotADirectoryError):
-            if not self._root.is_dir():
-                raise PartnerAway(
-                    self._partner.name, f"the folder of {self._partner.name} is not there"
-                ) from None
-            raise FileMissing(f"there is no file {printable(path)}") from None
+            raise self._missing(path) from None
+        except TimeoutError:
+            name = self._partner.name
+            raise PartnerAway(name, f"the folder of {name} does not answer in time") from None
         except PermissionError as error:
             raise Denied(f"{printable(path)}: {error.strerror}") from None
         except ValueError:
@@ -300,20 +323,18 @@ class FolderPlace:
         return PlaceError(text)
 
 
-def _check_same(entry: Entry, now: Entry) -> None:
-    if (entry.size, entry.changed) != (now.size, now.changed):
-        raise FileChanged(
-            f"{printable(entry.path)} is not the file any more that was listed: "
-            f"{now.size:,} bytes instead of {entry.size:,}, or another time"
-        )
+def _name(entry: "os.DirEntry[str]") -> str:
+    return entry.name
 
 
-def _write_all(file: int, block: bytes) -> None:
+def _entry_of(path: str, facts: os.stat_result) -> Entry | None:
+    if not stat.S_ISREG(facts.st_mode):
+        return None
+    changed = datetime.fromtimestamp(facts.st_mtime_ns // 1_000 / 1_000_000, UTC)
+    return Entry(path, facts.st_size, changed)
+
+
+def _write_all(file: io.FileIO, block: bytes) -> None:
     view = memoryview(block)
     while view:
-        view = view[os.write(file, view) :]
-
-
-async def _no_bytes() -> AsyncGenerator[bytes]:
-    for block in ():
-        yield block
+        view = view[file.write(view) or 0 :]

@@ -13,6 +13,7 @@ import httpx
 from adapters.http.addresses import literal
 from adapters.http.answers import retry_after
 from adapters.http.guarded import AddressRefused, GuardedTransport
+from adapters.places.base import BasePlace, is_strong
 from adapters.places.credentials import Credentials
 from adapters.places.egress import CheckedHost, Egress
 from adapters.places.pace import Pace
@@ -24,13 +25,11 @@ from adapters.ports.places import (
     Entry,
     FileChanged,
     FileMissing,
-    Namings,
     PartnerAway,
     PlaceError,
-    Progress,
     Written,
 )
-from contracts.transfers import Guarantee, Overwrite, Partner, Rename, ServerProfile
+from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import has_wildcards, printable
 
 SILENCE_SECONDS: Final = 60.0
@@ -40,7 +39,7 @@ _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
 
 
-class HttpsPlace:
+class HttpsPlace(BasePlace):
     """Files and calls at one server; redirects are not followed.
 
     Args:
@@ -53,10 +52,9 @@ class HttpsPlace:
     def __init__(
         self, partner: Partner, client: httpx.AsyncClient, credentials: Credentials, pace: Pace
     ) -> None:
-        self._partner, self._client = partner, client
-        self._credentials, self._pace = credentials, pace
+        super().__init__(partner, pace)
+        self._client, self._credentials = client, credentials
         self._base = _base(partner)
-        self._is_whole = True  # whether the newest answer holds the file from its beginning
 
     @property
     def profile(self) -> ServerProfile | None:
@@ -94,61 +92,27 @@ class HttpsPlace:
         found = await self.entry(checked(pattern))
         return [] if found is None else [found]
 
-    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of a file; from an offset only where the server has the same version still."""
-        headers: dict[str, str] = {}
-        if entry.tag and not entry.tag.startswith("W/"):
-            headers["If-Match"] = entry.tag
+    async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        path = checked(entry.path)
+        sent = {**self._headers(), "Accept-Encoding": "identity"}
+        if entry.tag and is_strong(entry.tag):
+            sent["If-Match"] = entry.tag
         if offset:
-            headers["Range"] = f"bytes={offset}-"
-        size = 0
-        async for block in self._blocks(checked(entry.path), headers):
-            begin, size = size, size + len(block)
-            if begin >= offset or not self._is_whole:
-                yield block
-            elif size > offset:
-                yield block[offset - begin :]
-        if size + (0 if self._is_whole else offset) != entry.size:
-            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
-        if _differs(entry, await self.stat(entry.path)):
-            raise FileChanged(f"{printable(entry.path)} is another file now")
-
-    async def content(self, path: str) -> AsyncGenerator[bytes]:
-        """The bytes of a file."""
-        async for block in self._blocks(path, {}):
-            yield block
-
-    async def _blocks(self, path: str, headers: Mapping[str, str]) -> AsyncGenerator[bytes]:
-        sent = {**self._headers(), **headers, "Accept-Encoding": "identity"}
+            sent["Range"] = f"bytes={offset}-"
         with self._translated(path):
             async with self._client.stream("GET", self._url(path), headers=sent) as answer:
                 if answer.status_code in (412, 416):
                     raise FileChanged(f"{printable(path)} is another file now")
                 self._check(answer, path)
-                self._is_whole = answer.status_code != 206
+                # A server that knows of no ranges sends the file from its beginning.
+                passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
                     await self._pace(len(block))
-                    yield block
+                    kept, passed_over = block[passed_over:], max(0, passed_over - len(block))
+                    if kept:
+                        yield kept
 
-    async def write(
-        self,
-        chunks: AsyncIterator[bytes],
-        path: str,
-        *,
-        size: int,
-        sha256: str,
-        overwrite: Overwrite,
-        verify: Guarantee,
-        owner: str,
-        mode: int | None = None,
-        changed: datetime | None = None,
-        progress: Progress | None = None,
-        namings: Namings | None = None,
-    ) -> Written:
-        """Put a file."""
-        order = WriteOrder(
-            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
-        )
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         return await _HttpsWrites(self).write(self._pace.of(chunks), order)
 
     async def put(
@@ -172,15 +136,6 @@ class HttpsPlace:
     async def move(self, entry: Entry, path: str) -> None:
         """HTTP has no moves."""
         raise Denied("files of an HTTPS server cannot be moved")
-
-    async def delete(self, entry: Entry) -> bool:
-        """Delete a file, if it is still that one."""
-        now = await self.entry(checked(entry.path))
-        if now is None:
-            return False
-        if _differs(entry, now):
-            raise FileChanged(f"{printable(entry.path)} is another file now")
-        return await self.remove(entry.path)
 
     async def remove(self, path: str) -> bool:
         """Delete a file."""
@@ -318,10 +273,6 @@ def _entry(path: str, headers: httpx.Headers) -> Entry:
     if not size.isdecimal():
         raise PlaceError(f"{printable(path)}: the server does not say how long it is")
     return Entry(path, int(size), moment, (headers.get("ETag") or "")[:256] or None)
-
-
-def _differs(entry: Entry, now: Entry) -> bool:
-    return (entry.size, entry.tag, entry.changed) != (now.size, now.tag, now.changed)
 
 
 def _reason(error: Exception) -> str:

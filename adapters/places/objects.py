@@ -1,6 +1,5 @@
 """Object stores: Azure Blob and S3, through `obstore`."""
 
-import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -8,30 +7,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError
 
+from adapters.places.base import BasePlace, no_bytes
 from adapters.places.credentials import Credentials
+from adapters.places.object_errors import failure
 from adapters.places.pace import Pace
 from adapters.places.whole import BLOCK, WholeWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, sha256_of, taken
-from adapters.ports import Denied, PortError, Throttled
+from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,
     FileChanged,
     FileMissing,
-    NameRefused,
-    Namings,
     PartnerAway,
-    Progress,
+    PlaceError,
     Written,
 )
-from contracts.transfers import Guarantee, Overwrite, Partner, Rename, ServerProfile
+from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
 
 if TYPE_CHECKING:
@@ -39,12 +32,10 @@ if TYPE_CHECKING:
 
 _READ_BLOCK: Final = 2 << 20
 _IN_FLIGHT: Final = 2
-_STATUS: Final = re.compile(r"status code: (\d{3})|status: (\d{3})|\b(\d{3}) [A-Z][a-z]+ ?[A-Z]?")
-_QUERY: Final = re.compile(r"\?\S*")
-"""Of a URL: it may hold a signature."""
+_RAISED: Final = (BaseError, FileNotFoundError, TimeoutError, ConnectionError, ValueError)
 
 
-class ObjectPlace:
+class ObjectPlace(BasePlace):
     """Objects of one container or bucket.
 
     Args:
@@ -56,6 +47,8 @@ class ObjectPlace:
         refusal: Why the newest connection was not permitted; None: it was.
     """
 
+    reads_one_version = True
+
     def __init__(
         self,
         partner: Partner,
@@ -65,8 +58,9 @@ class ObjectPlace:
         server_hash: str | None,
         refusal: Callable[[], str | None],
     ) -> None:
-        self._partner, self._store, self._credentials = partner, store, credentials
-        self._pace, self._server_hash, self._refusal = pace, server_hash, refusal
+        super().__init__(partner, pace)
+        self._store, self._credentials = store, credentials
+        self._server_hash, self._refusal = server_hash, refusal
 
     @property
     def profile(self) -> ServerProfile | None:
@@ -81,22 +75,18 @@ class ObjectPlace:
     async def probe(self, folder: str = "") -> ServerProfile:
         """Store an empty object of our own, and remove it."""
         path = join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}")
-        await self.put(path, _no_bytes(), 0, replaces=True)
+        await self.put(path, no_bytes(), 0, replaces=True)
         await self.remove(path)
         return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))
-
-    async def stat(self, path: str) -> Entry:
-        """One object."""
-        with self._translated(path):
-            found = await obstore.head_async(self._store, self._key(checked(path)))
-        return Entry(path, found["size"], found["last_modified"], _tag(found["e_tag"]))
 
     async def entry(self, path: str) -> Entry | None:
         """An object; None: there is none."""
         try:
-            return await self.stat(path)
+            with self._translated(path):
+                found = await obstore.head_async(self._store, self._key(path))
         except FileMissing:
             return None
+        return Entry(path, found["size"], found["last_modified"], _tag(found["e_tag"]))
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Objects that a pattern names."""
@@ -116,62 +106,23 @@ class ObjectPlace:
                     break
         return found[: most + 1]
 
-    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of an object, of one version of it."""
-        size = offset
-        async for block in self._blocks(entry.path, offset, entry.tag, entry.size):
-            size += len(block)
-            yield block
-        if size != entry.size:
-            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
-        self._check_same(entry, await self.stat(entry.path))
-
-    async def content(self, path: str) -> AsyncGenerator[bytes]:
-        """The bytes of an object."""
-        entry = await self.stat(path)
-        async for block in self._blocks(path, 0, entry.tag, entry.size):
-            yield block
-
-    async def _blocks(
-        self, path: str, offset: int, tag: str | None, size: int
-    ) -> AsyncGenerator[bytes]:
-        if offset == size:
-            # No range of no bytes can be asked for.
-            return
-        with self._translated(path):
+    async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        with self._translated(entry.path):
             result = await obstore.get_async(
                 self._store,
-                self._key(checked(path)),
-                options={"if_match": tag, "range": {"offset": offset}},
+                self._key(checked(entry.path)),
+                options={"if_match": entry.tag, "range": {"offset": offset}},
             )
             blocks = result.stream(min_chunk_size=_READ_BLOCK)
         while True:
-            with self._translated(path):
+            with self._translated(entry.path):
                 block = await anext(blocks, None)
             if block is None:
                 return
             await self._pace(len(block))
             yield bytes(block)
 
-    async def write(
-        self,
-        chunks: AsyncIterator[bytes],
-        path: str,
-        *,
-        size: int,
-        sha256: str,
-        overwrite: Overwrite,
-        verify: Guarantee,
-        owner: str,
-        mode: int | None = None,
-        changed: datetime | None = None,
-        progress: Progress | None = None,
-        namings: Namings | None = None,
-    ) -> Written:
-        """Store an object."""
-        order = WriteOrder(
-            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
-        )
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         return await WholeWrites(self).write(self._pace.of(chunks), order)
 
     async def put(
@@ -202,23 +153,30 @@ class ObjectPlace:
         if there is not None and not await self._is_copy(entry, there):
             raise taken(path)
         if there is None:
-            with self._translated(path):
-                await obstore.copy_async(self._store, self._key(entry.path), self._key(path))
+            await self._copy(entry, path)
         await self.remove(entry.path)
+
+    async def _copy(self, entry: Entry, path: str) -> None:
+        """Copy an object that has to stay the same until the copy is there."""
+        with self._translated(path):
+            await obstore.copy_async(self._store, self._key(entry.path), self._key(path))
+        copied = await self.stat(path)
+        if copied.size != entry.size:
+            raise PlaceError(
+                f"the copy {printable(path)} has {copied.size:,} bytes instead of {entry.size:,}"
+            )
+        try:
+            self._check_same(entry, await self.stat(entry.path))
+        except (FileChanged, FileMissing):
+            # Nobody knows which of the two was copied.
+            await self.remove(path)
+            raise
 
     async def _is_copy(self, entry: Entry, there: Entry) -> bool:
         if entry.size != there.size:
             return False
         first = await sha256_of(self.content(entry.path))
         return first == await sha256_of(self.content(there.path))
-
-    async def delete(self, entry: Entry) -> bool:
-        """Delete an object, if it is still that one."""
-        now = await self.entry(checked(entry.path))
-        if now is None:
-            return False
-        self._check_same(entry, now)
-        return await self.remove(entry.path)
 
     async def remove(self, path: str) -> bool:
         """Remove an object."""
@@ -233,51 +191,20 @@ class ObjectPlace:
         root = (self._partner.root or "").strip("/")
         return f"{root}/{path}" if root and path else root or path
 
-    def _check_same(self, entry: Entry, now: Entry) -> None:
-        # Of equal etags all bytes are equal; a record of before may have had none.
-        same = entry.tag == now.tag if entry.tag else entry.changed == now.changed
-        if entry.size != now.size or not same:
-            raise FileChanged(f"{printable(entry.path)} is not the object any more that was listed")
-
     @contextmanager
     def _translated(self, path: str) -> Generator[None]:
-        name = self._partner.name
         try:
             yield
         except PortError:
             raise
-        except FileNotFoundError:
-            raise FileMissing(f"there is no file {printable(path)} at {name}") from None
-        except AlreadyExistsError:
-            raise taken(path) from None
-        except PreconditionError:
-            raise FileChanged(f"{printable(path)} is another one now") from None
-        except (PermissionDeniedError, UnauthenticatedError):
-            raise Denied(f"{name} refuses access to {printable(path)}") from None
-        except (BaseError, TimeoutError, ConnectionError, ValueError) as error:
-            raise self._failure(str(error), path) from None
-
-    def _failure(self, message: str, path: str) -> PortError:
-        name = self._partner.name
-        if refusal := self._refusal():
-            return Denied(refusal)
-        text = _QUERY.sub("", self._credentials.hide(message.partition("\n")[0]))[:300]
-        found = _STATUS.search(message)
-        status = int(next(filter(None, found.groups()))) if found else 0
-        if status in (429, 503):
-            return Throttled(f"{name} asks for fewer requests: {text}")
-        if status in (401, 403, 407):
-            return Denied(f"{name} refuses access to {printable(path)}")
-        if 400 <= status < 500:
-            return NameRefused(f"{printable(path)}: {text}") if status == 400 else PortError(text)
-        return PartnerAway(name, f"{name} cannot be reached: {text}")
+        except _RAISED as error:
+            found = failure(self._partner, self._credentials, path, error)
+            refusal = self._refusal()
+            if refusal is not None and isinstance(found, PartnerAway | Denied):
+                raise Denied(refusal) from None
+            raise found from None
 
 
 def _tag(etag: str | None) -> str | None:
     """As headers write it: lists leave the quotes out."""
     return etag if etag is None or etag.endswith('"') else f'"{etag}"'
-
-
-async def _no_bytes() -> AsyncGenerator[bytes]:
-    for block in ():
-        yield block

@@ -10,13 +10,14 @@ from typing import Final
 
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
-from adapters.places.folder import FolderPlace
+from adapters.places.folder import FolderPlace, FolderThreads
 from adapters.places.https import https
 from adapters.places.object_stores import azure_blob, s3
 from adapters.places.pace import Pace
+from adapters.places.pool import SessionPool
 from adapters.places.sessions import Sessions
 from adapters.places.sftp import SftpPlace
-from adapters.places.sftp_session import Timeouts, connected
+from adapters.places.sftp_session import SftpSession, Timeouts, connected
 from adapters.ports import Denied, NotYet
 from adapters.ports.places import PartnerAway, Place
 from adapters.ports.transfers import Secrets
@@ -27,6 +28,10 @@ from domain.transfers.windows import opens_at
 
 LOOK_AGAIN_SECONDS: Final = 3_600.0
 """A window is looked up anew after so long, for a person may have changed it."""
+
+
+_NOT_OF_SESSIONS: Final = {"profile", "revision", "by", "changed_at", "contact", "keys", "stopped"}
+"""Fields of a record that may change, and its sessions stay the same."""
 
 
 def now_utc() -> datetime:
@@ -44,6 +49,8 @@ class PartnerPlaces:
         egress: What may be connected to.
         now: The time.
         timeouts: How long a partner may keep silent.
+        threads: In which folders are used.
+        pool: Hands on sessions of SFTP servers; None: each step opens one of its own.
         tls: Certificates that are trusted; None: those of the machine.
     """
 
@@ -52,19 +59,24 @@ class PartnerPlaces:
     egress: Egress = field(default_factory=Egress)
     now: Callable[[], datetime] = now_utc
     timeouts: Timeouts = field(default_factory=Timeouts)
+    threads: FolderThreads = field(default_factory=FolderThreads)
     tls: ssl.SSLContext | None = None
+    pool: SessionPool[SftpSession] | None = None
 
     @asynccontextmanager
     async def open(self, partner: Partner) -> AsyncGenerator[Place]:
         """Connect, once the partner may be used and has a session free."""
         self._check(partner)
         credentials = await self._credentials(partner)
-        limits = partner.limits
-        # Each session has its part: so all of them together never pass the limit.
-        rate = limits.bytes_per_second
-        pace = Pace(None if rate is None else rate / limits.sessions)
-        async with self.sessions.session(partner), self._opened(partner, credentials, pace) as at:
-            yield at
+        if partner.kind is PlaceKind.SFTP:
+            async with self._sftp_session(partner, credentials) as own:
+                yield SftpPlace(partner, own.client, credentials, own.pace, self.timeouts)
+            return
+        async with (
+            self.sessions.session(partner),
+            self._opened(partner, credentials, _pace(partner)) as place,
+        ):
+            yield place
 
     def _check(self, partner: Partner) -> None:
         name = partner.name
@@ -91,32 +103,48 @@ class PartnerPlaces:
         match partner.kind:
             case PlaceKind.FOLDER:
                 return self._folder(partner, pace)
-            case PlaceKind.SFTP:
-                return self._sftp(partner, credentials, pace)
             case PlaceKind.AZURE_BLOB:
                 return azure_blob(partner, credentials, self.egress, pace, silence)
             case PlaceKind.S3:
                 return s3(partner, credentials, self.egress, pace, silence)
             case PlaceKind.HTTPS:
                 return https(partner, credentials, self.egress, pace, silence, self.tls)
+            case PlaceKind.SFTP:
+                raise AssertionError("its sessions are handed on")
 
     @asynccontextmanager
     async def _folder(self, partner: Partner, pace: Pace) -> AsyncGenerator[Place]:
         folder = Path(partner.container or "")
-        if not any(folder.resolve().is_relative_to(each.resolve()) for each in self.egress.folders):
-            raise Denied(f"the folder of {partner.name} lies in none of DOCFLOW_TRANSFERS_FOLDERS")
         root = folder / partner.root if partner.root else folder
-        if not root.is_dir():
-            raise PartnerAway(partner.name, f"the folder of {partner.name} is not there")
-        yield FolderPlace(partner, root, pace)
+        threads = self.threads.of(partner.name)
+        place = FolderPlace(partner, root, pace, threads, self.timeouts.answer)
+        await place.check(self.egress.folders)
+        yield place
+
+    def _sftp_session(
+        self, partner: Partner, credentials: Credentials
+    ) -> AbstractAsyncContextManager[SftpSession]:
+        """One that is open already, where there is one; else a new one."""
+
+        def open_session() -> AbstractAsyncContextManager[SftpSession]:
+            return self._new_sftp_session(partner, credentials)
+
+        if self.pool is None:
+            return open_session()
+        key = (partner.model_dump_json(exclude=_NOT_OF_SESSIONS), credentials)
+        most = partner.limits.sessions
+        return self.pool.session(key, most, open_session, SftpSession.is_alive)
 
     @asynccontextmanager
-    async def _sftp(
-        self, partner: Partner, credentials: Credentials, pace: Pace
-    ) -> AsyncGenerator[Place]:
+    async def _new_sftp_session(
+        self, partner: Partner, credentials: Credentials
+    ) -> AsyncGenerator[SftpSession]:
         pinned = valid_host_keys(partner, self.now().date())
-        async with connected(partner, credentials, pinned, self.egress, self.timeouts) as session:
-            yield SftpPlace(partner, session, credentials, pace, self.timeouts)
+        async with (
+            self.sessions.session(partner),
+            connected(partner, credentials, pinned, self.egress, self.timeouts) as client,
+        ):
+            yield SftpSession(client, _pace(partner))
 
     async def _credentials(self, partner: Partner) -> Credentials:
         async def found(reference: str | None) -> str | None:
@@ -128,3 +156,9 @@ class PartnerPlaces:
             passphrase=await found(partner.passphrase),
             token=await found(partner.token),
         )
+
+
+def _pace(partner: Partner) -> Pace:
+    """Each session has its part: so all of them together never pass the limit."""
+    rate, sessions = partner.limits.bytes_per_second, partner.limits.sessions
+    return Pace(None if rate is None else rate / sessions)

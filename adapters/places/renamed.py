@@ -16,7 +16,14 @@ from adapters.places.writing import (
     target_of,
 )
 from adapters.ports import PortError
-from adapters.ports.places import Entry, NameTaken, PlaceError, Written
+from adapters.ports.places import (
+    Entry,
+    FileMissing,
+    NameTaken,
+    PartnerAway,
+    PlaceError,
+    Written,
+)
 from contracts.transfers import Guarantee, Overwrite, Rename
 from domain.transfers.paths import NUMBERS, numbered, printable, temporary
 
@@ -172,6 +179,14 @@ class RenamedWrites(Found):
                 else:
                     await self._forget(held)
                     raise
+            except (PartnerAway, FileMissing):
+                # Whether it has the name is not known.
+                raise
+            except PortError:
+                if not (replaces and self._rename is Rename.NON_ATOMIC):
+                    await order.not_named()
+                    await self._forget(held)
+                raise
             else:
                 return path
         raise taken(path)

@@ -1,6 +1,7 @@
 """SFTP servers."""
 
 import asyncio
+import re
 import secrets
 import stat
 from collections import deque
@@ -12,23 +13,15 @@ from typing import Final, TypeVar
 import asyncssh
 
 from adapters.blocks import in_blocks
+from adapters.places.base import BasePlace, no_bytes
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.sftp_session import Timeouts, translated
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
-from adapters.ports.places import (
-    Entry,
-    FileChanged,
-    FileMissing,
-    NameRefused,
-    Namings,
-    PartnerAway,
-    Progress,
-    Written,
-)
-from contracts.transfers import Guarantee, Overwrite, Partner, Rename, ServerProfile
+from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
+from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
 
 _BLOCK: Final = 1 << 20
@@ -38,7 +31,7 @@ _IN_FLIGHT: Final = 4
 T = TypeVar("T")
 
 
-class SftpPlace:
+class SftpPlace(BasePlace):
     """Files of one SFTP session.
 
     Args:
@@ -57,8 +50,8 @@ class SftpPlace:
         pace: Pace,
         timeouts: Timeouts,
     ) -> None:
-        self._partner, self._sftp, self._credentials = partner, sftp, credentials
-        self._pace, self._timeouts = pace, timeouts
+        super().__init__(partner, pace)
+        self._sftp, self._credentials, self._timeouts = sftp, credentials, timeouts
         self._profile = partner.profile
         self._real_root: str | None = None
         self._safe_folders: set[str] = set()
@@ -75,7 +68,7 @@ class SftpPlace:
         first, second = (join(folder, f"{mark}-{each}") for each in "ab")
         try:
             for path in (first, second):
-                await self.write_file(path, _no_bytes())
+                await self.write_file(path, no_bytes())
             rename = await self._probed_rename(first, second)
         finally:
             for path in (first, second):
@@ -111,75 +104,54 @@ class SftpPlace:
         except PortError:
             return
 
-    async def stat(self, path: str) -> Entry:
-        """One file."""
-        entry = await self.entry(checked(path))
-        if entry is None:
-            raise FileMissing(f"there is no file {printable(path)} at {self._partner.name}")
-        return entry
-
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
-        """Files that a pattern names."""
+        """Files that a pattern names, by the facts that the server lists with their names."""
         folder, name = split(checked_pattern(pattern))
-        match, names = matcher(name).match, list[str]()
-        try:
-            async with asyncio.timeout(self._timeouts.answer * 5):
-                with self._translated(folder):
-                    async for each in self._sftp.scandir(self._at(folder) or "."):
-                        names.append(str(each.filename))
-        except TimeoutError:
-            raise PartnerAway(
-                self._partner.name, f"{self._partner.name} does not list {printable(folder)}"
-            ) from None
-        except FileMissing:
-            return []
+        await self._check_folder(folder)
         found: list[Entry] = []
-        for each in sorted(filter(match, names)):
-            try:
-                entry = await self.entry(join(folder, each))
-            except NameRefused:
-                continue
+        for path, facts in await self._scanned(folder, matcher(name)):
+            entry = await self._listed(path, facts)
             if entry is not None:
                 found.append(entry)
             if len(found) > most:
                 break
         return found
 
-    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of a file, which stays the same while it is read."""
-        self._check_same(entry, await self.stat(entry.path))
-        size = offset
-        async for block in self._blocks(entry.path, offset, entry.size + 1):
-            size += len(block)
-            if size > entry.size:
-                break
-            yield block
-        if size != entry.size:
-            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
-        self._check_same(entry, await self.stat(entry.path))
+    async def _scanned(
+        self, folder: str, wanted: re.Pattern[str]
+    ) -> Sequence[tuple[str, asyncssh.SFTPAttrs]]:
+        """What a folder holds, by path."""
+        scanned: list[tuple[str, asyncssh.SFTPAttrs]] = []
+        try:
+            async with asyncio.timeout(self._timeouts.answer * 5):
+                with self._translated(folder):
+                    # As bytes: one name that is no UTF-8 would hide all others.
+                    async for each in self._sftp.scandir((self._at(folder) or ".").encode()):
+                        name = _text(each.filename)
+                        if wanted.match(name):
+                            scanned.append((join(folder, name), each.attrs))
+        except TimeoutError:
+            raise PartnerAway(
+                self._partner.name, f"{self._partner.name} does not list {printable(folder)}"
+            ) from None
+        except FileMissing:
+            raise no_folder(folder, self._partner.name) from None
+        return sorted(scanned, key=lambda each: each[0])
 
-    async def write(
-        self,
-        chunks: AsyncIterator[bytes],
-        path: str,
-        *,
-        size: int,
-        sha256: str,
-        overwrite: Overwrite,
-        verify: Guarantee,
-        owner: str,
-        mode: int | None = None,
-        changed: datetime | None = None,
-        progress: Progress | None = None,
-        namings: Namings | None = None,
-    ) -> Written:
-        """Write a file as the server lets it appear whole."""
-        order = WriteOrder(
-            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
-        )
-        folder, _ = split(path)
+    async def _listed(self, path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
+        """A file that was listed; None: it is none, or a link that leads out."""
+        known = None not in (facts.permissions, facts.size, facts.mtime)
+        if known and not stat.S_ISLNK(facts.permissions or 0):
+            return _entry_of(path, facts)
+        try:
+            return await self.entry(path)
+        except NameRefused:
+            return None
+
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+        folder, _ = split(order.path)
         if self._profile is None:
-            await self.make_folders(path)
+            await self.make_folders(order.path)
             await self.probe(folder)
         assert self._profile is not None
         return await RenamedWrites(self, self._profile.rename).write(chunks, order)
@@ -189,14 +161,6 @@ class SftpPlace:
         self._check_same(entry, await self.stat(entry.path))
         await self.make_folders(checked(path))
         await self.rename(entry.path, path, replaces=False)
-
-    async def delete(self, entry: Entry) -> bool:
-        """Delete a file, if it is still that one."""
-        now = await self.entry(checked(entry.path))
-        if now is None:
-            return False
-        self._check_same(entry, now)
-        return await self.remove(entry.path)
 
     async def entry(self, path: str) -> Entry | None:
         """A file; None: there is none."""
@@ -208,10 +172,7 @@ class SftpPlace:
                 facts = await self._ask(self._sftp.stat(self._at(path)), path)
         except FileMissing:
             return None
-        if facts.permissions is not None and not stat.S_ISREG(facts.permissions):
-            return None
-        changed = None if facts.mtime is None else datetime.fromtimestamp(facts.mtime, UTC)
-        return Entry(path, facts.size or 0, changed)
+        return _entry_of(path, facts)
 
     async def make_folders(self, path: str) -> None:
         """Make what is missing."""
@@ -270,14 +231,9 @@ class SftpPlace:
         except PartnerAway:
             return
 
-    async def content(self, path: str) -> AsyncGenerator[bytes]:
-        """The bytes of a file."""
-        entry = await self.stat(path)
-        async for block in self._blocks(path, 0, entry.size + 1):
-            yield block
-
-    async def _blocks(self, path: str, offset: int, end: int) -> AsyncGenerator[bytes]:
+    async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         """Bytes in order, several blocks asked for at a time; fewer where the file ends before."""
+        path, end = entry.path, entry.size + 1
         file = await self._ask(self._sftp.open(self._at(path), "rb"), path)
         flying: deque[asyncio.Task[bytes]] = deque()
         try:
@@ -296,6 +252,9 @@ class SftpPlace:
 
     async def rename(self, path: str, target: str, *, replaces: bool) -> None:
         """Give a file its name."""
+        # Some servers replace what has the name, whatever they are asked.
+        if not replaces and await self.entry(target) is not None:
+            raise taken(target)
         is_atomic = self._profile is not None and self._profile.rename is Rename.ATOMIC_REPLACE
         rename = self._sftp.posix_rename if replaces and is_atomic else self._sftp.rename
         try:
@@ -356,13 +315,6 @@ class SftpPlace:
         root = (self._partner.root or "").rstrip("/")
         return f"{root}/{path}" if root and path else root or path
 
-    def _check_same(self, entry: Entry, now: Entry) -> None:
-        if (entry.size, entry.changed) != (now.size, now.changed):
-            raise FileChanged(
-                f"{printable(entry.path)} is not the file any more that was listed: "
-                f"{now.size:,} bytes instead of {entry.size:,}, or another time"
-            )
-
     async def _ask(self, request: Awaitable[T], path: str) -> T:
         with self._translated(path):
             async with asyncio.timeout(self._timeouts.answer):
@@ -380,6 +332,14 @@ async def _ended(flying: "deque[asyncio.Task[T]]") -> None:
     await asyncio.gather(*flying, return_exceptions=True)
 
 
-async def _no_bytes() -> AsyncGenerator[bytes]:
-    for block in ():
-        yield block
+def _entry_of(path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
+    """A file by what its server says of it; None: it is none."""
+    # Some servers state the rights alone.
+    if stat.S_IFMT(facts.permissions or 0) not in (0, stat.S_IFREG):
+        return None
+    changed = None if facts.mtime is None else datetime.fromtimestamp(facts.mtime, UTC)
+    return Entry(path, facts.size or 0, changed)
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode(errors="surrogateescape") if isinstance(name, bytes) else name

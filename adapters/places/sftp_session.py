@@ -1,9 +1,10 @@
 """Connections to SFTP servers whose host keys are pinned."""
 
 import asyncio
+import base64
 import logging
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ import asyncssh
 from adapters.http.guarded import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
+from adapters.places.pace import Pace
 from adapters.ports import Denied, PortError
 from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
 from contracts.transfers import HostKey, Partner
@@ -21,6 +23,7 @@ from domain.transfers.paths import printable
 LOGIN_SECONDS: Final = 20.0
 ANSWER_SECONDS: Final = 60.0
 """A request that has no answer for so long means that the partner is away."""
+_ALIVE_SECONDS: Final = 5.0
 KEEPALIVE_SECONDS: Final = 10.0
 KEEPALIVES: Final = 3
 """A connection that answers none of so many is dead, whatever TCP believes."""
@@ -62,6 +65,23 @@ class _Client(asyncssh.SSHClient):
         return False
 
 
+@dataclass(frozen=True)
+class SftpSession:
+    """A session, and the pace of all bytes that pass in it, of however many steps."""
+
+    client: asyncssh.SFTPClient
+    pace: Pace
+
+    async def is_alive(self) -> bool:
+        """Whether the server still answers in it."""
+        try:
+            async with asyncio.timeout(_ALIVE_SECONDS):
+                await self.client.realpath(".")
+        except (asyncssh.Error, OSError, ValueError):
+            return False
+        return True
+
+
 @asynccontextmanager
 async def connected(
     partner: Partner,
@@ -82,7 +102,8 @@ async def connected(
     try:
         with translated(partner, credentials):
             async with asyncio.timeout(timeouts.login):
-                sftp = await connection.start_sftp_client()
+                # A name that is not UTF-8 is listed with the others, and refused by itself.
+                sftp = await connection.start_sftp_client(path_errors="surrogateescape")
         yield sftp
         sftp.exit()
     finally:
@@ -136,14 +157,29 @@ async def _connection(
 def _client_keys(partner: Partner, credentials: Credentials) -> list[asyncssh.SSHKey]:
     if credentials.private_key is None:
         return []
+    key = f"the private key {partner.private_key} of {partner.name}"
     try:
         return [asyncssh.import_private_key(credentials.private_key, credentials.passphrase)]
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
+        if _is_locked_openssh_key(credentials.private_key):
+            raise Denied(
+                f"{key} has a passphrase in OpenSSH's format, which is read only where the package "
+                "bcrypt is installed beside docflow; or take the passphrase off "
+                "(`ssh-keygen -p -N '' -f KEY`), and let the store of secrets protect it"
+            ) from None
         raise Denied(
-            f"the private key {partner.private_key} of {partner.name} is no key that can be read "
-            "with its passphrase (one with a passphrase has to be in the format PKCS#8: "
-            "`ssh-keygen -p -m PKCS8`)"
+            f"{key} is no key that can be read with {partner.passphrase or 'no passphrase'}"
         ) from None
+
+
+def _is_locked_openssh_key(text: str) -> bool:
+    """Whether a key is encrypted as `ssh-keygen` does (PROTOCOL.key of OpenSSH)."""
+    begin, _, rest = text.strip().partition("\n")
+    if begin.strip() != "-----BEGIN OPENSSH PRIVATE KEY-----":
+        return False
+    with suppress(ValueError):
+        return b"bcrypt" in base64.b64decode(rest.partition("-----")[0])[:64]
+    return False
 
 
 def _algorithms(known: Sequence[asyncssh.SSHKey]) -> list[str]:

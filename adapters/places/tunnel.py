@@ -93,6 +93,11 @@ async def _both_ways(
 ) -> None:
     try:
         await asyncio.gather(_one_way(reader, far_writer), _one_way(far_reader, writer))
+    except asyncio.CancelledError:
+        # Closing waits until the peer has read what was written; it may have stopped reading.
+        for each in (writer, far_writer):
+            each.transport.abort()
+        raise
     finally:
         far_writer.close()
 

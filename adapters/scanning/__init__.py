@@ -1,5 +1,5 @@
 """Looks for viruses with ClamAV's daemon."""
 
-from adapters.scanning.clamd import Clamd, ClamdAddress
+from adapters.scanning.clamd import Clamd, ClamdAddress, Patience
 
-__all__ = ["Clamd", "ClamdAddress"]
+__all__ = ["Clamd", "ClamdAddress", "Patience"]

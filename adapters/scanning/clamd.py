@@ -28,8 +28,6 @@ DEFAULT_BYTES: Final = 100 << 20
 """`MaxFileSize` and `StreamMaxLength` of clamd where its settings say nothing."""
 _CHUNK: Final = 1 << 18
 _CONNECT_SECONDS: Final = 5.0
-_IDLE_SECONDS: Final = 900.0
-"""For an answer; clamd's own `MaxScanTime` is 120 seconds."""
 _TRUSTED_SECONDS: Final = 600.0
 """For how long the answers to the samples hold."""
 _ANSWER_BYTES: Final = 4_096
@@ -39,6 +37,18 @@ _FOUND: Final = re.compile(r"stream: (?P<name>.+) FOUND")
 _LIMITS: Final = "Heuristics.Limits.Exceeded"
 _ENCRYPTED: Final = "Heuristics.Encrypted"
 _TOO_LONG: Final = "INSTREAM size limit exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long clamd may keep silent; seconds. One that hangs is an outage as one that is gone."""
+
+    version: float = 20.0
+    """Until it says which it is."""
+    block: float = 300.0
+    """Until it takes the next bytes of a file: it takes none while all of its threads scan."""
+    verdict: float = 900.0
+    """Until it has scanned a file; its own `MaxScanTime` is 120 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +82,18 @@ class Clamd:
         address: Where it listens.
         max_bytes: The largest file that it scans: at most its `MaxFileSize` and
             `StreamMaxLength`, and below its `MaxScanSize`.
+        patience: How long it may keep silent.
     """
 
-    def __init__(self, address: ClamdAddress, max_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        address: ClamdAddress,
+        max_bytes: int = DEFAULT_BYTES,
+        patience: Patience = Patience(),
+    ) -> None:
         self._address = address
         self._max_bytes = max_bytes
+        self._patience = patience
         self._trusted = ("", 0.0)
         self._lock = asyncio.Lock()
 
@@ -158,24 +175,28 @@ class Clamd:
     async def _command(self, command: bytes) -> str:
         async with self._connected() as (reader, writer):
             writer.write(b"z" + command + b"\0")
-            await writer.drain()
-            return await _answer(reader)
+            return await _answer(reader, self._patience.version)
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> str:
         async with self._connected() as (reader, writer):
             writer.write(b"zINSTREAM\0")
             async for block in in_blocks(chunks, _CHUNK):
                 try:
-                    writer.write(struct.pack(">I", len(block)))
-                    writer.write(block)
-                    await writer.drain()
+                    await self._sent(writer, struct.pack(">I", len(block)), block)
                 except ConnectionError:
                     # It has answered before the end, and says why.
-                    return await _answer(reader)
+                    return await _answer(reader, self._patience.version)
             with suppress(ConnectionError):
-                writer.write(bytes(4))
+                await self._sent(writer, bytes(4))
+            return await _answer(reader, self._patience.verdict)
+
+    async def _sent(self, writer: asyncio.StreamWriter, *pieces: bytes) -> None:
+        writer.writelines(pieces)
+        try:
+            async with asyncio.timeout(self._patience.block):
                 await writer.drain()
-            return await _answer(reader)
+        except TimeoutError as error:
+            raise _unavailable("it does not take the bytes of a file") from error
 
     @asynccontextmanager
     async def _connected(
@@ -189,7 +210,8 @@ class Clamd:
         try:
             yield reader, writer
         finally:
-            writer.close()
+            # Not closed: what it does not take would be waited for.
+            writer.transport.abort()
             with suppress(OSError):
                 await writer.wait_closed()
 
@@ -199,9 +221,9 @@ class Clamd:
         return await asyncio.open_connection(self._address.host, self._address.port)
 
 
-async def _answer(reader: asyncio.StreamReader) -> str:
+async def _answer(reader: asyncio.StreamReader, seconds: float) -> str:
     try:
-        async with asyncio.timeout(_IDLE_SECONDS):
+        async with asyncio.timeout(seconds):
             answer = await reader.read(_ANSWER_BYTES)
             while answer and not answer.endswith(b"\0") and len(answer) < _ANSWER_BYTES:
                 more = await reader.read(_ANSWER_BYTES)

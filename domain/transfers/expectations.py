@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from contracts.base import problem_text
 from contracts.transfers.watches import (
     Expectation,
     ExpectedDay,
@@ -70,7 +71,9 @@ def _named(kind: str, model: type[T], items: Iterable[Mapping[str, Any]]) -> Map
         except ValidationError as error:
             each = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(map(str, each["loc"]))
-            raise RuleViolation(f"{where}: {field + ': ' if field else ''}{each['msg']}") from error
+            raise RuleViolation(
+                f"{where}: {field + ': ' if field else ''}{problem_text(each)}"
+            ) from error
         name = cast(str, made.model_dump()["name"])
         if name in found:
             raise RuleViolation(f"{where} is there twice")

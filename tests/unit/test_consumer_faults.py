@@ -5,6 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, NotDeadLettered, TransportError
 from workers.health import Health
+from workers.log_context import about
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 AT_ONCE = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
@@ -119,6 +121,31 @@ async def test_an_extension_that_fails_is_tried_again() -> None:
     consumer = Consumer(transport, accept, LIMITS)
     assert await consumer.run(asyncio.Event(), drain=True) == BridgeTotals(received=1, settled=1)
     assert transport.calls["extend"] >= 2
+
+
+async def test_a_task_that_is_cancelled_before_it_begins_leaves_nothing_unawaited() -> None:
+    loop, begun = asyncio.get_running_loop(), 0
+
+    def cancelling(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+        nonlocal begun
+        task = asyncio.Task(work, loop=loop, **more)
+        if work.__qualname__ == about.__qualname__:
+            begun += 1
+            task.cancel()
+        return task
+
+    queue, stop = MemoryQueue(lease=0.1), asyncio.Event()
+    queue.send("1")
+    loop.set_task_factory(cancelling)
+    run = asyncio.create_task(Consumer(MemoryTransport(queue), settle, LIMITS).run(stop))
+
+    async def messages_were_taken() -> bool:
+        return begun > 1
+
+    # A coroutine that was made and never awaited would be a warning, and warnings are errors.
+    await eventually(messages_were_taken)
+    stop.set()
+    assert (await run).settled == 0
 
 
 async def test_a_queue_that_is_missing_later_is_waited_for() -> None:

@@ -216,15 +216,18 @@ class _Session(Generic[Received]):
         item = InFlight(message, key, None if key is None else self._last.get(key))
         self._in_flight.add(item)
         self._undecided.add(item)
-        item.task = self._tasks.create_task(self._named(item, self._handle(item)))
+        item.task = self._tasks.create_task(self._named(item, self._handle))
         item.task.add_done_callback(partial(self._done, item))
         if key is not None:
             self._last[key] = item.task
         self._schedule_extension(item)
 
-    def _named(self, item: InFlight[Received], work: Awaitable[T]) -> Coroutine[Any, Any, T]:
+    def _named(
+        self, item: InFlight[Received], work: Callable[[InFlight[Received]], Awaitable[T]]
+    ) -> Coroutine[Any, Any, T]:
         """Work on a message, named in the log."""
-        return about(work, queue=self._transport.name, message_id=item.message.message_id)
+        message_id = item.message.message_id
+        return about(partial(work, item), queue=self._transport.name, message_id=message_id)
 
     def _done(self, item: InFlight[Received], task: Deciding) -> None:
         self._in_flight.discard(item)
@@ -367,7 +370,7 @@ class _Session(Generic[Received]):
 
     def _start_extension(self, item: InFlight[Received]) -> None:
         if not item.task.cancelling():
-            item.extension = self._tasks.create_task(self._named(item, self._extend(item)))
+            item.extension = self._tasks.create_task(self._named(item, self._extend))
 
     async def _extend(self, item: InFlight[Received]) -> None:
         async with item.lock:

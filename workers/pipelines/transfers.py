@@ -86,6 +86,8 @@ async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
     from adapters.database.transfers.partners import SqlPartnerStore
+    from adapters.places.pool import SessionPool
+    from adapters.places.sftp_session import SftpSession
     from workers.resources.far_ends import end_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import route_store, transfer_resources
@@ -96,19 +98,20 @@ async def _open(
     secrets = partner_secrets(environment)
     files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
     queues = queues_of(environment)
-    yield transfer_resources(
-        settings,
-        queues,
-        database,
-        blobs,
-        common.rejected,
-        scratch,
-        end_ports(environment, database, blobs, scratch, files.staging, secrets),
-        files,
-        load(_SENDER)(context.client, queues),
-        load(_SENDER)(context.client, queues, way_in="watch"),
-        route_store(environment, database),
-    )
+    async with SessionPool[SftpSession]() as pool:
+        yield transfer_resources(
+            settings,
+            queues,
+            database,
+            blobs,
+            common.rejected,
+            scratch,
+            end_ports(environment, database, blobs, scratch, files.staging, secrets, pool),
+            files,
+            load(_SENDER)(context.client, queues),
+            load(_SENDER)(context.client, queues, way_in="watch"),
+            route_store(environment, database),
+        )
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
@@ -310,6 +313,7 @@ TRANSFERS = Pipeline(
         "partners": "workers.cli.transfers.partners:app",
         "routes": "workers.cli.transfers.routes:app",
     },
+    submit="workers.cli.transfers.submit:app",
     verbs="workers.services.transfers.verbs:VERBS",
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(

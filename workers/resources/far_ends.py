@@ -10,7 +10,9 @@ from adapters.database import Database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.places.egress import Egress
 from adapters.places.opening import PartnerPlaces
+from adapters.places.pool import SessionPool
 from adapters.places.sessions import Sessions
+from adapters.places.sftp_session import SftpSession
 from adapters.ports import Blobs
 from adapters.ports.transfers import PartnerStore, Staging
 from adapters.secrets.references import ReferencedSecrets
@@ -43,16 +45,25 @@ def partner_secrets(environment: Mapping[str, str]) -> ReferencedSecrets:
 
 
 def partner_places(
-    environment: Mapping[str, str], partners: PartnerStore, secrets: ReferencedSecrets
+    environment: Mapping[str, str],
+    partners: PartnerStore,
+    secrets: ReferencedSecrets,
+    pool: SessionPool[SftpSession] | None = None,
 ) -> PartnerPlaces:
     """Far ends, as the settings permit them.
+
+    Args:
+        environment: Settings.
+        partners: Where sessions are counted.
+        secrets: Finds those of partners.
+        pool: Hands sessions on, from one step to the next.
 
     Raises:
         SettingsError: A setting is wrong.
     """
     settings = FarEndSettings.read(environment)
     egress = Egress(settings.hosts, settings.networks, settings.local, settings.folders)
-    return PartnerPlaces(secrets, Sessions(partners), egress)
+    return PartnerPlaces(secrets, Sessions(partners), egress, pool=pool)
 
 
 def end_ports(
@@ -62,6 +73,7 @@ def end_ports(
     scratch: Path,
     staging: Staging,
     secrets: ReferencedSecrets,
+    pool: SessionPool[SftpSession],
 ) -> EndPorts:
     """What actions at far ends are given.
 
@@ -72,12 +84,13 @@ def end_ports(
         scratch: Folder for temporary files.
         staging: Bytes between actions.
         secrets: Finds those of partners.
+        pool: Hands sessions on, from one step to the next.
 
     Raises:
         SettingsError: A setting is wrong.
     """
     partners = SqlPartnerStore(database)
-    breaker = Breaker(partner_places(environment, partners, secrets))
+    breaker = Breaker(partner_places(environment, partners, secrets, pool))
     return EndPorts(breaker, partners, staging, BlobNotes(blobs, scratch), breaker.probing)
 
 

@@ -117,14 +117,21 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         await self._waiting.retried(self._prepare_and_handle, self._park)
 
     async def _prepare_and_handle(self) -> None:
-        preparation = await self._prepare()
-        assert preparation.plan is not None
-        self._plan = preparation.plan
-        if preparation.done:
-            # All local steps of a workflow task are done again when its worker dies before the end
-            # of the task. The record has the outcome.
-            return
-        self._outcome = await self._handle(self._plan)
+        pause = SHORTEST_PAUSE
+        while True:
+            preparation = await self._prepare()
+            assert preparation.plan is not None
+            self._plan = preparation.plan
+            if preparation.done:
+                # All local steps of a workflow task are done again when its worker dies before the
+                # end of the task. The record has the outcome.
+                return
+            outcome = await self._handle(self._plan)
+            if outcome.waits is None:
+                break
+            await self._wait_for_other(outcome.waits, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        self._outcome = outcome
         if self._outcome.held_back is not None:
             # Nothing was written: that is for a person to decide, like a failure.
             raise ApplicationError(self._outcome.held_back)

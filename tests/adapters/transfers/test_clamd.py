@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters.ports import Unavailable
-from adapters.scanning import Clamd, ClamdAddress
+from adapters.scanning import Clamd, ClamdAddress, Patience
 from adapters.scanning.samples import eicar, encrypted_archive, nested_archive, zeros
 from adapters.scanning.zip_sizes import ZipSizes
 from contracts.dependencies import Dependency
@@ -167,6 +167,63 @@ async def test_what_is_no_answer_is_an_outage_or_vouches_for_nothing(
             return
         with pytest.raises(Unavailable, match=problem):
             await scanner(found).scan(pieces_of(b"x" * MB), MB)
+
+
+TRUSTED = (
+    b"ClamAV 1.4.6\0",
+    b"stream: Eicar FOUND\0",
+    b"stream: Heuristics.Limits.Exceeded.MaxRecursion FOUND\0",
+    b"stream: Heuristics.Encrypted.Zip FOUND\0",
+    b"stream: OK\0",
+)
+"""What is asked before a file."""
+
+
+@asynccontextmanager
+async def failing(*answers: bytes, dies: bool = False) -> AsyncGenerator[str]:
+    """A server that answers so many connections, and in those that follow reads nothing, or dies
+    while a file is sent."""
+    left, ended, port = list(answers), asyncio.Event(), free_port()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if left:
+            writer.write(left.pop(0))
+            if await reader.readuntil(b"\0") != b"zVERSION\0":
+                while size := int.from_bytes(await reader.readexactly(4), "big"):
+                    await reader.readexactly(size)
+        elif dies:
+            await reader.readexactly(MB)
+            writer.transport.abort()
+        else:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await ended.wait()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", port):
+        try:
+            yield f"tcp:127.0.0.1:{port}"
+        finally:
+            ended.set()
+
+
+@pytest.mark.parametrize(
+    ("answers", "patience", "problem"),
+    [
+        (TRUSTED, None, "clamd"),
+        ((), Patience(version=0.1), "does not answer in time"),
+        (TRUSTED[:1], Patience(verdict=0.1), "does not answer in time"),
+        (TRUSTED, Patience(block=0.1), "does not take the bytes"),
+    ],
+)
+async def test_a_scanner_that_hangs_or_dies_is_an_outage(
+    answers: tuple[bytes, ...], patience: Patience | None, problem: str
+) -> None:
+    async with failing(*answers, dies=patience is None) as found:
+        clam = Clamd(ClamdAddress.parsed(found), 50 * MB, patience or Patience())
+        with pytest.raises(Unavailable, match=problem) as down:
+            # More than fits between the two.
+            await clam.scan(pieces_of(bytes(40 * MB), MB), 40 * MB)
+        assert down.value.dependency is Dependency.SCANNER
 
 
 async def test_the_age_of_signatures_is_that_of_the_daily_database() -> None:

@@ -14,6 +14,7 @@ from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from adapters.azure.blobs import AzureBlobs
 from stack.azurite import azurite
 from stack.service_bus import HubSettings, ServiceBusEmulator
+from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.waiting import eventually
 from workers.bridges.consumer import Consumer
 from workers.bridges.event_hub import EventHubTransport, HubMessage
@@ -63,6 +64,7 @@ async def hub(tmp_path: Path) -> AsyncGenerator[Hub]:
     async with azurite(tmp_path) as account, ServiceBusEmulator((), hubs=settings) as emulator:
         await AzureBlobs(account, "checkpoints").create_container()
         yield Hub(emulator, account, "files")
+        collect_forgotten_connections()
 
 
 async def test_partitions_are_shared_and_taken_over_without_loss(hub: Hub) -> None:

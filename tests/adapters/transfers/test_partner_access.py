@@ -1,6 +1,7 @@
 """Who is connected to, and how often: host keys, egress, sessions, windows, links, bandwidth."""
 
 import asyncio
+import base64
 import os
 import time
 from collections.abc import AsyncIterator
@@ -101,6 +102,33 @@ async def test_a_key_with_another_passphrase_is_named_by_its_reference(site: Sft
         async with open_places({"KEY": key, "PHRASE": "other"}).open(site.partner(**fields)):
             pass
     assert "planted" not in str(raised.value)
+
+
+def openssh_key_with_passphrase() -> str:
+    """Its container as `ssh-keygen` writes it, around bytes that nobody has to decrypt."""
+
+    def field(content: bytes) -> bytes:
+        return len(content).to_bytes(4, "big") + content
+
+    public = asyncssh.generate_private_key("ssh-ed25519").public_data
+    options = field(bytes(16)) + (16).to_bytes(4, "big")
+    content = b"openssh-key-v1\0" + field(b"aes256-ctr") + field(b"bcrypt") + field(options)
+    content += (1).to_bytes(4, "big") + field(public) + field(bytes(128))
+    begin, end = (f"-----{each} OPENSSH PRIVATE KEY-----\n" for each in ("BEGIN", "END"))
+    return begin + base64.encodebytes(content).decode() + end
+
+
+@pytest.mark.parametrize("passphrase", [None, "env:PHRASE"])
+async def test_an_openssh_key_with_a_passphrase_is_refused_with_what_to_do(
+    site: SftpSite, passphrase: str | None
+) -> None:
+    secrets = {"KEY": openssh_key_with_passphrase(), "PHRASE": "planted-phrase"}
+    fields = {"password": None, "private_key": "env:KEY", "passphrase": passphrase}
+    with pytest.raises(Denied, match=r"ssh-keygen -p -N ''") as raised:
+        async with open_places(secrets).open(site.partner(**fields)):
+            pass
+    assert "planted" not in str(raised.value)
+    assert site.logins == []
 
 
 async def test_a_root_is_never_left_by_a_link(site: SftpSite) -> None:
@@ -248,14 +276,15 @@ async def test_sessions_are_counted_over_all_that_use_a_partner(site: SftpSite) 
     store = MemoryPartners()
     partner = site.partner(limits=Limits(sessions=2, connections_per_second=100))
     open_now = most = 0
+    both = asyncio.Barrier(2)
 
     async def use() -> None:
         nonlocal open_now, most
         # Each as a worker of its own.
-        async with open_places(SECRETS, store=store, patience=60.0).open(partner) as place:
+        async with open_places(SECRETS, store=store, patience=60.0).open(partner):
             open_now += 1
             most = max(most, open_now)
-            await place.list("*", 1)
+            await both.wait()
             open_now -= 1
 
     await asyncio.gather(*(use() for _ in range(6)))

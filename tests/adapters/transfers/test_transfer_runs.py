@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
+from typer.testing import Result
 
 from activities import dependencies
 from contracts.dependencies import outage_id
@@ -22,9 +23,11 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.events import head_of
+from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, open_installation
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
 from workers.services.errors import InvalidRequest, WrongState
 from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workflows import attributes
@@ -278,6 +281,38 @@ async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
     await run.execute_update("retry", TransferRetry(settings=True, by="ann"))
     await ended(transfers, id)
     assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_an_event_is_submitted_and_followed(
+    transfers: Installation,
+    sqlite_database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = transfers.client.service_client.config.target_host
+    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    file = tmp_path / "event.json"
+
+    async def submit(*options: str, **fields: Any) -> Result:
+        file.write_text(json.dumps(an_event(**fields)))
+        given = ("submit", "transfers", str(file), *options)
+        return await run_docflow_in_thread(*given, context=context)
+
+    done = await submit(id="submitted")
+    assert done.exit_code == 0 and "Succeeded" in done.output
+    again = await submit("--no-follow", id="submitted")
+    assert again.exit_code == 0 and "the same event came before" in again.output
+    other = await submit(id="submitted", subject="another")
+    assert other.exit_code == 2 and "by a message with other content" in other.output
+    garbage = await submit("--json", id="no type", type="")
+    assert garbage.exit_code == 1, garbage.output
+    assert '"Garbage"' in garbage.output
+    unrouted = await submit(id="unrouted", source="Unknown")
+    assert unrouted.exit_code == 4 and "none of 1 rules matches" in unrouted.output
+    transfers.far.fails["write"] = [RuleViolation("no such folder")]
+    parked = await submit(id="it parks")
+    assert parked.exit_code == 4 and "no such folder" in parked.output
 
 
 async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:

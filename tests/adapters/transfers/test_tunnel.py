@@ -1,5 +1,14 @@
 """The tunnel that checks the addresses which `obstore` connects to."""
 
+import asyncio
+import base64
+import fcntl
+import os
+import socket
+import struct
+import termios
+from urllib.parse import urlsplit
+
 import httpx
 import obstore
 import pytest
@@ -9,6 +18,7 @@ from adapters.places.egress import Egress
 from adapters.places.tunnel import Tunnel
 from tests.support.certificates import certificate_for
 from tests.support.transfers.http_files import http_files
+from tests.support.waiting import eventually
 
 
 async def test_what_is_permitted_passes_encrypted_end_to_end() -> None:
@@ -53,3 +63,39 @@ async def test_others_on_this_machine_cannot_use_it() -> None:
             with pytest.raises(httpx.ProxyError, match="502"):
                 await client.get(f"https://127.0.0.1:{server.port}/")
         assert server.requests == []
+
+
+async def test_a_far_end_that_stopped_reading_does_not_hold_its_connection_open() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        before = open_files()
+        async with Tunnel(Egress(local=True)).serve() as way:
+            asked = urlsplit(way.url)
+            _, writer = await asyncio.open_connection(asked.hostname, asked.port)
+            password = base64.b64encode(f"docflow:{asked.password}".encode()).decode()
+            target = f"127.0.0.1:{listener.getsockname()[1]}"
+            head = f"CONNECT {target} HTTP/1.1\r\nProxy-Authorization: Basic {password}\r\n\r\n"
+            writer.write(head.encode() + bytes(32 << 20))
+            far, _ = await loop.sock_accept(listener)
+            await eventually(lambda: is_full(far))
+        writer.transport.abort()
+        with far:
+            # The server of the tunnel and both ends of its connection are closed; `far` is ours.
+            await eventually(lambda: are_open(before + 1))
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def are_open(expected: int) -> bool:
+    return open_files() == expected
+
+
+async def is_full(connection: socket.socket) -> bool:
+    """Whether more has arrived than its reader took, and no more comes."""
+    waiting = struct.pack("i", 0)
+    earlier = fcntl.ioctl(connection, termios.FIONREAD, waiting)
+    await asyncio.sleep(0.05)
+    return earlier != waiting and fcntl.ioctl(connection, termios.FIONREAD, waiting) == earlier

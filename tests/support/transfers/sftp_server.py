@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import asyncssh
 
@@ -45,6 +45,39 @@ class WithoutAttributes(Whole):
 
     def setstat(self, path: bytes, attrs: asyncssh.SFTPAttrs) -> None:
         raise asyncssh.SFTPPermissionDenied("attributes cannot be set")
+
+
+class Replacing(Whole):
+    """Its plain rename replaces what has the name, as some servers' does."""
+
+    def rename(self, oldpath: bytes, newpath: bytes) -> None:
+        self.posix_rename(oldpath, newpath)
+
+
+class RefusingNames(Whole):
+    """Lets files be written, and refuses to rename them to `refused.csv`."""
+
+    def rename(self, oldpath: bytes, newpath: bytes) -> None:
+        self.posix_rename(oldpath, newpath)
+
+    def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
+        if newpath.endswith(b"refused.csv"):
+            raise asyncssh.SFTPPermissionDenied("not that name")
+        super().posix_rename(oldpath, newpath)
+
+
+class Asked(Whole):
+    """Notes which single files it is asked about."""
+
+    paths: ClassVar[list[bytes]] = []
+
+    def lstat(self, path: bytes) -> Any:
+        Asked.paths.append(path)
+        return super().lstat(path)
+
+    def stat(self, path: bytes) -> Any:
+        Asked.paths.append(path)
+        return super().stat(path)
 
 
 @dataclass

@@ -1,0 +1,141 @@
+"""What far ends of all kinds have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import datetime
+from typing import ClassVar
+
+from adapters.places.pace import Pace
+from adapters.places.writing import WriteOrder, checked
+from adapters.ports.places import (
+    Entry,
+    FileChanged,
+    FileMissing,
+    Namings,
+    Progress,
+    Written,
+)
+from contracts.transfers import Guarantee, Overwrite, Partner
+from domain.transfers.paths import printable
+
+
+class BasePlace(ABC):
+    """A far end by what its protocol does with one file; errors are those of `Place`.
+
+    Args:
+        partner: Whose it is.
+        pace: Of its bytes.
+    """
+
+    reads_one_version: ClassVar[bool] = False
+    """The protocol itself refuses to read another version than the one that was listed."""
+
+    def __init__(self, partner: Partner, pace: Pace) -> None:
+        self._partner, self._pace = partner, pace
+
+    @abstractmethod
+    async def entry(self, path: str) -> Entry | None:
+        """A file; None: there is none."""
+
+    @abstractmethod
+    async def remove(self, path: str) -> bool:
+        """Remove a file, whichever it is; False: it was gone."""
+
+    @abstractmethod
+    def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        """The bytes of a file from an offset before its end, paced.
+
+        Where it has grown they may be more than it is known to have.
+        """
+
+    @abstractmethod
+    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+        """Write one file."""
+
+    async def stat(self, path: str) -> Entry:
+        """One file."""
+        entry = await self.entry(checked(path))
+        if entry is None:
+            raise self._missing(path)
+        return entry
+
+    async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
+        """The bytes of a file, which stays the same while it is read."""
+        if not self.reads_one_version:
+            self._check_same(entry, await self.stat(entry.path))
+        size = offset
+        # No range of no bytes can be asked for.
+        async for block in self._blocks(entry, offset) if offset < entry.size else no_bytes():
+            size += len(block)
+            if size > entry.size:
+                break
+            yield block
+        if size != entry.size:
+            raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
+        self._check_same(entry, await self.stat(entry.path))
+
+    async def content(self, path: str) -> AsyncGenerator[bytes]:
+        """The bytes of a file, as they are now."""
+        entry = await self.stat(path)
+        if entry.size:
+            async for block in self._blocks(entry, 0):
+                yield block
+
+    async def write(
+        self,
+        chunks: AsyncIterator[bytes],
+        path: str,
+        *,
+        size: int,
+        sha256: str,
+        overwrite: Overwrite,
+        verify: Guarantee,
+        owner: str,
+        mode: int | None = None,
+        changed: datetime | None = None,
+        progress: Progress | None = None,
+        namings: Namings | None = None,
+    ) -> Written:
+        """Write a file so that it appears whole, as far as the protocol allows."""
+        order = WriteOrder(
+            checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
+        )
+        return await self._written(chunks, order)
+
+    async def delete(self, entry: Entry) -> bool:
+        """Delete a file, if it is still that one."""
+        now = await self.entry(checked(entry.path))
+        if now is None:
+            return False
+        self._check_same(entry, now)
+        return await self.remove(entry.path)
+
+    def _missing(self, path: str) -> FileMissing:
+        return FileMissing(f"there is no file {printable(path)} at {self._partner.name}")
+
+    def _check_same(self, entry: Entry, now: Entry) -> None:
+        if not is_same(entry, now):
+            raise FileChanged(
+                f"{printable(entry.path)} is not the file any more that was listed: "
+                f"{now.size:,} bytes instead of {entry.size:,}, or another time or tag"
+            )
+
+
+def is_same(entry: Entry, now: Entry) -> bool:
+    """Whether a file is still the one that it was, as far as the far end tells."""
+    if entry.size != now.size:
+        return False
+    if is_strong(entry.tag):
+        return entry.tag == now.tag
+    return entry.changed == now.changed and entry.tag in (None, now.tag)
+
+
+def is_strong(tag: str | None) -> bool:
+    """Whether equal tags mean equal bytes (RFC 9110, 8.8.1)."""
+    return bool(tag) and not str(tag).startswith("W/")
+
+
+async def no_bytes() -> AsyncGenerator[bytes]:
+    """The content of an empty file."""
+    for block in ():
+        yield block
