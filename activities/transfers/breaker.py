@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.ports.places import PartnerAway, Place, Places
+from adapters.ports.places import Busy, PartnerAway, Place, PlaceError, Places
 from contracts.transfers import Partner
 
 SHORTEST_SECONDS: Final = 5.0
@@ -29,16 +29,23 @@ class Breaker:
     Args:
         places: Opens far ends.
         clock: Seconds.
+        probes: Opens them for the probe; None: as for all others.
     """
 
-    def __init__(self, places: Places, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        places: Places,
+        clock: Callable[[], float] = time.monotonic,
+        probes: Places | None = None,
+    ) -> None:
         self._places, self._clock = places, clock
+        self._probes = probes or places
         self._away: dict[str, _Away] = {}
 
     @property
     def probing(self) -> Places:
         """Connects whatever is known, for the probe of an outage; a success closes the breaker."""
-        return _Probing(self)
+        return _Probing(self, self._probes)
 
     def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
         """Connect, unless the partner was away a moment ago.
@@ -53,19 +60,28 @@ class Breaker:
         known = self._away.get(partner.name)
         if known is not None and self._clock() < known.until:
             raise PartnerAway(partner.name, known.problem)
-        async with self.connected(partner) as place:
+        async with self.connected(partner, self._places) as place:
             yield place
 
     @asynccontextmanager
-    async def connected(self, partner: Partner) -> AsyncGenerator[Place]:
-        """Connect, and remember how that went."""
+    async def connected(self, partner: Partner, places: Places) -> AsyncGenerator[Place]:
+        """Connect, and remember how that and what followed went."""
         try:
-            async with self._places.open(partner) as place:
-                self._away.pop(partner.name, None)
+            async with places.open(partner) as place:
                 yield place
         except PartnerAway as error:
             self._note(partner.name, str(error))
             raise
+        except PlaceError:
+            # The far end has answered.
+            self._away.pop(partner.name, None)
+            raise
+        self._away.pop(partner.name, None)
+
+    def problem(self, partner: Partner) -> str | None:
+        """Why a partner was away when it was used last; None: it was not."""
+        known = self._away.get(partner.name)
+        return None if known is None else known.problem
 
     def _note(self, name: str, problem: str) -> None:
         known = self._away.get(name)
@@ -75,8 +91,20 @@ class Breaker:
 
 
 class _Probing:
-    def __init__(self, breaker: Breaker) -> None:
-        self._breaker = breaker
+    def __init__(self, breaker: Breaker, places: Places) -> None:
+        self._breaker, self._places = breaker, places
 
     def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
-        return self._breaker.connected(partner)
+        return self._opened(partner)
+
+    @asynccontextmanager
+    async def _opened(self, partner: Partner) -> AsyncGenerator[Place]:
+        try:
+            async with self._breaker.connected(partner, self._places) as place:
+                yield place
+        except Busy:
+            # Those that use it now may be waiting in vain; one that succeeds closes the breaker.
+            problem = self._breaker.problem(partner)
+            if problem is None:
+                raise
+            raise PartnerAway(partner.name, problem) from None
