@@ -373,3 +373,10 @@ async def test_a_server_in_trouble_is_waited_for() -> None:
                 server.status = status
                 with pytest.raises(error):
                     await place.stat("file.csv")
+            for status in ("302 Found", "403 Forbidden", "404 Not Found", "405 No", "501 No"):
+                server.status = status
+                await place.ping()
+            for status in ("500 Broken", "503 Busy"):
+                server.status = status
+                with pytest.raises(PartnerAway, match=status[:3]):
+                    await place.ping()
