@@ -6,11 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.ports.places import Busy, PartnerAway, Place, PlaceError, Places
+from adapters.ports.places import Busy, LoginRefused, PartnerAway, Place, PlaceError, Places
 from contracts.transfers import Partner
 
 SHORTEST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 60.0
+REFUSED_SECONDS: Final = 300.0
+"""For a server that does not let us in, from the first time on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,15 @@ class _Away:
     failures: int
     until: float
     """Until then nobody but the probe connects."""
+    refused: bool = False
+    """It does not let us in: the probe does not connect either."""
 
 
 class Breaker:
     """Opens far ends, as `Places`; after a failure all who ask are told at once for some seconds.
 
-    The first failure counts for 5 seconds, each further one for twice as long, up to a minute.
+    The first failure counts for 5 seconds, each further one for twice as long, up to a minute; a
+    login that was refused for five minutes.
 
     Args:
         places: Opens far ends.
@@ -70,7 +75,7 @@ class Breaker:
             async with places.open(partner) as place:
                 yield place
         except PartnerAway as error:
-            self._note(partner.name, str(error))
+            self._note(partner.name, error)
             raise
         except PlaceError:
             # The far end has answered.
@@ -83,11 +88,23 @@ class Breaker:
         known = self._away.get(partner.name)
         return None if known is None else known.problem
 
-    def _note(self, name: str, problem: str) -> None:
+    def require_login(self, partner: Partner) -> None:
+        """See that a partner did not refuse us a moment ago.
+
+        Raises:
+            PartnerAway: It did.
+        """
+        known = self._away.get(partner.name)
+        if known is not None and known.refused and self._clock() < known.until:
+            raise PartnerAway(partner.name, known.problem)
+
+    def _note(self, name: str, error: PartnerAway) -> None:
         known = self._away.get(name)
         failures = 1 if known is None else known.failures + 1
+        refused = isinstance(error, LoginRefused)
         pause = min(SHORTEST_SECONDS * 2.0 ** min(failures - 1, 10), LONGEST_SECONDS)
-        self._away[name] = _Away(problem, failures, self._clock() + pause)
+        until = self._clock() + (REFUSED_SECONDS if refused else pause)
+        self._away[name] = _Away(str(error), failures, until, refused)
 
 
 class _Probing:
@@ -99,6 +116,7 @@ class _Probing:
 
     @asynccontextmanager
     async def _opened(self, partner: Partner) -> AsyncGenerator[Place]:
+        self._breaker.require_login(partner)
         try:
             async with self._breaker.connected(partner, self._places) as place:
                 yield place

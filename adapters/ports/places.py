@@ -22,6 +22,13 @@ class PartnerAway(Unavailable):
         self.partner = partner
 
 
+class LoginRefused(PartnerAway):
+    """A partner lets us in no more, as with a password that has expired: no file's failure.
+
+    Nobody asks often: servers lock accounts and addresses out.
+    """
+
+
 class Busy(NotYet):
     """All sessions or new connections that a partner bears are in use."""
 
@@ -270,9 +277,9 @@ class Places(Protocol):
         """Connect; sessions are counted over all workers and given back at the end.
 
         Raises:
-            PartnerAway: It cannot be reached, or is stopped or disabled: the run waits until a
-                person has put that right.
-            Denied: It refuses us, or its address is one that nothing is sent to.
+            PartnerAway: It cannot be reached, does not let us in, or is stopped or disabled: the
+                run waits until a person has put that right.
+            Denied: Its record cannot be used, or its address is one that nothing is sent to.
             UnknownHostKey: It is not the server that it was.
             Busy: All of its sessions are in use.
             NotYet: Outside of its windows.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.breaker import LONGEST_SECONDS, Breaker
-from adapters.ports.places import Busy, FileMissing, PartnerAway
+from activities.transfers.breaker import LONGEST_SECONDS, REFUSED_SECONDS, Breaker
+from adapters.ports.places import Busy, FileMissing, LoginRefused, PartnerAway
 from contracts.transfers import Partner, PlaceKind
 
 ACME = Partner(name="acme", kind=PlaceKind.SFTP)
@@ -110,3 +110,16 @@ async def test_a_probe_that_finds_no_session_proves_nothing() -> None:
     far.failure = Busy("all sessions are in use", 5.0)
     with pytest.raises(PartnerAway, match="connection lost"):
         await far.probe()
+
+
+async def test_a_login_that_was_refused_is_not_tried_for_five_minutes_by_the_probe_either() -> None:
+    far = Far(LoginRefused("acme", "the password has expired"))
+    await far.is_away()
+    far.failure = None
+    with pytest.raises(PartnerAway, match="has expired"):
+        await far.probe()
+    assert await far.is_away() == "the password has expired"
+    far.now = REFUSED_SECONDS
+    await far.probe()
+    await far.use()
+    assert far.opened == ["acme"] * 3
