@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from activities.transfers.far_ends import partner_probe
+from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.sftp_session import Timeouts
 from adapters.ports import Throttled, Unavailable
 from adapters.ports.places import FileMissing, PartnerAway
@@ -110,9 +112,12 @@ async def test_a_server_that_accepts_and_says_nothing_is_away(far: FarEnd) -> No
                 await place.stat("file.bin")
 
 
-async def test_a_port_at_which_nobody_listens_is_away(far: FarEnd) -> None:
+async def test_a_port_at_which_nobody_listens_is_away_and_the_probe_sees_it(far: FarEnd) -> None:
     async with behind_proxy(far) as faulty:
         behind = faulty.behind
     with pytest.raises(PartnerAway):
         async with behind.open() as place:
             await place.stat("file.bin")
+    with pytest.raises(PartnerAway):
+        await partner_probe(behind.places, MemoryPartners(behind.partner), "acme")
+    await partner_probe(far.places, MemoryPartners(far.partner), "acme")
