@@ -27,6 +27,7 @@ _FIRST_RECORDS = 64
 """Records whose number of fields is kept: the header is among them."""
 _LETTERS_FOR_EACH = 3
 """Letters in UTF-8 for each byte that is not, in a text that is meant to be UTF-8."""
+_MARKS = (GUARD, '="')
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 _NO_TEXT = (
     "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
@@ -235,7 +236,10 @@ def _as_shown(row: Row) -> Row:
     text that it would take for a number.
     """
     line, cells = row
-    return line, [_text_shown(cell) if isinstance(cell, str) else cell for cell in cells]
+    return line, [
+        _text_shown(cell) if isinstance(cell, str) and cell.startswith(_MARKS) else cell
+        for cell in cells
+    ]
 
 
 def _text_shown(cell: str) -> str:
