@@ -111,8 +111,8 @@ def question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]
     more = f", as do {len(alike) - 1:,} more" if len(alike) > 1 else ""
     return (
         f"{_shown(codes)} on line {line} and the known {_shown(alike[codes])} differ only in "
-        f"leading zeros{more}: say in the message whether they are `leading_zeros` 'same' or "
-        "'distinct', and retry; the answer is remembered for the project and type"
+        f"leading zeros{more}: retry with `leading_zeros` 'same' or 'distinct' "
+        "(--leading-zeros same); the answer is remembered for the project and type"
     )
 
 
