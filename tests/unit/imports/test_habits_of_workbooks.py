@@ -192,7 +192,9 @@ class TestHeaders:
         assert found.note == "Columns not used: 'Quantity' (1 value, fits quantity too)."
 
     @pytest.mark.parametrize("items", [["Excavation", "Excavation"], [1, 2]])
-    def test_codes_are_told_from_names_and_numbers(self, xlsx: Any, items: list[Any]) -> None:
+    def test_codes_are_distinguished_from_names_and_numbers(
+        self, xlsx: Any, items: list[Any]
+    ) -> None:
         rows = (["Item", "Code"], [items[0], "03.10"], [items[1], "03.20"])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert found.column("item_code") == ["03.10", "03.20"]

@@ -14,7 +14,7 @@ from tests.support.transfers.actions import TRANSFER, FarEnds
 from tests.support.transfers.http_files import http_files
 
 
-async def test_a_call_tells_of_the_transfer_with_one_key_for_every_attempt(
+async def test_a_call_describes_the_transfer_with_one_key_for_every_attempt(
     tmp_path: Path,
 ) -> None:
     async with http_files() as server:

@@ -128,7 +128,7 @@ def test_the_most_specific_job_of_the_queue_takes_an_event() -> None:
     assert job_of(jobs, "jobstmsroute", key()).job == "other"
 
 
-def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
+def test_an_event_that_no_job_takes_names_the_nearest() -> None:
     jobs = read_settings(a_file(one(EventSource="TMS.Status")))
     with pytest.raises(RuleViolation, match=r"no job of queue jobs .* orders: source is"):
         job_of(jobs, "jobs", key())
@@ -254,7 +254,7 @@ def test_every_action_has_a_verb_and_a_side() -> None:
     assert partners_of([read, scan, write, WriteFile(partner="b")]) == ("a", "b")
 
 
-def test_what_protects_somebody_is_never_left_out() -> None:
+def test_a_protection_is_never_left_out() -> None:
     protects = {"ReadFile", "Decrypt", "Encrypt", "Verify", "Scan", "Checksum", "Extract"}
     assert protects <= set(ACTIONS)
     fire = FireEvent(source="a", subject="b")
