@@ -205,7 +205,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
-            raise _Failed(f"infected: {result.infected}")
+            raise _Failed(result.infected)
 
     async def _leaves_out(self, index: int, failure: FailureError) -> bool:
         """Ask a person about an action that has failed; whether it is left out."""

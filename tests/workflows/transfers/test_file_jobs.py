@@ -186,7 +186,7 @@ async def test_an_infected_file_fails_the_run_and_nothing_is_written(
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="infected")))
         view = await ended(run)
-    assert view.reason == "infected: Eicar in orders.csv"
+    assert view.reason == "Eicar in orders.csv"
     assert script.made("write_file") == 0
     [closed] = script.received["close"]
     assert (closed.status, closed.reason) == (TransferStatus.FAILED, view.reason)

@@ -45,6 +45,8 @@ class TransferDetails:
     trail: Sequence[StatusRow]
     view: TransferView | None
     """What its run says; None: it has ended, or no worker answers."""
+    link: str | None = None
+    """To its run in the Web UI."""
 
     @property
     def is_parked(self) -> bool:
@@ -133,7 +135,7 @@ class TransferService:
             view = await self._runs.query(run_of(row), "status", TransferView)
         except TemporalUnavailable:
             view = None
-        return TransferDetails(row, trail, view)
+        return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
 
     async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
         """Have an event carried out.

@@ -23,6 +23,7 @@ _OPEN: Final = {
     TransferStatus.ASSIGNED: _RUNNING,
     TransferStatus.NO_ASSIGNED: "parked",
 }
+_SHOWN: Final = 12
 _PARKED: Final = "parked: "
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
@@ -112,7 +113,7 @@ def _entry(row: "StatusRow") -> RunEntry:
     state = "parked" if is_parked and row.status in _OPEN else None
     return RunEntry(
         workflow_id=run_of(row),
-        name=run_of(row),
+        name=row.transfer_id[:_SHOWN],
         pipeline="transfers",
         type=row.queue or "event",
         state=state or _OPEN.get(row.status, row.status.lower()),
