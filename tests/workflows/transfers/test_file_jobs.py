@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from contracts.answers import Answer
@@ -244,6 +244,9 @@ async def test_settings_that_fit_nothing_park_the_run(transfers: TransferRuns) -
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="no-partner")))
         view = await transfers.parked(run)
+        # There is no action yet whose settings it could correct.
+        with pytest.raises(WorkflowUpdateFailedError):
+            await run.execute_update("retry", TransferRetry(action={"Path": "in/a.csv"}))
         await run.execute_update("retry", TransferRetry())
         await run.result()
     assert (view.reason, view.actions) == ("there is no partner acme", ())
