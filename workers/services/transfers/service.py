@@ -29,7 +29,7 @@ from workers.services.errors import (
 from workers.services.identity import Identity
 from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
-from workers.services.transfers.verbs import run_of
+from workers.services.transfers.verbs import PARKED, run_of
 
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
@@ -104,6 +104,21 @@ class TransferService:
             account_id=account_id,
             before=before,
         )
+
+    async def parked(self, who: Identity) -> Mapping[str, str]:
+        """Why transfers wait for a person, by workflow id; those that changed last, of many."""
+        _operator(who)
+        waiting = [TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE]
+        found = [
+            row
+            for status in waiting
+            for row in await self._store.newest(limit=LARGEST_PAGE, status=status)
+        ]
+        return {
+            run_of(row): row.reason.removeprefix(PARKED)
+            for row in found
+            if row.reason and (row.status is waiting[0] or row.reason.startswith(PARKED))
+        }
 
     async def row(self, who: Identity, name: str) -> StatusRow:
         """The row of a transfer.

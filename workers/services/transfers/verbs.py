@@ -24,7 +24,8 @@ _OPEN: Final = {
     TransferStatus.NO_ASSIGNED: "parked",
 }
 _SHOWN: Final = 12
-_PARKED: Final = "parked: "
+PARKED: Final = "parked: "
+"""Begins the reason of a row whose run is parked."""
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
 
@@ -109,7 +110,7 @@ def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
 
 
 def _entry(row: "StatusRow") -> RunEntry:
-    is_parked = (row.reason or "").startswith(_PARKED)
+    is_parked = (row.reason or "").startswith(PARKED)
     state = "parked" if is_parked and row.status in _OPEN else None
     return RunEntry(
         workflow_id=run_of(row),
