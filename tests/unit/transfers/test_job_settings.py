@@ -148,6 +148,13 @@ def test_a_plan_has_every_name_resolved() -> None:
     assert plan.sequence == "ftp/TMS001"
 
 
+def test_a_time_that_is_missing_is_named_where_a_name_has_a_date() -> None:
+    timeless = EVENT.model_copy(update={"time_given": False})
+    remark = "the event has no time: names with dates use that of its arrival"
+    assert plan_of(a_job(READ, WRITE), timeless, None).remarks == (remark,)
+    assert plan_of(a_job(READ, {**WRITE, "Path": "{name}"}), timeless, None).remarks == ()
+
+
 def test_a_job_needs_a_file_before_it_works_on_one() -> None:
     with pytest.raises(RuleViolation, match="Scan comes first"):
         plan_of(a_job(SCAN, WRITE), EVENT, None)
