@@ -1,6 +1,5 @@
 """Object stores: Azure Blob and S3, through `obstore`."""
 
-import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import obstore
 from obstore.exceptions import BaseError
 
-from adapters.places.base import BasePlace, no_bytes
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.object_errors import failure
 from adapters.places.pace import Pace
@@ -25,7 +24,7 @@ from adapters.ports.places import (
     Written,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
+from domain.transfers.paths import join, matcher, printable, split
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
@@ -74,7 +73,7 @@ class ObjectPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Store an empty object of our own, and remove it."""
-        path = join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}")
+        path = probe_name(folder)
         await self.put(path, no_bytes(), 0, replaces=True)
         await self.remove(path)
         return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))

@@ -37,7 +37,7 @@ from contracts.transfers import (
 from domain.errors import RuleViolation
 from domain.transfers.action_order import refuse_order
 from domain.transfers.routing import RouteTable
-from domain.transfers.templates import Facts, names_of, resolve
+from domain.transfers.templates import DAYS, Facts, names_of, resolve
 
 ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
     each.__name__: each
@@ -59,6 +59,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
+_DATE: Final = re.compile(rf"\{{(?:{'|'.join(DAYS)})[:}}]")
 _JOB: Final = re.compile(r"jobs\[(\d+)\]", re.IGNORECASE)
 PLAN_BYTES: Final = 256 * 1024
 """Of a plan as JSON, which stands in the history of its run."""
@@ -191,7 +192,7 @@ def plan_of(
     refuse_order(actions, has_files=has_files)
     facts = Facts(event, job.zone, job.queue, job.job)
     said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
-    if not event.time_given:
+    if not event.time_given and _has_dates(job):
         said.append("the event has no time: names with dates use that of its arrival")
     if len(said) > REMARKS:
         said[REMARKS - 1 :] = [f"and {len(said) - REMARKS + 1} remarks more"]
@@ -204,6 +205,11 @@ def plan_of(
         remarks=tuple(each[:500] for each in said),
     )
     return _bounded(plan)
+
+
+def _has_dates(job: SettingsJob) -> bool:
+    """Whether a name of it depends on the time of the event."""
+    return _DATE.search(job.model_dump_json()) is not None
 
 
 def _bounded(plan: TransferPlan) -> TransferPlan:
