@@ -9,10 +9,15 @@ from temporalio import activity
 
 from activities.handover import chunk_committed
 from contracts.base import Contract
+from domain.errors import RuleViolation
 
 LONGEST_PAUSE: Final = 1.0
 """Seconds between heartbeats, whatever the timeout: that fresh a person sees the progress, and
 that soon a cancellation request, which comes with the answer, stops the work."""
+LOST_WORKERS: Final = 20
+"""So often the same work may lose its worker, in a row."""
+LOST_SILENTLY: Final = 200
+"""The same without a heartbeat that counts: attempts of an earlier release may have failed."""
 
 
 class Heartbeater:
@@ -62,3 +67,56 @@ class Heartbeater:
         while True:
             activity.heartbeat(*self._newest)
             await asyncio.sleep(pause)
+
+
+class Attempts(Contract):
+    """Heartbeat of an activity that has no cursor."""
+
+    ended: int = 0
+    """The newest attempt that ended by itself; those after it lost their workers."""
+
+
+class BoundedHeartbeater(Heartbeater):
+    """One for work that may take its worker along, as code of others may: by memory, by a crash.
+
+    The server would repeat it for ever without a reason that anyone sees. Only for activities
+    without a cursor: its heartbeats count the attempts.
+
+    Args:
+        work: What is done, for the reason, as in "they planned the stage".
+
+    Raises:
+        RuleViolation: On entering it: too many attempts in a row lost their workers.
+    """
+
+    def __init__(self, work: str) -> None:
+        super().__init__()
+        self._work = work
+        info = activity.info()
+        known = [Attempts.model_validate(each) for each in info.heartbeat_details]
+        self._ended = known[0].ended if known else 0
+        self._lost = info.attempt - 1 - self._ended
+        self._most = LOST_WORKERS if known else LOST_SILENTLY
+
+    async def __aenter__(self) -> Self:
+        if self._lost >= self._most:
+            raise RuleViolation(
+                f"{self._lost} workers in a row were lost, or did not answer, while they "
+                f"{self._work}: it crashes them, needs more memory than they have, or blocks "
+                "their event loop"
+            )
+        self.beat(Attempts(ended=self._ended))
+        entered = await super().__aenter__()
+        # The first heartbeat is on its way before the work begins.
+        await asyncio.sleep(0)
+        return entered
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.beat(Attempts(ended=activity.info().attempt))
+        await super().__aexit__(kind, error, traceback)

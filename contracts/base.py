@@ -1,6 +1,9 @@
 """What every contract shares."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -12,6 +15,29 @@ class Contract(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def problem_text(problem: Mapping[str, Any]) -> str:
+    """What is wrong, of an entry of pydantic's `ValidationError.errors()`, for people."""
+    return str(problem["msg"]).removeprefix("Value error, ")
+
+
+class AuthoredContract(Contract):
+    """One that other people's code builds, as the stages of a job type: it refuses unknown fields.
+
+    In JSON, which a newer release may have written, they are ignored as everywhere.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any, info: ValidationInfo) -> Any:
+        if info.mode != "python" or not isinstance(given, dict):
+            return given
+        fields = cast("dict[str, Any]", given)
+        if unknown := [repr(name) for name in fields if name not in cls.model_fields]:
+            known = ", ".join(cls.model_fields)
+            raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}; there are: {known}")
+        return fields
 
 
 class WireContract(Contract):

@@ -1,6 +1,6 @@
 """References to bytes that live in a blob store."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -20,6 +20,13 @@ BlobName = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_check_blob_name)
 ]
 """Name of a blob within the container, segments joined by '/'; safe as a relative path."""
+
+
+OWN_PLACES: Final = (
+    *("batches/", "jobs/", "kept/", "quarantine/"),
+    *("receipts/", "reports/", "spreadsheets/", "staging/"),
+)
+"""What the names of blobs begin with that docflow keeps for itself among the documents."""
 
 
 class BlobRef(Contract):

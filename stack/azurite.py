@@ -46,6 +46,15 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
         )
 
 
+def azurite_problem() -> str | None:
+    """Why Azurite cannot run here, and how to get what it lacks; None: it can."""
+    try:
+        _environment()
+    except StackError as error:
+        return str(error)
+    return None
+
+
 def _environment() -> Mapping[str, str]:
     if not _PROGRAM.exists():
         raise StackError(f"Azurite is missing ({_PROGRAM}): run `make tools`")

@@ -13,7 +13,7 @@ from adapters.ports import PortError, RejectedMessages
 from contracts.dependencies import WAITING, Dependency, outage_id
 from workers import catalogue, metrics
 from workers.pipelines.base import Pipeline
-from workers.services.errors import TemporalUnavailable
+from workers.services.errors import ServiceError
 from workers.services.outages import open_outages
 from workers.services.runs import PARKED, TemporalRuns
 from workflows import attributes
@@ -57,7 +57,7 @@ async def show_open(
             for pipeline in pipelines:
                 await _show(runs, pipeline)
             await _show_outages(runs)
-        except TemporalUnavailable as error:
+        except ServiceError as error:
             logger.info("open runs are not counted: %s", error)
         if rejected is not None:
             try:

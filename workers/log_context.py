@@ -1,6 +1,6 @@
 """What a line of the log is about, bound once where work begins, and never at each call."""
 
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -30,10 +30,13 @@ def bind(**facts: str | None) -> None:
     _CONTEXT.set({**current(), **known})
 
 
-async def about(work: Awaitable[T], **facts: str | None) -> T:
-    """Do something; every line that is logged meanwhile has the facts."""
+async def about(work: Callable[[], Awaitable[T]], **facts: str | None) -> T:
+    """Do something; every line that is logged meanwhile has the facts.
+
+    A task of it that is cancelled before it begins leaves no coroutine that was never awaited.
+    """
     with bound(**facts):
-        return await work
+        return await work()
 
 
 def current() -> Mapping[str, str]:

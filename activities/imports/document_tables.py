@@ -70,6 +70,13 @@ class DocumentTable:
         """Line of the header's last row."""
         return self.surveyed.header.line
 
+    @property
+    def _width(self) -> int:
+        """Fields of a text table's header; 0: it is a sheet."""
+        header = self.surveyed.header
+        lines = range(header.line - len(header.rows) + 1, header.line + 1)
+        return max((self.source.widths.get(line, 0) for line in lines), default=0)
+
     def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
         """The rows below the header, merged cells filled down."""
         header = self.surveyed.header
@@ -94,11 +101,11 @@ class DocumentTable:
             spec,
             scope_of(message),
             self.surveyed,
-            LineSorter(spec, self.surveyed.header, self.sheet.above, headings),
+            LineSorter(spec, self.surveyed, self.sheet.above, headings),
             seen,
             findings,
             date1904=self.source.date1904,
-            place=self.place,
+            place=replace(self.place, width=self._width),
             keep_cells=keep_cells,
         )
 
@@ -151,7 +158,8 @@ class DocumentTables:
         if len(tables) > 1:
             self._compare(tables)
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
-        self.memory = ReportMemory(tables[0].surveyed.notations, self._columns)
+        first = tables[0].surveyed
+        self.memory = ReportMemory(first.notations, self._columns, first.percentages)
         return tables
 
     def _carried(self) -> ReportMemory:
@@ -200,7 +208,7 @@ class DocumentTables:
         kept: list[tuple[int, list[Cell]]] | None = [] if keep else None
         last_line = sheet.header.line
         while part := list(islice(rows, PART_ROWS)):
-            survey.add([cells for _, cells in part])
+            survey.add(part)
             last_line = part[-1][0]
             if kept is not None:
                 kept.extend(part)
@@ -287,4 +295,6 @@ def _layout(first: TableHeader, other: TableHeader) -> list[int | None] | None:
 def _options(message: TableMessage, carried: ReportMemory) -> ReadingOptions:
     numbers = {".": Notation.POINT, ",": Notation.COMMA, None: None}[message.decimal]
     dates = {"dmy": Notation.DAY_FIRST, "mdy": Notation.MONTH_FIRST, None: None}
-    return ReadingOptions(numbers, dates[message.date_order], carried.notations)
+    return ReadingOptions(
+        numbers, dates[message.date_order], carried.notations, carried.percentages
+    )

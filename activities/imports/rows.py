@@ -342,8 +342,6 @@ def _note(load: _Load, mark: LoadMark, reading: TableReader) -> str | None:
         sentences.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
         )
-    if reading.blind_to_errors:
-        sentences.append("Cells of an XLS file that show an error are read as blanks.")
     room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(sentences))
     sentences.extend(reading.findings.sentences(room))
     return " ".join(sentences)[:NOTE_CHARACTERS] or None

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
 from activities.threads import WorkerThread
-from adapters.ports import ImportStore, ScheduleSource
+from adapters.ports import HeldBy, ImportStore, ScheduleClaim, ScheduleSource
 from contracts.imports import Choice, HandlerOutcome, Question, ScheduleExtractionMessage
-from domain.imports.chunks import TaskKey
+from domain.imports.chunks import LoadMark, TaskKey
 from domain.imports.schedule_identity import Resemblance, resembling
 
 CODES_AT_ONCE: Final = 5_000
@@ -26,14 +27,29 @@ class Identified:
     """Short names of the project's schedules, to their ids."""
 
 
-async def identify(
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A load that has its schedule to itself."""
+
+    schedule: Identified
+    mark: LoadMark
+
+    @property
+    def earlier_date(self) -> datetime | None:
+        """Data date that the schedule had before; None: it had none."""
+        date = self.mark.header[-1] if self.mark.header else ""
+        return datetime.fromisoformat(date) if date else None
+
+
+async def begin(
     store: ImportStore,
     message: ScheduleExtractionMessage,
     wanted: str,
     source: ScheduleSource,
     thread: WorkerThread,
-) -> Identified | HandlerOutcome:
-    """The schedule that the message names, or that is known by the short name, or a new one.
+    work: Sequence[str],
+) -> Begun | HandlerOutcome:
+    """Begin to load the schedule that the message names, or its short name, or a new one.
 
     Args:
         store: Knows the schedules of the project.
@@ -41,13 +57,42 @@ async def identify(
         wanted: The project in the file, by short name or object id.
         source: The file.
         thread: Reads it.
+        work: Distinguishes this work from that of a message which a person has corrected.
 
     What was found is remembered with the short name, so that the next file with it asks nothing.
 
     Returns:
-        The schedule; or, where the short name is new and most activities stand in schedules that
-        are there, an outcome with the question.
+        The load. Where the short name is new and most activities stand in schedules that are
+        there, an outcome with the question; where another task is loading, one that says so.
     """
+    key = TaskKey(message.project_id, message.task_id)
+    while True:
+        found = await _identified(store, message, wanted, source, thread)
+        if isinstance(found, HandlerOutcome):
+            return found
+        claim = ScheduleClaim(found.short_name, found.schedule_id, found.names)
+        mark = await store.begin_schedule(key, (*work, found.schedule_id), claim)
+        if isinstance(mark, HeldBy):
+            return waiting_for(mark)
+        if mark is not None:
+            return Begun(found, mark)
+
+
+def waiting_for(other: HeldBy) -> HandlerOutcome:
+    """The outcome of work on schedules that another task has to end before."""
+    return HandlerOutcome(
+        waits=f"task {other.task_id} is loading a schedule of the project: this one waits for "
+        "its end"
+    )
+
+
+async def _identified(
+    store: ImportStore,
+    message: ScheduleExtractionMessage,
+    wanted: str,
+    source: ScheduleSource,
+    thread: WorkerThread,
+) -> Identified | HandlerOutcome:
     project_id = message.project_id
     short_name = await thread.run(lambda: source.short_name(wanted))
     names = await store.schedule_names(project_id)
@@ -56,11 +101,7 @@ async def identify(
         total, held = await _compared(store, project_id, source.task_codes(wanted), thread)
         if alike := resembling(held, total):
             return _asked(short_name, alike, total)
-    schedule_id = schedule_id or short_name
-    if names.get(short_name) != schedule_id:
-        key = TaskKey(project_id, message.task_id)
-        await store.name_schedule(key, short_name, schedule_id)
-    return Identified(schedule_id, short_name, names)
+    return Identified(schedule_id or short_name, short_name, names)
 
 
 async def _compared(

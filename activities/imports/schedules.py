@@ -1,7 +1,7 @@
 """Activities of schedules: extraction, listing of projects, bulk operations."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,11 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.schedule_identity import Identified, identify
+from activities.imports.schedule_identity import Begun, begin, waiting_for
 from activities.scratch import fetched
 from activities.seen_keys import SeenKeys
 from activities.threads import WorkerThread
-from adapters.ports import Blobs, Documents, ImportStore, ReportWriter, ScheduleSource
+from adapters.ports import Blobs, Documents, HeldBy, ImportStore, ReportWriter, ScheduleSource
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
@@ -115,10 +115,11 @@ class ScheduleImports:
             wanted = message.primavera_project_id
             if wanted is None:
                 wanted = await thread.run(lambda: _only_project(source.projects()))
-            identified = await identify(self._store, message, wanted, source, thread)
-            if isinstance(identified, HandlerOutcome):
-                return identified
-            mark = await self._resume(key, _identity(message, work.plan.source, identified))
+            work_id = _identity(message, work.plan.source)
+            begun = await begin(self._store, message, wanted, source, thread, work_id)
+            if isinstance(begun, HandlerOutcome):
+                return begun
+            identified, mark = begun.schedule, begun.mark
             items = source.read(wanted)
             seen = partial(SeenKeys, folder)
             schedule = ScheduleChunks(
@@ -128,7 +129,7 @@ class ScheduleImports:
                 await self._write(key, chunks, mark.cursor, thread, heart)
             retired = await self._store.retire(key, identified.schedule_id)
             mark = await self._store.finish(key)
-            return await self._outcome(key, mark, retired, chunks, identified)
+            return await self._outcome(key, mark, retired, chunks, begun)
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
@@ -150,6 +151,7 @@ class ScheduleImports:
 
     @activity.defn(name=Handler.CHANGE_ACTIVITIES)
     @translate_failures
+    @hands_over(HandlerOutcome(unfinished=True))
     async def change_activities(self, work: HandlerInput) -> HandlerOutcome:
         """Apply a bulk operation to activities; doing it twice changes nothing more."""
         message = work.message
@@ -157,6 +159,8 @@ class ScheduleImports:
             raise RuleViolation(f"{message.document_type} is not a bulk operation on activities")
         async with Heartbeater():
             counts = await self._store.change_activities(message)
+        if isinstance(counts, HeldBy):
+            return waiting_for(counts)
         note = _changed(counts)
         if message.activity_ids == ():
             note += "; activity_ids was empty, which selects nothing by itself: " + (
@@ -203,7 +207,7 @@ class ScheduleImports:
         mark: LoadMark,
         retired: Counts,
         chunks: ScheduleChunks,
-        schedule: Identified,
+        begun: Begun,
     ) -> HandlerOutcome:
         report, rejected = None, ()
         if mark.counts.rejected:
@@ -218,20 +222,8 @@ class ScheduleImports:
             problems=tuple(sorted(reported, key=_line)),
             problem_count=mark.problem_count + chunks.remark_count,
             report=report,
-            note=_loaded(chunks.found, counts, schedule),
+            note=_loaded(chunks, counts, begun),
         )
-
-    async def _resume(self, key: TaskKey, identity: tuple[str, ...]) -> LoadMark:
-        """The mark of an earlier attempt at this very work, or a fresh one.
-
-        A person may answer a parked run with another project or code page: what the mark counts
-        is something else then.
-        """
-        mark = await self._store.mark(key)
-        if mark.header == identity:
-            return mark
-        await self._store.restart(key, identity)
-        return await self._store.mark(key)
 
 
 def _encoding(message: FileMessage) -> str | None:
@@ -243,13 +235,14 @@ def _encoding(message: FileMessage) -> str | None:
     return (config.encoding if config else None) or message.encoding
 
 
-def _identity(
-    message: ScheduleExtractionMessage, blob: BlobRef | None, schedule: Identified
-) -> tuple[str, ...]:
-    """What a cursor counts: this project of this version of the file, read in this way."""
+def _identity(message: ScheduleExtractionMessage, blob: BlobRef | None) -> tuple[str, ...]:
+    """What a cursor counts: this project of this version of the file, read in this way.
+
+    A person may answer a parked run with another project or code page: then it counts other rows.
+    """
     version = (blob.sha256 or blob.etag or "") if blob else ""
     wanted = message.primavera_project_id or ""
-    return (message.blob_name, version, wanted, _encoding(message) or "", schedule.schedule_id)
+    return (message.blob_name, version, wanted, _encoding(message) or "")
 
 
 def _line(problem: Problem) -> int:
@@ -284,7 +277,8 @@ def _count(number: int, nouns: tuple[str, str]) -> str:
     return f"{number:,} {nouns[0] if number == 1 else nouns[1]}"
 
 
-def _loaded(found: Mapping[str, int], counts: Counts, schedule: Identified) -> str:
+def _loaded(chunks: ScheduleChunks, counts: Counts, begun: Begun) -> str:
+    found, schedule = chunks.found, begun.schedule
     parts = [_count(found[table], nouns) for table, nouns in _NOUNS.items() if found.get(table)]
     note = ", ".join(parts) or "the project holds nothing"
     if schedule.short_name != schedule.schedule_id:
@@ -292,6 +286,12 @@ def _loaded(found: Mapping[str, int], counts: Counts, schedule: Identified) -> s
     if counts.flagged:
         flagged = _count(counts.flagged, _NOUNS["schedule_activities"])
         note += f"; {flagged} flagged as missing"
+    before, now = begun.earlier_date, chunks.data_date
+    if before is not None and now is not None and now < before:
+        older = (
+            f"; older than what was there: its data date is {now:%Y-%m-%d}, not {before:%Y-%m-%d}"
+        )
+        return note[: NOTE_CHARACTERS - len(older)] + older
     return note[:NOTE_CHARACTERS]
 
 

@@ -36,7 +36,6 @@ class TableReader:
         findings: What of the document did not become rows, as far as it was read.
         memory: What the report is to remember.
         guessed_encoding: The text's encoding, where neither message nor file gives it.
-        blind_to_errors: The file's cells that show an error are read as blanks.
         rows_read: Rows below the headers consumed so far.
         exhausted: There are no rows any more.
 
@@ -68,7 +67,6 @@ class TableReader:
         self.findings = Findings()
         self.memory = ReportMemory()
         self.guessed_encoding: str | None = None
-        self.blind_to_errors = False
         self.rows_read = 0
         self.exhausted = False
 
@@ -92,7 +90,6 @@ class TableReader:
         encoding = self._tables[0].source.encoding
         if message.encoding is None and not (encoding or "utf-8").startswith("utf"):
             self.guessed_encoding = encoding
-        self.blind_to_errors = self._tables[0].source.format == "xls"
         self.exhausted = not any(table.surveyed.rows for table in self._tables)
         if self.exhausted and message.strategy is Strategy.REPLACE:
             raise InvalidDocument(

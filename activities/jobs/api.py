@@ -33,7 +33,7 @@ from pydantic import Field
 from adapters.ports import Blobs
 from adapters.ports.catalogue import Catalogue
 from adapters.ports.computing import Computation, Computing
-from contracts.base import Contract
+from contracts.base import AuthoredContract, Contract
 from contracts.jobs import (
     FinishedTask,
     InputIdentity,
@@ -143,7 +143,7 @@ class TaskContext(Generic[P]):
         return f"{self.job_id}/{self.attempt}/{self.stage}/{self.index}"
 
 
-class TaskDone(Contract):
+class TaskDone(AuthoredContract):
     """Result of a task that succeeded."""
 
     result: JsonObject = Field(default_factory=dict)
@@ -224,11 +224,16 @@ class JobType(Generic[P]):
         return dict(context.stage_results.get(self.definition.total_stages, {}))
 
 
+_NEEDED: Final[Mapping[str, object]] = {"parameters": None, "plan": JobType.plan}
+"""What every job type has to say, with what stands there when it does not."""
+
+
 def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:
     """Give a class its definition.
 
     Raises:
-        InvalidDefinition: The stages cannot run, or a task type has no function.
+        InvalidDefinition: The stages cannot run, or a task type has no function, or the class no
+            plan or parameters.
     """
 
     def register(cls: type[J]) -> type[J]:
@@ -242,6 +247,9 @@ def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:
                 )
             functions[task_type] = name
         check_definition(definition, functions)
+        if missing := [name for name in _NEEDED if getattr(cls, name, None) is _NEEDED[name]]:
+            text = f"{cls.__name__} does not say its {' and '.join(missing)}"
+            raise InvalidDefinition(definition.job_type, [text])
         cls.definition = definition
         cls.task_functions = functions
         return cls

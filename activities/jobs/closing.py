@@ -8,7 +8,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import BoundedHeartbeater
 from activities.jobs.contexts import JobPorts
 from contracts.jobs import (
     FAILED_TASKS_LISTED,
@@ -51,7 +51,8 @@ class StageClosing:
         Tasks that were never begun are cancelled.
 
         Raises:
-            ApplicationError: The job type refuses, or finds more than a stage may.
+            ApplicationError: The job type refuses, finds more than a stage may, or its aggregation
+                lost too many workers.
         """
         order = work.order
         job_id, ref = order.job.job_id, order.ref
@@ -61,7 +62,7 @@ class StageClosing:
             async for each in self._ports.folders.results(job_id, ref):
                 yield each
 
-        async with Heartbeater():
+        async with BoundedHeartbeater("aggregated the results of the stage"):
             async for each in own():
                 tally.add(each)
             left = work.tasks - tally.counts.total

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from activities.jobs.api import JobResources, JobType, JobTypes, StageContext
 from activities.jobs.folders import StageFolders
 from adapters.ports.jobs import JobStore
-from contracts.base import Contract
+from contracts.base import Contract, problem_text
 from contracts.jobs import FinishedTask, JobOrder, JsonObject, StageOrder, StageRef
 from domain.errors import RuleViolation
 
@@ -79,7 +79,7 @@ def parameters_of(job_type: JobType[Any], job: JobOrder) -> Contract:
         return job_type.parameters.model_validate(job.parameters)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+            f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}"
             for each in error.errors(include_url=False, include_input=False)
         )
         raise RuleViolation(f"the parameters of the job are wrong: {problems}") from error

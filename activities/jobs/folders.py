@@ -208,7 +208,7 @@ class ReadOnce(Generic[T]):
                 self._reads.popitem(last=False)
         self._reads.move_to_end(name)
         try:
-            # One who no longer waits does not end the reading of the others.
+            # A cancelled caller does not end the reading for the others.
             return await asyncio.shield(reading)
         finally:
             if _has_failed(reading) and self._reads.get(name) is reading:

@@ -18,7 +18,7 @@ from activities.failures import (
     text_of,
     translate_failures,
 )
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import LOST_WORKERS, Heartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, TaskContext, TaskDone
 from activities.jobs.contexts import JobPorts, parameters_of
 from activities.jobs.folders import ReadOnce, folder_of
@@ -47,8 +47,6 @@ TRANSIENT_RETRIES: Final = 3
 THROTTLING_RETRIES: Final = 5
 PAUSES: Final = (2.0, 8.0, 10.0)
 """Seconds before a transient failure is tried again; the last one repeats."""
-LOST_WORKERS: Final = 20
-"""So often a task may lose its worker, in a row, or a process that computes for it."""
 
 
 class TaskGroups:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from temporalio import activity
 
 from activities.failures import text_of, translate_failures
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import BoundedHeartbeater
 from activities.jobs.api import InputNeeded, JobType, NotReady, StageContext
 from activities.jobs.contexts import JobPorts, depended_on
 from activities.jobs.folders import FIRST_KEPT
@@ -54,7 +54,8 @@ class StagePlanning:
         """Write the plan of a stage; a repeated attempt replaces it.
 
         Raises:
-            ApplicationError: The job type refuses, names a task twice or has too many.
+            ApplicationError: The job type refuses, names a task twice or has too many, or its plan
+                lost too many workers.
         """
         job_type = self._ports.job_type(order.job)
         ref = depended_on(order)
@@ -65,7 +66,7 @@ class StagePlanning:
                 async for each in self._ports.folders.results(job_id, ref):
                     yield each
 
-        async with Heartbeater():
+        async with BoundedHeartbeater("planned the stage"):
             context = await self._ports.stage_context(order, previous)
             try:
                 return await self._write(order, job_type, context, ref)

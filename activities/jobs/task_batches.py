@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import BoundedHeartbeater
 from activities.jobs.contexts import JobPorts
 from activities.jobs.rows import task_record
 from contracts.jobs import (
@@ -48,7 +48,7 @@ class BatchRecords:
     async def close_batch(self, recording: BatchRecording) -> BatchEnd:
         """Write the results of a batch, in the order of its plan, and its rows."""
         order = recording.order
-        async with Heartbeater():
+        async with BoundedHeartbeater("put the results of a batch together"):
             plan = await self._plan(recording)
             finished = await self._finished(recording)
             ended = [_end_of(line, finished) for line in plan]

@@ -72,7 +72,8 @@ class ArchiveSteps:
         password = await self._password(action.password)
         async with StepFiles(self._ports.staging, order) as step:
             files = await step.given()
-            groups = [files] if action.format is not ArchiveFormat.GZIP else [[f] for f in files]
+            groups = [[f] for f in files] if action.format is ArchiveFormat.GZIP else [files]
+            groups = [group for group in groups if group]
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
             for number, group in enumerate(groups):

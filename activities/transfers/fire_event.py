@@ -1,6 +1,6 @@
 """`transfers.fire_event`: a job sends an event on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from temporalio import activity
 
@@ -8,6 +8,7 @@ from activities.failures import translate_failures
 from activities.transfers.step_files import StepFiles, staged_files
 from adapters.ports.transfers import EventSender, Staging
 from contracts.transfers import ActionOrder, ActionResult, FireEvent, ReceiptFile
+from domain.errors import RuleViolation
 from domain.transfers.fired_events import fired_body
 from domain.transfers.templates import filled
 
@@ -31,14 +32,15 @@ class Firing:
         An action that is done again sends the same events, which are carried out once.
 
         Raises:
-            RuleViolation: It would go round in a circle, or is too long.
+            RuleViolation: It would go round in a circle, is too long, or names a file that no
+                action has read.
             Unavailable: It was not accepted.
         """
         action = order.action
         assert isinstance(action, FireEvent), "the activity is that of the action"
         async with StepFiles(self._staging, order) as step:
             files = await staged_files(self._staging, order.files)
-            names = [file.name for file in files] or [""]
+            names = [file.name for file in files] or _without_files(order)
             bodies = dict.fromkeys(fired_body(order, _filled(order.names, name)) for name in names)
             sent = [await self._sender.send(body, action.queue) for body in bodies]
             where = f"queue {action.queue}" if action.queue else "the routes"
@@ -46,7 +48,21 @@ class Firing:
                 ReceiptFile(name=f"event {transfer}", size=len(body.encode()), place=where)
                 for transfer, body in zip(sent, bodies, strict=True)
             ]
-            return await step.result(order.files, lines, fired=sent)
+            remarks = [] if sent else ["no event was sent: it names the file, and there was none"]
+            return await step.result(order.files, lines, fired=sent, remarks=remarks)
+
+
+def _without_files(order: ActionOrder) -> Sequence[str]:
+    """One event where no template names a file; none where one does and a ReadFile found none.
+
+    Raises:
+        RuleViolation: A template names a file, and no action has read any.
+    """
+    if _filled(order.names, "a.b") == _filled(order.names, "c.d"):
+        return [""]
+    if order.files.blob is None:
+        raise RuleViolation("FireEvent names a file: a ReadFile has to stand before it")
+    return []
 
 
 def _filled(templates: Mapping[str, str], name: str) -> Mapping[str, str]:

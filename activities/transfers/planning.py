@@ -1,6 +1,6 @@
 """`transfers.load_plan` and `transfers.take_turn`: what a job will do, and when it may begin."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from temporalio import activity
@@ -18,16 +18,16 @@ from adapters.ports.transfers import (
 )
 from contracts.errors import NOT_YET
 from contracts.transfers import (
-    Actions,
     LoadOrder,
+    SettingsJob,
     TransferPlan,
     TransferStatus,
     Turn,
     TurnOrder,
-    WriteFile,
     file_job_id,
 )
 from domain.errors import RuleViolation
+from domain.transfers.action_order import writes_at_end
 from domain.transfers.events import file_of
 from domain.transfers.job_settings import (
     Settings,
@@ -50,6 +50,8 @@ class PlanningPorts:
     """Queues that there are."""
     turns: Turns
     store: TransferStore
+    keeps_copies: bool = True
+    """Whether there is a key to encrypt copies with."""
 
 
 class Planning:
@@ -94,10 +96,17 @@ class Planning:
         file = await self._ports.settings.read()
         settings = self._settings(file)
         found = job_of(settings.jobs, job.queue, job.event.key)
+        unused = settings.unused_by(found)
+        if found.keep_copy_days and not self._ports.keeps_copies:
+            raise RuleViolation(
+                f"job {found.job} has KeepCopyDays, and copies are kept encrypted only: set "
+                "DOCFLOW_TRANSFERS_STAGING_KEY"
+            )
         is_resend = job.resent_from is not None
+        remarks: Sequence[str] = ()
         if is_resend:
-            found = found.model_copy(update={"actions": _writes_only(found.actions, job.resend_to)})
-        plan = plan_of(found, job.event, file.ref, settings.unused, has_files=is_resend)
+            found, remarks = _writing_again(found, job.resend_to)
+        plan = plan_of(found, job.event, file.ref, unused, has_files=is_resend, remarks=remarks)
         if order.plan is not None:
             refuse_other_past(plan, order.plan, order.index)
             if order.action is not None:
@@ -148,15 +157,23 @@ class Planning:
         return Turn(position=len(before), behind=before[0] if before else None)
 
 
-def _writes_only(actions: Actions, partner: str | None) -> Actions:
+def _writing_again(job: SettingsJob, partner: str | None) -> tuple[SettingsJob, Sequence[str]]:
     """What is done with a kept copy: it is written, as it was, to the same partners or another.
 
+    Returns:
+        The job with the actions that write the files as they were kept, and remarks.
+
     Raises:
-        RuleViolation: The job writes nothing.
+        RuleViolation: None of its actions does.
     """
-    writes = [each for each in actions.list if isinstance(each, WriteFile)]
+    writes, others = writes_at_end(job.actions.list)
     if not writes:
-        raise RuleViolation("the job writes no file by now: there is nothing to send again")
+        raise RuleViolation(
+            "no WriteFile of the job writes the files as they are at its end, which are what was "
+            "kept: there is nothing to send again"
+        )
+    remarks = [f"not sent to {each.partner}, which was sent other files" for each in others]
     if partner is not None:
         writes = [each.model_copy(update={"partner": partner}) for each in writes]
-    return actions.model_copy(update={"list": tuple(writes)})
+    actions = job.actions.model_copy(update={"list": tuple(writes)})
+    return job.model_copy(update={"actions": actions}), remarks

@@ -24,7 +24,7 @@ from contracts.transfers import (
 )
 from contracts.transfers.ends import ReadCursor
 from domain.errors import RuleViolation
-from domain.transfers.paths import has_wildcards, printable, split
+from domain.transfers.paths import has_wildcards, path_problem, printable, split
 
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
@@ -66,7 +66,7 @@ class FileReading:
             Heartbeater() as beats,
             opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
         ):
-            entries = await _found(place, action, order.names["path"])
+            entries, remarks = await _found(place, action, order.names["path"])
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
             try:
@@ -80,7 +80,7 @@ class FileReading:
             await step.manifest(reading.files),
             [_line(partner, file) for file in reading.files],
             self._ports.now(),
-            remarks=_remarks(entries),
+            remarks=remarks,
         )
 
     async def _begun(
@@ -187,13 +187,21 @@ class _Arriving:
             self.broken = error
 
 
-async def _found(place: Place, action: ReadFile, path: str) -> Sequence[Entry]:
-    """The files that a path names; what looks like a pattern may be the name of a file."""
+async def _found(
+    place: Place, action: ReadFile, path: str
+) -> tuple[Sequence[Entry], Sequence[str]]:
+    """The files that a path names, and remarks; what looks like a pattern may be a name."""
+    remarks: list[str] = []
     try:
         entries: Sequence[Entry] = [await place.stat(path)]
     except FileMissing:
-        is_pattern = has_wildcards(path)
-        entries = await place.list(path, action.at_most) if is_pattern else []
+        try:
+            entries = await place.list(path, action.at_most) if has_wildcards(path) else []
+        except FileMissing as error:
+            if action.at_least:
+                raise
+            entries = []
+            remarks.append(str(error))
     if len(entries) < action.at_least:
         raise FileMissing(
             f"{printable(path)} names {len(entries)} files at {action.partner}; "
@@ -207,21 +215,13 @@ async def _found(place: Place, action: ReadFile, path: str) -> Sequence[Entry]:
     empty = [entry.path for entry in entries if entry.size == 0]
     if empty and not action.allow_empty:
         raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
-    _check_names(entries)
-    return entries
-
-
-def _check_names(entries: Sequence[Entry]) -> None:
-    longest = max((len(entry.path) for entry in entries), default=0)
-    if longest > 1_024:
-        raise RuleViolation("a path of more than 1,024 characters cannot be read")
-
-
-def _remarks(entries: Sequence[Entry]) -> Sequence[str]:
+    if problem := next(filter(None, map(path_problem, (entry.path for entry in entries))), None):
+        raise RuleViolation(f"{problem}; nothing was read")
     if not entries:
-        return ["no file was found, and none is required"]
-    empty = sum(entry.size == 0 for entry in entries)
-    return [f"{empty} of {len(entries)} files are empty"] if empty else []
+        remarks.append("no file was found, and none is required")
+    if empty:
+        remarks.append(f"{len(empty)} of {len(entries)} files are empty")
+    return entries, remarks
 
 
 def _line(partner: Partner, file: StagedFile) -> ReceiptFile:

@@ -1,5 +1,6 @@
 """`transfers.receive`, `transfers.route`, `transfers.record`: events, and states of transfers."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,6 +57,10 @@ class Receiving:
         known = await self._ports.store.get(order.transfer_id)
         if known is not None and known.digest not in (None, order.digest):
             return await self._refuse_other(order, known)
+        if known is not None and known.status is TransferStatus.SUCCEEDED:
+            # Temporal has forgotten its run: a job of this one cannot have ended yet.
+            reason = f"it was carried out before, and ended at {known.at:%Y-%m-%d %H:%M} UTC"
+            return Reception(status=known.status, reason=reason)
         try:
             event = read_event(order.body, order.arrived)
         except NoEvent as error:
@@ -111,7 +116,8 @@ class Receiving:
         table = await self._ports.routes.table()
         winner = table.find(event.key)
         if winner is None:
-            verdict = table.explain(event.key)
+            # It looks at every rule: runs beside this one are served meanwhile.
+            verdict = await asyncio.to_thread(table.explain, event.key)
             return EventRoute(others=verdict.others, rules=verdict.rules)
         if (problem := self._problem(winner.queue)) is not None:
             return EventRoute(rule=winner.rule, problem=problem)

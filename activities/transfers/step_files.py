@@ -74,13 +74,13 @@ class StepFiles:
         return await staged_files(self.staging, manifest)
 
     async def given(self) -> list[StagedFile]:
-        """The files that the action is given.
+        """The files that the action is given; there are none where a ReadFile found none.
 
         Raises:
-            RuleViolation: There are none: an action before it reads them.
+            RuleViolation: No action before it has read any.
         """
         found = await self.files(self._order.files)
-        if not found:
+        if self._order.files.blob is None:
             raise RuleViolation(
                 f"{self._order.action.action} has no files: a ReadFile has to stand before it"
             )

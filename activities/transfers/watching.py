@@ -12,8 +12,9 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.transfers.far_ends import now_utc, opened
 from adapters.ports.places import Entry, Place, Places
-from adapters.ports.transfers import EventSender, PartnerStore
+from adapters.ports.transfers import EventSender, PartnerStore, TransferStore
 from adapters.ports.watches import WatchStore
+from contracts.transfers import TransferStatus, transfer_id_of
 from contracts.transfers.watches import (
     NAMED,
     LookFailure,
@@ -24,7 +25,7 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.errors import RuleViolation
-from domain.transfers.paths import printable
+from domain.transfers.paths import path_problem, printable
 from domain.transfers.sightings import (
     Version,
     check_watch,
@@ -41,6 +42,9 @@ _AT_ONCE: Final = 20
 _KEPT: Final = timedelta(days=30)
 """So long a file that vanished is still listed for people."""
 
+_SKEW: Final = timedelta(seconds=2)
+"""By which the clocks of workers and server may differ."""
+
 T = TypeVar("T")
 
 
@@ -52,6 +56,7 @@ class WatchPorts:
     partners: PartnerStore
     store: WatchStore
     sender: EventSender
+    transfers: TransferStore
     now: Callable[[], datetime] = now_utc
 
 
@@ -102,6 +107,7 @@ class Watching:
 
         Raises:
             RuleViolation: There is no such partner, or its path is none.
+            FileMissing: There is no such folder: an empty one is none that is missing.
             PartnerAway: The far end cannot be reached.
         """
         watch = order.watch
@@ -115,7 +121,7 @@ class Watching:
                     "beyond are not seen; move files away, or let the watch say `most`"
                 )
             before = {each.path: each for each in await self._ports.store.seen(watch.name)}
-            for page in _pages(entries, _PAGE):
+            for page in _pages(_possible(look, entries), _PAGE):
                 await self._page(look, page, before, markers)
                 beats.beat(look.result)
             if is_whole:
@@ -168,14 +174,36 @@ class Watching:
             await self._ports.store.put(look.watch.name, sent)
 
     async def _send(self, look: _Look, file: SeenFile) -> SeenFile:
-        id = event_id(look.watch, file)
         try:
-            await self._ports.sender.send(event_of(look.watch, file), look.watch.queue)
+            again = await self._comes_again(look.watch, file)
+            event = event_of(look.watch, file, again=again)
+            await self._ports.sender.send(event, look.watch.queue)
         except RuleViolation as refused:
-            look.problem(f"{printable(file.path)}: its event is refused: {refused}")
+            look.problem(f"{printable(file.path)}: no event is sent of it: {refused}")
             return file.model_copy(update={"problem": str(refused)[:500]})
         look.sent += 1
-        return file.model_copy(update={"event": id})
+        return file.model_copy(update={"event": event_id(look.watch, file, again=again)})
+
+    async def _comes_again(self, watch: Watch, file: SeenFile) -> bool:
+        """Whether this version was there before, and its transfer failed: a person put it back.
+
+        Raises:
+            RuleViolation: It was there before, and its transfer did not fail.
+        """
+        transfer = transfer_id_of(watch.source, event_id(watch, file))
+        row = await self._ports.transfers.get(transfer)
+        if row is None:
+            return False
+        first, *_ = await self._ports.transfers.trail(transfer)
+        if first.at >= file.since - _SKEW:
+            # Of a look that was broken off.
+            return False
+        if row.status is not TransferStatus.FAILED:
+            raise RuleViolation(
+                f"the same file was sent before, as transfer {transfer[:12]}, which is "
+                f"{row.status}; to have it sent again, change its time (`touch`)"
+            )
+        return True
 
     async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
         look.vanished += gone
@@ -189,6 +217,21 @@ class Watching:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Those whose names can be read; people are told of the others."""
+    possible: list[Entry] = []
+    problems: list[str] = []
+    for each in entries:
+        if problem := path_problem(each.path):
+            problems.append(problem)
+        else:
+            possible.append(each)
+    if problems:
+        more = f", nor of {len(problems) - 1:,} others like it" if len(problems) > 1 else ""
+        look.problem(f"{problems[0]}: no event is sent of it{more}; have it renamed")
+    return possible
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

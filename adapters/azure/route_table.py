@@ -23,6 +23,7 @@ from azure.data.tables.aio import TableClient
 from pydantic import ValidationError
 
 from adapters.ports import Denied, Throttled, Unavailable
+from contracts.base import problem_text
 from contracts.dependencies import Dependency
 from contracts.transfers import RouteRemark, RouteRule
 
@@ -173,7 +174,7 @@ def _rule(row: Mapping[str, Any]) -> RouteRule | RouteRemark:
             changed_at=row.get("ChangedAt"),
         )
     except ValidationError as error:
-        problems = (f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
+        problems = (f"{each['loc'][0]}: {problem_text(each)}" for each in error.errors())
         return _remark(queue, name, "; ".join(problems))
 
 

@@ -13,7 +13,6 @@ from adapters.ports.places import (
     Entry,
     FileChanged,
     FileMissing,
-    NameRefused,
     Namings,
     PartnerAway,
     Progress,
@@ -152,22 +151,6 @@ def is_strong(tag: str | None) -> bool:
 def probe_name(folder: str = "", suffix: str = "") -> str:
     """The path of a file of our own that is there for a probe at most."""
     return join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}{suffix}")
-
-
-def require_unicode(path: str) -> str:
-    """A path as a far end lists it, which need not be text.
-
-    Raises:
-        NameRefused: It is none: no record could hold it.
-    """
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise NameRefused(
-            f"{printable(path)} is not valid Unicode; have the file renamed, or let the pattern "
-            "leave it out"
-        ) from None
-    return path
 
 
 async def no_bytes() -> AsyncGenerator[bytes]:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name, require_unicode
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
 from contracts.transfers import Partner, Rename, ServerProfile
@@ -121,11 +121,11 @@ class FolderPlace(BasePlace):
         try:
             with os.scandir(self._below(os.path.join(self._root, folder), folder)) as scanned:
                 every = sorted((each for each in scanned if match(each.name)), key=_name)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self._require_root()
-            return []
+            raise no_folder(folder, self._partner.name) from None
         for each in every:
-            entry = self._listed_entry(each, require_unicode(join(folder, each.name)))
+            entry = self._listed_entry(each, join(folder, each.name))
             if entry is not None:
                 found.append(entry)
             if len(found) > most:

@@ -12,12 +12,12 @@ from typing import Final, TypeVar
 import asyncssh
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name, require_unicode
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.sftp_session import Timeouts, translated
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
 from contracts.transfers import Partner, Rename, ServerProfile
@@ -127,14 +127,13 @@ class SftpPlace(BasePlace):
                     async for each in self._sftp.scandir((self._at(folder) or ".").encode()):
                         name = _text(each.filename)
                         if wanted.match(name):
-                            path = require_unicode(join(folder, name))
-                            scanned.append((path, each.attrs))
+                            scanned.append((join(folder, name), each.attrs))
         except TimeoutError:
             raise PartnerAway(
                 self._partner.name, f"{self._partner.name} does not list {printable(folder)}"
             ) from None
         except FileMissing:
-            return []
+            raise no_folder(folder, self._partner.name) from None
         return sorted(scanned, key=lambda each: each[0])
 
     async def _listed(self, path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:

@@ -116,7 +116,8 @@ async def connected(
     try:
         with translated(partner, credentials):
             async with asyncio.timeout(timeouts.login):
-                sftp = await connection.start_sftp_client()
+                # A name that is not UTF-8 is listed with the others, and refused by itself.
+                sftp = await connection.start_sftp_client(path_errors="surrogateescape")
         yield sftp
         sftp.exit()
     finally:

@@ -9,6 +9,7 @@ from typing import Protocol
 from adapters.ports import Denied
 from adapters.ports.places import (
     Entry,
+    FileMissing,
     NameRefused,
     NameTaken,
     Naming,
@@ -139,6 +140,12 @@ def picked_up(path: str, size: int) -> Written:
 def taken(path: str) -> NameTaken:
     """The failure of a file that may not replace another."""
     return NameTaken(f"{printable(path)} holds another file, which may not be replaced")
+
+
+def no_folder(folder: str, partner: str) -> FileMissing:
+    """The failure of a list whose folder is not there: it is not an empty one."""
+    shown = printable(folder) if folder else "its root"
+    return FileMissing(f"there is no folder {shown} at {partner}")
 
 
 class Digest(Protocol):

@@ -6,6 +6,7 @@ Errors of the ports:
       BlobNotFound          there is no blob of that name
       UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
       Denied                the service refuses permanently: rights, limits, names
+        NotInstalled        a program that is needed is not on this machine
       NotYet                the service is still busy with an earlier request
       Unavailable           the service may recover in a moment; or one that docflow itself needs
                             does not answer, and is waited for
@@ -45,6 +46,7 @@ from adapters.ports.documents import (
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
+    NotInstalled,
     NotYet,
     PortError,
     ProcessLost,
@@ -52,7 +54,7 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import EarlierImport, ImportStore
+from adapters.ports.imports import EarlierImport, HeldBy, ImportStore, ScheduleClaim
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import (
@@ -83,9 +85,11 @@ __all__ = [
     "EarlierImport",
     "Extracted",
     "ExtractedFile",
+    "HeldBy",
     "ImportStore",
     "LoadFacts",
     "LoadStore",
+    "NotInstalled",
     "NotYet",
     "Notifications",
     "OpenRejections",
@@ -101,6 +105,7 @@ __all__ = [
     "ReportWriter",
     "RunEnd",
     "Runs",
+    "ScheduleClaim",
     "ScheduleSource",
     "SourceFunction",
     "SpreadsheetStore",

@@ -22,6 +22,9 @@ class TableSource(Protocol):
     """Serial day numbers count from 1904."""
     merges: list[Merge]
     """Merged cells of a worksheet, complete when its rows have been read."""
+    widths: dict[int, int]
+    """Of a text table: line number to the number of fields of its first records, empty ones
+    included."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.

@@ -7,6 +7,7 @@ PortError
                        one of docflow's own dependencies is waited for
     Throttled            the service asked for fewer requests
   Denied               the service refuses permanently
+    NotInstalled         a program that is needed is not on this machine
   NotYet               an earlier request is still in progress
 """
 
@@ -58,6 +59,10 @@ class ProcessLost(Unavailable):
 
 class Denied(PortError):
     """The service refuses permanently: rights, limits or names; the message says which."""
+
+
+class NotInstalled(Denied):
+    """A program that is needed is not on this machine."""
 
 
 class NotYet(PortError):

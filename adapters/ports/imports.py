@@ -33,6 +33,24 @@ class EarlierImport:
     """The run that asks has done it: a worker died before Temporal knew."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScheduleClaim:
+    """The schedule that a file is about."""
+
+    short_name: str
+    """As the file has it."""
+    schedule_id: str
+    known: Mapping[str, str]
+    """The names of the project's schedules, to their ids, by which it was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBy:
+    """Another task that is loading what this one is about."""
+
+    task_id: str
+
+
 class ImportStore(Protocol):
     """Tables of the imports pipeline.
 
@@ -177,8 +195,22 @@ class ImportStore(Protocol):
         """How many of these codes each schedule of a project holds, by its id."""
         ...
 
-    async def name_schedule(self, key: TaskKey, alias: str, schedule_id: str) -> None:
-        """Remember that files with this short name are of that schedule."""
+    async def begin_schedule(
+        self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
+    ) -> LoadMark | HeldBy | None:
+        """Begin to load a schedule, or continue, and remember its short name.
+
+        Args:
+            key: The task.
+            header: Distinguishes this work from that of a message which a person has corrected;
+                ends with the id of the schedule.
+            claim: The schedule.
+
+        Returns:
+            The mark of an earlier attempt at this very work, or a fresh one, whose header has one
+            more part, the data date that another task has left (ISO 8601, or empty); or who has to
+            end first; or None: there are other names by now, so that it is to be identified again.
+        """
         ...
 
     async def record_schedule_projects(
@@ -193,8 +225,12 @@ class ImportStore(Protocol):
         """Register a stored schedule file with hash, size and original name."""
         ...
 
-    async def change_activities(self, message: BulkMessage) -> Counts:
-        """Apply a bulk operation to the selected activities of the message's project."""
+    async def change_activities(self, message: BulkMessage) -> Counts | HeldBy:
+        """Apply a bulk operation to the selected activities of the message's project.
+
+        Returns:
+            What it did; or which load of a schedule has to end first, and nothing was done.
+        """
         ...
 
     async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:

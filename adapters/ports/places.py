@@ -163,11 +163,15 @@ class Place(Protocol):
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files whose path matches, by path; wildcards stand in the last segment only.
 
-        Links that lead out of the root are left out.
+        Links that lead out of the root are left out. A name that could not be read or written is
+        listed all the same: `path_problem` of the domain says what is wrong with it.
 
         Args:
             pattern: Path with `*`, `?` and `[...]`.
             most: No more than one beyond this number are listed.
+
+        Raises:
+            FileMissing: The far end has folders, and there is none of that name.
         """
         ...
 

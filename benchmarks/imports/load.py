@@ -22,6 +22,7 @@ from python_calamine import CalamineWorkbook
 
 from benchmarks.imports import workload
 from benchmarks.imports.steps import open_steps
+from benchmarks.memory import peak_bytes
 from benchmarks.stopwatch import Cost, Stopwatch
 from workers.services.imports.messages import read_message
 
@@ -71,12 +72,6 @@ async def limit(path: Path) -> Cost:
         return watch.read()
 
 
-def _peak_bytes() -> int:
-    """Peak memory of this program: `ru_maxrss` also counts what its parent had when it forked."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
-
-
 def _records(path: Path) -> Iterator[tuple[object, ...]]:
     stamps = ("bench", "S1", 1, 1, "limit", 1, _NOW, _NOW)
     for row in islice(_read(path), 1, None):
@@ -101,5 +96,5 @@ async def _blocks(records: Iterator[tuple[object, ...]]) -> AsyncGenerator[bytes
 if __name__ == "__main__":
     how, file = sys.argv[1:]
     cost = asyncio.run((product if how == "product" else limit)(Path(file)))
-    peak = _peak_bytes()
+    peak = peak_bytes(os.getpid())
     print(json.dumps({**dataclasses.asdict(cost), "peak_bytes": peak}))

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, percentile, spread
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.open import open_imports
-from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, peak_bytes
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack
 from stack.postgres import postgres_server
 
 UPLOAD_BYTES: Final = 100_000_000
@@ -45,7 +46,7 @@ async def upload(folder: Path, rounds: int) -> Table:
     slowest = 0.0
     with postgres_server(durable=True) as database:
         async with open_sheet_stack(folder / "stack", database) as stack:
-            before = peak_bytes(stack.gateway)
+            before = peak_bytes(stack.gateway.pid)
             for name, file in files.items():
                 figures = Uploads()
                 for _ in range(rounds):
@@ -57,7 +58,7 @@ async def upload(folder: Path, rounds: int) -> Table:
                     spread([1000 * seconds for seconds in figures.answers]),
                     f"{1000 * max(figures.answers):.0f}",
                 )
-            after = peak_bytes(stack.gateway)
+            after = peak_bytes(stack.gateway.pid)
     table.notes += [
         f"the slowest answer after the last byte: {at_most(slowest, ANSWER, ' s')}",
         f"peak memory of the gateway: {after / 1e6:.0f} MB, {before / 1e6:.0f} MB before",

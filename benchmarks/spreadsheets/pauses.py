@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 from typing import Final
 
+from benchmarks.memory import resident_bytes
 from benchmarks.report import Table, at_most, percentile
 from benchmarks.spreadsheets.open import UNKNOWN, open_imports
-from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, resident_bytes
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack
 from stack.postgres import postgres_server
 
 WAITING: Final = 10_000
@@ -20,11 +21,11 @@ async def measure(folder: Path) -> Table:
     """Start them straight on Temporal, then answer some that are still untouched."""
     with postgres_server(durable=True) as database:
         async with open_sheet_stack(folder / "stack", database) as stack:
-            idle = resident_bytes(stack.worker)
+            idle = resident_bytes(stack.worker.pid)
             began = time.perf_counter()
             waiting = await open_imports(stack, WAITING)
             reached = time.perf_counter() - began
-            full = resident_bytes(stack.worker)
+            full = resident_bytes(stack.worker.pid)
             seconds = [await _answer(stack, uuid) for uuid in random.sample(waiting, _UPDATES)]
     table = Table(
         f"{WAITING:,} imports that wait for a person",

@@ -14,9 +14,10 @@ from sqlalchemy import make_url
 
 from adapters.database import upgrade
 from benchmarks.children import Failed, measured
+from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_least, at_most, middle, spread
 from benchmarks.spreadsheets import workload
-from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, peak_bytes
+from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack
 from contracts.spreadsheets import RowCounts, SpreadsheetState
 from stack.postgres import postgres_server
 
@@ -93,7 +94,7 @@ async def large(folder: Path) -> Table:
         database = await _new_database(server, folder / "large")
         async with open_sheet_stack(folder / "large", database) as stack:
             uuid, seconds = await _straight(stack, master, LARGE_ROWS)
-            peak, events = peak_bytes(stack.worker), await stack.events(uuid)
+            peak, events = peak_bytes(stack.worker.pid), await stack.events(uuid)
     table.add(
         f"{master.stat().st_size / 1e6:.0f}",
         f"{seconds:.0f}",
@@ -119,7 +120,7 @@ async def _round(folder: Path, server: str | None, master: Path, figures: Rounds
         own = folder / how.__name__.strip("_")
         async with open_sheet_stack(own, await _new_database(server, own)) as stack:
             seconds.append((await how(stack, master, ROWS))[1])
-            figures.peaks.append(peak_bytes(stack.worker))
+            figures.peaks.append(peak_bytes(stack.worker.pid))
 
 
 async def _started(stack: SheetStack, master: Path, rows: int) -> tuple[str, float]:

@@ -159,18 +159,3 @@ async def _warm(stack: SheetStack) -> None:
     file = stack.folder / "warm.xlsx"
     workload.write_workbook(file, workload.WARM_ROWS, tag="warm")
     await stack.finished(await stack.upload(file, auto_start=True))
-
-
-def peak_bytes(process: psutil.Process) -> int:
-    """The most memory that a process has ever had."""
-    return _memory(process, "VmHWM")
-
-
-def resident_bytes(process: psutil.Process) -> int:
-    """The memory that a process has now."""
-    return _memory(process, "VmRSS")
-
-
-def _memory(process: psutil.Process, what: str) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    return 1024 * int(status.partition(f"{what}:")[2].split()[0])

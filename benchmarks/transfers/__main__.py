@@ -12,26 +12,30 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.transfers import events
+from benchmarks.transfers import events, files, routes
 
-PARTS = ("events", "beside")
+PARTS = ("files", "events", "beside", "routes")
 
 
-async def measure(part: str, folder: Path, rounds: int) -> Table:
+async def measure(part: str, folder: Path, options: argparse.Namespace) -> Table:
     """One part."""
     match part:
+        case "files":
+            return await files.large(folder, options.megabytes, options.rounds)
         case "events":
-            return await events.events(folder, rounds)
+            return await events.events(folder, options.events, options.rounds)
+        case "beside":
+            return await events.beside(folder, options.burst)
         case _:
-            return await events.beside(folder)
+            return routes.look_ups()
 
 
-async def run(parts: Sequence[str], rounds: int) -> None:
+async def run(parts: Sequence[str], options: argparse.Namespace) -> None:
     """Run the parts that were asked for, each with servers of its own."""
     print(f"## Transfers\n\n{machine.describe()}", flush=True)
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
-            table = await measure(part, Path(name), rounds)
+            table = await measure(part, Path(name), options)
             print(table.markdown(), flush=True)
 
 
@@ -40,10 +44,20 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transfers", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [all]")
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians [3]")
+    parser.add_argument("--megabytes", type=int, default=1_024, help="of the part files [1024]")
+    parser.add_argument("--events", type=int, default=1_000, help="of the part events [1000]")
+    parser.add_argument("--burst", type=int, default=10_000, help="of the part beside [10000]")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="once, and little of all: whether it works",
+    )
     options = parser.parse_args(arguments)
+    if options.quick:
+        options.rounds, options.megabytes, options.events, options.burst = 1, 16, 40, 400
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known are {', '.join(PARTS)}")
-    asyncio.run(run(options.parts or PARTS, options.rounds))
+    asyncio.run(run(options.parts or PARTS, options))
 
 
 if __name__ == "__main__":

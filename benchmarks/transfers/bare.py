@@ -18,6 +18,8 @@ class Bare(Contract):
     """Input and result of everything."""
 
     number: int
+    remote: int = 2
+    """Remote activities of its job."""
 
 
 @activity.defn(name="bare.step")
@@ -52,13 +54,13 @@ class BareEvent:
 
 @workflow.defn(name="BareJob")
 class BareJob:
-    """A local step, two remote ones, a local one."""
+    """A local step, remote ones, a local one."""
 
     @workflow.run
     async def run(self, bare: Bare) -> Bare:
         """Do all of them."""
         await _locally(bare)
-        for _ in range(2):
+        for _ in range(bare.remote):
             await workflow.execute_activity(
                 step, bare, start_to_close_timeout=timedelta(minutes=1), retry_policy=_ONCE
             )

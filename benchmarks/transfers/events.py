@@ -1,4 +1,8 @@
-"""A thousand small events, from message to `Succeeded`; and one beside ten thousand others."""
+"""A thousand small events, from message to `Succeeded`; and one beside ten thousand others.
+
+What they are measured against is as many bare workflows of the same shape with as many activities,
+which do nothing.
+"""
 
 import asyncio
 import json
@@ -25,11 +29,13 @@ from adapters.ports.transfers import TransferStore
 from benchmarks.report import Table, at_least, at_most, middle, percentile, spread
 from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
 from contracts.transfers import (
+    FILE_EVENT,
     FILE_JOB,
     ActionOrder,
     ActionResult,
     Actions,
     JobSettings,
+    Limits,
     Manifest,
     Partner,
     PlaceKind,
@@ -42,21 +48,24 @@ from contracts.transfers import (
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from workers.building import build_lanes, build_worker
+from workers.collector import tune_collector
 from workers.connect import connect
 from workers.pipelines.base import Context, Lane, Pipeline
 from workers.pipelines.transfers import TRANSFERS
 from workers.resources.common import Resources, open_resources
 from workers.services.transfers.intake import TransferIntake
+from workers.services.verdicts import Settle
 
-NUMBER: Final = 1_000
-BURST: Final = 10_000
 SINGLE: Final = 40
+BACKLOG: Final = 0.1
+"""Part of the burst that is open when the single events begin."""
 SHARE: Final = 0.7
 SECONDS: Final = 2.0
 _ABREAST: Final = 50
 """Starts in flight, as a bridge has them."""
 _QUEUE: Final = "orders"
 _QUEUES: Final = f"queues:\n- name: {_QUEUE}\n  handler: FileJobHandler\n  slots: 100\n"
+_FILE: Final = "orders.csv"
 
 
 class NoActions:
@@ -81,10 +90,16 @@ class Installation:
     intake: TransferIntake
     store: TransferStore
 
+    async def open_runs(self) -> int:
+        """Events and jobs that have not ended."""
+        query = f"WorkflowType IN ('{FILE_EVENT}', '{FILE_JOB}') AND ExecutionStatus = 'Running'"
+        return (await self.client.count_workflows(query)).count
+
     async def transfer(self, account: str) -> str:
         """Have an event taken in; the id of its transfer."""
         verdict = await self.intake.accept(an_event(account), 0, None)
-        return verdict.workflow_id.split("/")[1]  # type: ignore[union-attr]
+        assert isinstance(verdict, Settle), "Temporal is there"
+        return verdict.workflow_id.split("/")[1]
 
     async def transfers(self, number: int) -> float:
         """Seconds until so many events are carried out."""
@@ -108,13 +123,16 @@ class Installation:
                 return
             await asyncio.sleep(0.05)
 
-    async def bare(self, number: int) -> float:
-        """Seconds that as many bare workflows take."""
+    async def bare(self, number: int, remote: int) -> float:
+        """Seconds that as many bare workflows take, each with so many remote activities."""
         before, run = await self._completed("BareJob"), uuid.uuid4().hex
 
         async def start(n: int) -> None:
             await self.client.start_workflow(
-                BareEvent.run, Bare(number=n), id=f"bare/{run}/{n}", task_queue=EVENTS
+                BareEvent.run,
+                Bare(number=n, remote=remote),
+                id=f"bare/{run}/{n}",
+                task_queue=EVENTS,
             )
 
         began = time.perf_counter()
@@ -131,8 +149,8 @@ class Installation:
             await asyncio.sleep(0.1)
 
 
-def an_event(account: str) -> bytes:
-    """An event that never came."""
+def an_event(account: str, file: str = _FILE) -> bytes:
+    """An event that never came, about a file."""
     return json.dumps(
         {
             "specversion": "1.0",
@@ -140,7 +158,7 @@ def an_event(account: str) -> bytes:
             "source": "bench",
             "type": "Succeeded",
             "subject": "File Upload",
-            "data": {"accountId": account, "fileName": "orders.csv"},
+            "data": {"accountId": account, "fileName": file},
         }
     ).encode()
 
@@ -170,14 +188,22 @@ def _register(environment: Mapping[str, str]) -> Pipeline:
 
 def _settings() -> str:
     """One job with two actions."""
-    actions = (ReadFile(partner="acme", path="in/{data.fileName}"), WriteFile(partner="acme"))
+    actions = (
+        ReadFile(partner="acme", path="in/{data.fileName}"),
+        WriteFile(partner="acme", path="out/{id}-{name}"),
+    )
     job = SettingsJob(job="bench", queue=_QUEUE, actions=Actions(list=actions))
     return JobSettings(jobs=(job,)).model_dump_json(by_alias=True)
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncGenerator[Installation]:
-    """Temporal in memory, PostgreSQL, one process of workers and intake."""
+async def opened(folder: Path, *, real: bool) -> AsyncGenerator[Installation]:
+    """Temporal in memory, PostgreSQL, one process of workers and intake.
+
+    Args:
+        folder: Takes everything.
+        real: A small file is read from a folder and written to another one.
+    """
     async with AsyncExitStack() as stack:
         url = stack.enter_context(postgres_server(durable=True))
         await upgrade(url)
@@ -190,16 +216,26 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
             "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
             "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
+            "DOCFLOW_TRANSFERS_FOLDERS": str(folder),
         }
         (folder / "queues.yaml").write_text(_QUEUES)
         (folder / "jobsettings.json").write_text(_settings())
         common = await stack.enter_async_context(open_resources(environment))
         client = await connect(server.address)
-        register = _register(environment)
+        register = TRANSFERS if real else _register(environment)
         context = Context(environment, client, common)
         settings = register.settings(environment)
         own = await stack.enter_async_context(register.open(context, settings))
-        await SqlPartnerStore(common.database).put(Partner(name="acme", kind=PlaceKind.FOLDER))
+        (folder / "acme" / "in").mkdir(parents=True)
+        (folder / "acme" / "in" / _FILE).write_bytes(b"ten bytes\n")
+        await SqlPartnerStore(common.database).put(
+            Partner(
+                name="acme",
+                kind=PlaceKind.FOLDER,
+                container=str(folder / "acme"),
+                limits=Limits(sessions=100),
+            )
+        )
         await SqlRouteStore(common.database).put(RouteRule(queue=_QUEUE, rule="1"))
         workers = [
             build_worker(client, register, common, own),
@@ -209,46 +245,55 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
         ]
         for worker in workers:
             await stack.enter_async_context(worker)
+        tune_collector()
         intake = TransferIntake(client, common.rejected, way_in="bench")
         yield Installation(client, intake, own.store)
 
 
-async def events(folder: Path, rounds: int) -> Table:
+async def events(folder: Path, number: int, rounds: int) -> Table:
     """Small events against bare workflows of the same shape and as many activities."""
     table = Table(
-        f"{NUMBER:,} small events: two actions each, rows in PostgreSQL",
-        ("bare workflows s", "docflow s", "events/s", "share of the engine's limit"),
+        f"{number:,} small events, rows in PostgreSQL",
+        ("actions", "bare workflows s", "docflow s", "events/s", "share of the engine's limit"),
     )
-    async with opened(folder) as installation:
-        await installation.transfers(50)
-        bare, ours = list[float](), list[float]()
-        for _ in range(rounds):
-            bare.append(await installation.bare(NUMBER))
-            ours.append(await installation.transfers(NUMBER))
-    share = middle(bare) / middle(ours)
-    rate = NUMBER / middle(ours)
-    table.add(spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}")
-    table.notes.append(at_least(share, SHARE))
+    # A receipt is one activity more; where nothing is done there is none.
+    for title, real, remote in (("that do nothing", False, 2), ("read and write a file", True, 3)):
+        own = folder / title.split()[-1]
+        own.mkdir()
+        async with opened(own, real=real) as installation:
+            await installation.transfers(number // 20)
+            bare, ours = list[float](), list[float]()
+            for _ in range(rounds):
+                bare.append(await installation.bare(number, remote))
+                ours.append(await installation.transfers(number))
+        share, rate = middle(bare) / middle(ours), number / middle(ours)
+        table.add(title, spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}")
+        table.notes.append(f"actions {title}: {at_least(share, SHARE)}")
+    table.notes.append(f"load at the end: {os.getloadavg()[0]:.1f}")
     return table
 
 
-async def beside(folder: Path) -> Table:
-    """One event of an account while another account's ten thousand are carried out."""
+async def beside(folder: Path, burst: int) -> Table:
+    """One event of an account while another account's burst is carried out."""
     table = Table(
-        f"A single event beside {BURST:,} of another account",
-        ("events", "median s", "p95 s", "load"),
+        f"A single event beside {burst:,} of another account, on the same queue",
+        ("events", "median s", "p95 s", "open runs meanwhile", "load"),
     )
-    async with opened(folder) as installation:
-        burst = asyncio.create_task(_abreast(BURST, lambda _: installation.transfer("A")))
-        seconds: list[float] = []
+    async with opened(folder, real=False) as installation:
+        sending = asyncio.create_task(_abreast(burst, lambda _: installation.transfer("A")))
+        seconds, waiting = list[float](), list[int]()
         try:
+            while await installation.open_runs() < burst * BACKLOG and not sending.done():
+                await asyncio.sleep(0.1)
             for _ in range(SINGLE):
+                waiting.append(await installation.open_runs())
                 seconds.append(await installation.single("B"))
         finally:
-            burst.cancel()
-            await asyncio.gather(burst, return_exceptions=True)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
         load = os.getloadavg()[0]
     slow = percentile(seconds, 0.95)
-    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", f"{load:.1f}")
+    runs = f"{min(waiting):,} to {max(waiting):,}"
+    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", runs, f"{load:.1f}")
     table.notes.append(at_most(slow, SECONDS, " s"))
     return table

@@ -1,285 +1,272 @@
 """One large file from SFTP through decrypt and scan to a blob, beside the same tools in a shell.
 
-`python -m benchmarks.transfers.files [--megabytes 1024] [--rounds 3]`. It prints markdown and
-asserts nothing.
-
 The shell does what a person would chain by hand: `sftp` fetches, `gpg` decrypts and verifies, clamd
-scans the file where it lies, `curl` uploads. docflow's actions run as activities in a process of
-their own, whose memory is looked at while they do.
+scans the file where it lies, `curl` uploads. docflow is a worker of its own process, and its time
+is that from the event to the row that says how the transfer has ended.
 """
 
-import argparse
 import asyncio
 import base64
-import hashlib
-import hmac
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
-from urllib.parse import urlencode
+from typing import Final
 
-import asyncssh
-import gnupg
-import psutil
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
 
 from adapters.azure.blobs import AzureBlobs
 from adapters.azure.storage_account import StorageAccount
-from benchmarks import machine
+from adapters.database import Database, open_database, upgrade
+from adapters.database.rejected import SqlRejectedMessages
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.transfers.store import SqlTransferStore
+from adapters.ports.transfers import StatusRow
+from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, middle
+from benchmarks.transfers.by_hand import by_hand
+from benchmarks.transfers.events import an_event
+from benchmarks.transfers.far_ends import FarEnds, far_ends, make_message, signed_url
+from contracts.transfers import (
+    Actions,
+    Decrypt,
+    HostKey,
+    JobSettings,
+    Limits,
+    OpenPgpKey,
+    Overwrite,
+    Partner,
+    PlaceKind,
+    ReadFile,
+    RouteRule,
+    Scan,
+    SettingsJob,
+    TransferStatus,
+    WriteFile,
+    file_job_id,
+)
 from stack.azurite import azurite
-from stack.children import child, free_port, wait_for_port
-from stack.clamd import PLANTED, PLANTED_NAME, clamd
+from stack.children import free_port
+from stack.clamd import PLANTED_NAME
+from stack.embedded import docflow_part
+from stack.sftp import USER
+from stack.temporal import temporal_server
+from workers.connect import connect
+from workers.services.transfers.intake import TransferIntake
+from workers.services.verdicts import Settle
 
 RATIO: Final = 1.3
 MEGABYTES_OF_MEMORY: Final = 200
 _CONTAINER: Final = "written"
-_BLOCK: Final = 1 << 20
-_PAUSE: Final = 0.05
-_SERVE: Final = """
-import asyncio, sys
-import asyncssh
-folder, port, key, login = sys.argv[1:]
-async def main():
-    factory = lambda channel: asyncssh.SFTPServer(channel, chroot=folder.encode())
-    await asyncssh.listen("127.0.0.1", int(port), server_host_keys=[key],
-        authorized_client_keys=login, sftp_factory=factory)
-    await asyncio.Event().wait()
-asyncio.run(main())
-"""
-_SHELL: Final = """
-set -euo pipefail
-cd "$FOLDER"
-printf 'get %s shell.pgp\\n' "$NAME" | sftp -q -b - -P "$PORT" -i "$LOGIN" \
-  -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null docflow@127.0.0.1 >/dev/null 2>&1
-gpg --homedir "$HOMEDIR" --batch --yes --quiet --trust-model always -o shell.plain -d shell.pgp
-exec 3<>"/dev/tcp/127.0.0.1/$CLAMD"
-printf 'zSCAN %s/shell.plain\\0' "$FOLDER" >&3
-tr -d '\\0' <&3 | tee shell.verdict
-if grep -q 'OK$' shell.verdict; then
-  curl -sS --fail -X PUT -H 'x-ms-blob-type: BlockBlob' -T shell.plain "$URL"
-fi
-rm -f shell.pgp shell.plain
-"""
+_QUEUE: Final = "large"
+_QUEUES: Final = f"queues:\n- name: {_QUEUE}\n  handler: FileJobHandler\n"
+_LIMITS: Final = Limits(sessions=20, connections_per_second=100)
+_MAX_BYTES: Final = 1_500 << 20
+_WARM: Final = "warm.pgp"
+_LOOK_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Servers:
-    """What both ways use."""
+class Carried:
+    """What became of a file."""
 
-    folder: Path
-    sftp_port: int
-    host_key: str
-    login: Path
-    clamd: str
-    storage: str
-    home: Path
-    fingerprint: str
-    public: str
-    private: str
+    seconds: float
+    steps: Sequence[float]
+    """Seconds of each activity."""
+    megabytes: float
+    """Of the worker's memory, at most."""
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Temporal and a database; a worker is started for each file."""
+
+    at: FarEnds
+    client: Client
+    database: Database
+    environment: Mapping[str, str]
+
+    async def carry(self, name: str, storage: str, *, sealed: bool) -> Carried:
+        """Carry one file, by a worker that has carried a small one before.
+
+        Args:
+            name: Of the message.
+            storage: Connection string of the account that it goes to.
+            sealed: Bytes between actions are encrypted.
+        """
+        await self._enrol(storage)
+        async with self._worker(storage, sealed=sealed) as pid:
+            # A worker asks its scanner what it can do before the first file.
+            await self._carried(_WARM)
+            row, seconds = await self._carried(name)
+            steps = await self._steps(row.transfer_id)
+            return Carried(seconds, steps, peak_bytes(pid) / 1e6, row.reason)
+
+    async def _carried(self, name: str) -> tuple[StatusRow, float]:
+        intake = TransferIntake(self.client, SqlRejectedMessages(self.database), way_in="bench")
+        store = SqlTransferStore(self.database)
+        began = perf_counter()
+        verdict = await intake.accept(an_event("A", name), 0, None)
+        assert isinstance(verdict, Settle), "Temporal is there"
+        transfer_id = verdict.workflow_id.split("/")[1]
+        while True:
+            row = await store.get(transfer_id)
+            if row is not None and row.status in (TransferStatus.SUCCEEDED, TransferStatus.FAILED):
+                return row, perf_counter() - began
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _steps(self, transfer_id: str) -> list[float]:
+        begun: dict[int, float] = {}
+        found: list[float] = []
+        handle = self.client.get_workflow_handle(file_job_id(transfer_id))
+        async for event in handle.fetch_history_events():
+            at = event.event_time.ToMicroseconds() / 1e6
+            if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                begun[event.event_id] = at
+            elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+                done = event.activity_task_completed_event_attributes
+                found.append(at - begun[done.scheduled_event_id])
+        return found
+
+    async def _enrol(self, storage: str) -> None:
+        at = self.at
+        key = OpenPgpKey(fingerprint=at.key.fingerprint, private="env:BENCH_KEY", own=True)
+        source = Partner(
+            name="source",
+            kind=PlaceKind.SFTP,
+            host="127.0.0.1",
+            port=at.sftp.port,
+            user=USER,
+            private_key="env:BENCH_LOGIN",
+            host_keys=(HostKey(key=at.sftp.host_key),),
+            keys=(key, OpenPgpKey(fingerprint=at.key.fingerprint, public=at.key.public)),
+            limits=_LIMITS,
+        )
+        target = Partner(
+            name="target",
+            kind=PlaceKind.AZURE_BLOB,
+            host=StorageAccount.from_connection_string(storage).endpoint,
+            container=_CONTAINER,
+            token="env:BENCH_STORAGE",
+            limits=_LIMITS,
+        )
+        for partner in (source, target):
+            await SqlPartnerStore(self.database).put(partner)
+
+    @asynccontextmanager
+    async def _worker(self, storage: str, *, sealed: bool) -> AsyncGenerator[int]:
+        """Its process id."""
+        environment = {**self.environment, "BENCH_STORAGE": storage}
+        if sealed:
+            environment["BENCH_STAGING_KEY"] = base64.b64encode(os.urandom(32)).decode()
+            environment["DOCFLOW_TRANSFERS_STAGING_KEY"] = "env:BENCH_STAGING_KEY"
+        port = free_port()
+        arguments = ["worker", "transfers", "--health-port", str(port)]
+        part = docflow_part("worker", arguments, port, self.at.folder, environment)
+        async with part.ready() as process:
+            yield process.pid
+
+
+def _settings() -> str:
+    actions = (
+        ReadFile(partner="source", path="{data.fileName}"),
+        Decrypt(partner="source"),
+        Scan(),
+        WriteFile(partner="target", overwrite=Overwrite.REPLACE),
+    )
+    job = SettingsJob(job="large", queue=_QUEUE, actions=Actions(list=actions))
+    return JobSettings(jobs=(job,)).model_dump_json(by_alias=True)
 
 
 @asynccontextmanager
-async def servers(folder: Path) -> AsyncGenerator[Servers]:
-    """An SFTP server, clamd, Azurite, and a key."""
-    served = folder / "served"
-    served.mkdir()
-    host, login = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
-    for key, name in ((host, "host"), (login, "login")):
-        key.write_private_key(str(folder / name))
-        key.write_public_key(str(folder / f"{name}.pub"))
-        (folder / name).chmod(0o600)
-    port = free_port()
-    command = [sys.executable, "-c", _SERVE, str(served), str(port)]
-    command += [str(folder / "host"), str(folder / "login.pub")]
-    home = Path(tempfile.mkdtemp(prefix="docflow-bench-", dir="/dev/shm"))
-    log = folder / "sftp.log"
-    async with (
-        child(command, log) as process,
-        clamd(folder / "clamd") as address,
-        azurite(folder) as storage,
-    ):
-        await wait_for_port(process, port, "SFTP", log)
-        await AzureBlobs(storage, _CONTAINER).create_container()
-        gpg: Any = gnupg.GPG(gnupghome=str(home))
-        made = gpg.gen_key(
-            "Key-Type: EDDSA\nKey-Curve: ed25519\nSubkey-Type: ECDH\nSubkey-Curve: cv25519\n"
-            "Name-Real: bench\n%no-protection\n%commit\n"
+async def _opened(folder: Path) -> AsyncGenerator[Installation]:
+    """Far ends, Temporal in memory, SQLite, blobs in a folder."""
+    async with AsyncExitStack() as stack:
+        at = await stack.enter_async_context(far_ends(folder))
+        server = await stack.enter_async_context(
+            temporal_server(folder / "temporal", ui=False, in_memory=True)
         )
-        try:
-            yield Servers(
-                folder=folder,
-                sftp_port=port,
-                host_key=" ".join((folder / "host.pub").read_text().split()[:2]),
-                login=folder / "login",
-                clamd=address,
-                storage=storage,
-                home=home,
-                fingerprint=made.fingerprint,
-                public=gpg.export_keys(made.fingerprint),
-                private=gpg.export_keys(made.fingerprint, secret=True, expect_passphrase=False),
-            )
-        finally:
-            kill = ("gpgconf", "--homedir", str(home), "--kill", "gpg-agent")
-            await asyncio.to_thread(subprocess.run, kill, check=False)
-            await asyncio.to_thread(subprocess.run, ("rm", "-rf", str(home)), check=False)
+        url = f"sqlite:///{folder / 'docflow.db'}"
+        await upgrade(url)
+        database = await stack.enter_async_context(open_database(url))
+        (folder / "jobsettings.json").write_text(_settings())
+        (folder / "queues.yaml").write_text(_QUEUES)
+        await SqlRouteStore(database).put(RouteRule(queue=_QUEUE, rule="1"))
+        environment = {
+            **os.environ,
+            "TEMPORAL_ADDRESS": server.address,
+            "DATABASE_URL": url,
+            "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+            "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
+            "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
+            "DOCFLOW_TRANSFERS_LOCAL": "true",
+            "CLAMD_ADDRESS": at.clamd,
+            "CLAMD_MAX_BYTES": str(_MAX_BYTES),
+            "CLAMD_UNDATED": "true",
+            "BENCH_KEY": at.key.private,
+            "BENCH_LOGIN": at.sftp.login.read_text(),
+        }
+        yield Installation(at, await connect(server.address), database, environment)
 
 
-def make_message(at: Servers, name: str, megabytes: int, *, planted: bool) -> None:
-    """A file that is encrypted and signed, as a partner would send it."""
-    plain = at.folder / "plain"
-    with plain.open("wb") as sink:
-        for _ in range(megabytes):
-            sink.write(os.urandom(_BLOCK))
-        if planted:
-            sink.seek(-_BLOCK // 2, os.SEEK_END)
-            sink.write(PLANTED)
-    subprocess.run(
-        [
-            *("gpg", "--homedir", str(at.home), "--batch", "--yes", "--trust-model", "always"),
-            *("-z", "0", "--sign", "--encrypt", "-r", at.fingerprint),
-            *("-o", str(at.folder / "served" / name), str(plain)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    plain.unlink()
+@asynccontextmanager
+async def _storage(folder: Path) -> AsyncGenerator[str]:
+    """A storage account that holds nothing yet: the emulator frees no memory while it runs."""
+    async with azurite(folder) as storage:
+        await AzureBlobs(storage, _CONTAINER).create_container()
+        yield storage
 
 
-def signed_url(storage: str, path: str) -> str:
-    """A URL that whoever has it may write to for a day.
-
-    Source: "Create an account SAS" of the Azure Storage REST reference.
-    """
-    account = StorageAccount.from_connection_string(storage)
-    expiry = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    values = {"sp": "rwc", "ss": "b", "srt": "o", "se": expiry, "sv": "2020-10-02"}
-    signed = [account.name, values["sp"], values["ss"], values["srt"], "", expiry, "", ""]
-    text = "\n".join([*signed, values["sv"], ""]).encode()
-    digest = hmac.digest(base64.b64decode(account.key or ""), text, "sha256")
-    query = urlencode({**values, "sig": base64.b64encode(digest).decode()})
-    return f"{account.endpoint}/{path}?{query}"
-
-
-def by_hand(at: Servers, name: str, upload: str) -> tuple[float, str]:
-    """Seconds of the shell, and what clamd said."""
-    environment = {
-        **os.environ,
-        "FOLDER": str(at.folder),
-        "NAME": name,
-        "PORT": str(at.sftp_port),
-        "LOGIN": str(at.login),
-        "HOMEDIR": str(at.home),
-        "CLAMD": at.clamd.rpartition(":")[2],
-        "URL": upload,
-    }
-    began = perf_counter()
-    done = subprocess.run(
-        ["bash", "-c", _SHELL], env=environment, check=True, capture_output=True, text=True
-    )
-    return perf_counter() - began, done.stdout.strip()
-
-
-def by_docflow(at: Servers, name: str, key: str | None) -> tuple[float, float, Mapping[str, Any]]:
-    """Seconds, megabytes of memory at most, and what became of the file."""
-    order = {
-        "folder": str(at.folder),
-        "name": name,
-        "port": at.sftp_port,
-        "host_key": at.host_key,
-        "login": at.login.read_text(),
-        "clamd": at.clamd,
-        "storage": at.storage,
-        "account": StorageAccount.from_connection_string(at.storage).endpoint,
-        "fingerprint": at.fingerprint,
-        "public": at.public,
-        "private": at.private,
-        "key": key,
-        "container": _CONTAINER,
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.transfers.actions"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(order))
-    process.stdin.close()
-    seen = psutil.Process(process.pid)
-    most = 0
-    while process.poll() is None:
-        most = max(most, seen.memory_info().rss)
-        try:
-            process.wait(_PAUSE)
-        except subprocess.TimeoutExpired:
-            continue
-    assert process.stdout is not None
-    result: Mapping[str, Any] = json.loads(process.stdout.read())
-    return float(result["seconds"]), most / 1e6, result
-
-
-async def measure(megabytes: int, rounds: int) -> Table:
+async def large(folder: Path, megabytes: int, rounds: int) -> Table:
     """Both ways in turn, and a file with a signature in its last megabyte."""
     table = Table(
         f"{megabytes:,} MB: SFTP, decrypt and verify, scan, blob",
-        ("by", "seconds", "to the shell", "MB of memory at most"),
+        ("by", "seconds", "to the shell", "worker's peak MB", "read", "decrypt", "scan", "write"),
     )
-    with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
-        async with servers(Path(name)) as at:
-            make = asyncio.to_thread(make_message, at, "file.pgp", megabytes, planted=False)
-            await make
-            url = signed_url(at.storage, f"{_CONTAINER}/by-hand")
-            shell: list[float] = []
-            plain: list[tuple[float, float]] = []
-            steps: list[Sequence[float]] = []
-            sealed: list[tuple[float, float]] = []
-            for _ in range(rounds):
-                seconds, _ = await asyncio.to_thread(by_hand, at, "file.pgp", url)
-                shell.append(seconds)
-                seconds, memory, done = await asyncio.to_thread(by_docflow, at, "file.pgp", None)
-                plain.append((seconds, memory))
-                steps.append(done["steps"])
-                key = hashlib.sha256(b"bench").hexdigest()
-                seconds, memory, _ = await asyncio.to_thread(by_docflow, at, "file.pgp", key)
-                sealed.append((seconds, memory))
-            base = middle(shell)
-            table.add("shell", f"{base:.1f}", "1", "")
-            for title, found in (("docflow", plain), ("docflow, staging encrypted", sealed)):
-                seconds = middle([each for each, _ in found])
-                memory = max(each for _, each in found)
-                table.add(title, f"{seconds:.1f}", f"{seconds / base:.2f}", f"{memory:.0f}")
-            parts = [f"{middle(each):.1f}" for each in zip(*steps, strict=True)]
-            table.notes.append(f"seconds to read, decrypt, scan, write: {', '.join(parts)}")
-            ratio = middle([each for each, _ in plain]) / base
-            table.notes.append(f"docflow to the shell: {at_most(ratio, RATIO)}")
-            memory = max(each for _, each in (*plain, *sealed))
-            table.notes.append(f"memory: {at_most(memory, MEGABYTES_OF_MEMORY, ' MB')}")
-            await asyncio.to_thread(make_message, at, "planted.pgp", megabytes, planted=True)
-            _, _, result = await asyncio.to_thread(by_docflow, at, "planted.pgp", None)
-            is_found = PLANTED_NAME in (result["infected"] or "")
-            said = "found" if is_found else "**not found**"
-            table.notes.append(f"a signature in the last megabyte: {said}, nothing was written")
+    shell: list[tuple[float, Sequence[float]]] = []
+    carried: dict[bool, list[Carried]] = {False: [], True: []}
+    async with _opened(folder) as installation:
+        at = installation.at
+        await asyncio.to_thread(make_message, at, _WARM, 1)
+        await asyncio.to_thread(make_message, at, "file.pgp", megabytes)
+        for _ in range(rounds):
+            async with _storage(folder) as storage:
+                url = signed_url(storage, f"{_CONTAINER}/by-hand")
+                shell.append(await asyncio.to_thread(by_hand, at, "file.pgp", url))
+                for sealed, found in carried.items():
+                    found.append(await installation.carry("file.pgp", storage, sealed=sealed))
+        (at.sftp.folder / "file.pgp").unlink()
+        await asyncio.to_thread(make_message, at, "planted.pgp", megabytes, planted=True)
+        async with _storage(folder) as storage:
+            planted = await installation.carry("planted.pgp", storage, sealed=False)
+            written = await AzureBlobs(storage, _CONTAINER).list("", 10)
+    base = middle([seconds for seconds, _ in shell])
+    table.add("shell", f"{base:.1f}", "1", "", *_middles([steps for _, steps in shell]))
+    for title, found in (("docflow", carried[False]), ("docflow, sealed", carried[True])):
+        seconds = middle([each.seconds for each in found])
+        most = max(each.megabytes for each in found)
+        steps = _middles([each.steps[:4] for each in found])
+        table.add(title, f"{seconds:.1f}", f"{seconds / base:.2f}", f"{most:.0f}", *steps)
+    table.notes.append("sealed: bytes between actions are encrypted")
+    ratio = middle([each.seconds for each in carried[False]]) / base
+    table.notes.append(f"docflow to the shell: {at_most(ratio, RATIO)}")
+    memory = max(each.megabytes for found in carried.values() for each in found)
+    table.notes.append(f"memory: {at_most(memory, MEGABYTES_OF_MEMORY, ' MB')}")
+    is_found = PLANTED_NAME in (planted.reason or "")
+    names = [blob.name for blob in written if blob.name != Path(_WARM).stem]
+    table.notes.append(
+        f"a signature in the last megabyte: {'found' if is_found else '**not found**'}; "
+        f"written on: {', '.join(names) or 'nothing'}"
+    )
+    table.notes.append(f"load at the end: {os.getloadavg()[0]:.1f}")
     return table
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="benchmarks.transfers.files")
-    parser.add_argument("--megabytes", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args(arguments)
-    print(f"## A large file\n\n{machine.describe()}", flush=True)
-    print(asyncio.run(measure(given.megabytes, given.rounds)).markdown(), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _middles(rows: Sequence[Sequence[float]]) -> list[str]:
+    return [f"{middle(each):.1f}" for each in zip(*rows, strict=True)]

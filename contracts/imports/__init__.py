@@ -1,11 +1,18 @@
 """The `imports` pipeline: messages from the queue, the plan of a run, its outcome."""
 
 from contracts.answers import Answer
-from contracts.imports.messages import (
+from contracts.imports.bulk import (
     COLUMNS,
     FILTERS,
-    IMPORT_MESSAGE,
     LEVELS,
+    FillColumnPayload,
+    FillLevelPayload,
+    FilterValue,
+    LevelPayload,
+)
+from contracts.imports.keys import Key, encoded, key_in, workflow_id
+from contracts.imports.messages import (
+    IMPORT_MESSAGE,
     MESSAGE_BYTES,
     BulkMessage,
     DeleteMessage,
@@ -14,12 +21,7 @@ from contracts.imports.messages import (
     EstimationMasterMessage,
     FileMessage,
     FileName,
-    FillColumnPayload,
-    FillLevelPayload,
-    FilterValue,
     ImportMessage,
-    Key,
-    LevelPayload,
     Message,
     MtoMessage,
     ScheduleClearLevelMessage,
@@ -33,8 +35,6 @@ from contracts.imports.messages import (
     Strategy,
     TableMessage,
     UniversalTableMessage,
-    encoded,
-    workflow_id,
 )
 from contracts.imports.runs import (
     CORRECTIONS,
@@ -119,5 +119,6 @@ __all__ = [
     "TypeFacts",
     "UniversalTableMessage",
     "encoded",
+    "key_in",
     "workflow_id",
 ]

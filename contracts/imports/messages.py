@@ -4,44 +4,23 @@ Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self, cast, get_args
-from urllib.parse import quote
+from typing import Annotated, Any, Final, Literal, Self, cast
 
-from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
 from contracts.base import Contract
 from contracts.blobs import BlobName
+from contracts.imports.bulk import (
+    FILTERS,
+    FillColumnPayload,
+    FillLevelPayload,
+    FilterValue,
+    LevelPayload,
+)
+from contracts.imports.keys import Key, workflow_id
 
 MESSAGE_BYTES: Final = 256 * 1024
 """Bytes of a message; also what a standard Service Bus queue takes at most."""
-
-_PLAIN: Final = "._:@+-"
-"""What an id may hold beside letters and digits and stands in a workflow id as it is."""
-_ENCODED_CHARACTERS: Final = 384
-
-
-def encoded(key: str) -> str:
-    """An identifier as it stands in workflow ids and blob names: one segment, never read wrongly.
-
-    ASCII letters, digits and `. _ : @ + -` stay as they are, other characters become `%XX`.
-    """
-    return quote(key, safe=_PLAIN).replace("~", "%7E")
-
-
-def _check_encoded(key: str) -> str:
-    if len(encoded(key)) > _ENCODED_CHARACTERS:
-        raise ValueError(
-            f"is longer than {_ENCODED_CHARACTERS} characters when it is encoded for a workflow id"
-        )
-    return key
-
-
-Key = Annotated[
-    str,
-    StringConstraints(max_length=128, pattern=r"^[^\W_][\w.:@+ /\\#&(),'%!~*\[\]-]{0,127}$"),
-    AfterValidator(_check_encoded),
-]
-"""An identifier chosen by a caller; `encoded`, it becomes part of workflow ids and blob names."""
 
 FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
@@ -85,11 +64,6 @@ class Strategy(StrEnum):
     APPEND = "append"
     UPDATE_ONLY = "update_only"
     CREATE_ONLY = "create_only"
-
-
-def workflow_id(project_id: str, task_id: str) -> str:
-    """The business key: one task is one workflow, however often it is delivered."""
-    return f"import/{encoded(project_id)}/{encoded(task_id)}"
 
 
 UNKNOWN_FIELDS: Final = 20
@@ -280,43 +254,6 @@ class ScheduleUploadMessage(Message):
         )
 
 
-FilterValue = str | int | float | bool | None
-Column = Literal[
-    "name",
-    "status",
-    "area",
-    "discipline",
-    "responsible",
-    "notes",
-    "type",
-    "wbs_code",
-    "calendar",
-    "constraint_type",
-    "level_1",
-    "level_2",
-    "level_3",
-    "level_4",
-    "level_5",
-    "level_6",
-    "level_7",
-    "level_8",
-    "level_9",
-    "level_10",
-]
-
-LEVELS: Final = 10
-"""Levels that an activity can be grouped by."""
-COLUMNS: Final[tuple[str, ...]] = get_args(Column)
-"""Activity columns that `schedule_fill_column` may set."""
-FILTERS: Final = (
-    "schedule_id",
-    "primavera_project_id",
-    "task_code",
-    *COLUMNS,
-)
-"""Activity columns that a bulk operation may select by."""
-
-
 class BulkMessage(Message):
     """Activities of a project, selected by ids (task codes) and by filters.
 
@@ -350,25 +287,6 @@ class BulkMessage(Message):
                 f"operation {self.operation!r} does not fit document_type {document_type!r}"
             )
         return self
-
-
-class LevelPayload(Contract):
-    """Which level a bulk operation is about."""
-
-    level: int = Field(ge=1, le=LEVELS)
-
-
-class FillLevelPayload(LevelPayload):
-    """The level and what to write into it."""
-
-    value: str = Field(min_length=1, max_length=255)
-
-
-class FillColumnPayload(Contract):
-    """The column and what to write into it; null clears it."""
-
-    column: Column
-    value: str | None = Field(max_length=4000)
 
 
 class ScheduleDeleteAllMessage(BulkMessage):

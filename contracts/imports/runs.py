@@ -9,7 +9,8 @@ from contracts import answers
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-from contracts.imports.messages import DocumentType, ImportMessage, Key
+from contracts.imports.keys import Key
+from contracts.imports.messages import DocumentType, ImportMessage
 from contracts.origins import Digest, Origin
 from contracts.problems import Problem
 
@@ -163,6 +164,8 @@ class HandlerOutcome(Contract):
     """Why the import is not completed although its document was read: a person has to decide."""
     question: Question | None = None
     """What exactly is to be decided, where the answers are known."""
+    waits: Reason | None = None
+    """Another task has to end first: why nothing was done yet."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
 

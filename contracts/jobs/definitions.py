@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from contracts.base import Contract
+from contracts.base import AuthoredContract
 
 TASK_QUEUE: Final = "jobs"
 """Workflows, and the short steps of docflow's own."""
@@ -48,7 +48,7 @@ class OnFailure(StrEnum):
     """The others are finished; then the job waits for a person."""
 
 
-class StageDefinition(Contract):
+class StageDefinition(AuthoredContract):
     """One stage."""
 
     stage_number: int = Field(ge=1, le=STAGES)
@@ -73,7 +73,7 @@ class StageDefinition(Contract):
         return self.stage_number - 1 or None
 
 
-class WorkflowDefinition(Contract):
+class WorkflowDefinition(AuthoredContract):
     """A job type: its stages in the order in which they run."""
 
     job_type: JobTypeName

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from contracts.base import Contract
 from contracts.jobs.definitions import JobTypeName
@@ -40,7 +40,9 @@ class JobQueueMessage(Contract):
 
 
 class JobRequest(Contract):
-    """The same by HTTP or on the command line."""
+    """The same by HTTP or on the command line; an unknown field is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     job_type: JobTypeName
     parameters: JsonObject = Field(default_factory=dict, repr=False)

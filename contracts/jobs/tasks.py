@@ -2,12 +2,12 @@
 
 from pydantic import Field
 
-from contracts.base import Contract
+from contracts.base import AuthoredContract, Contract
 from contracts.jobs.definitions import TaskIndex
 from contracts.jobs.records import JsonObject, TaskStatus, Text
 
 
-class PlannedTask(Contract):
+class PlannedTask(AuthoredContract):
     """A task to be done, as the plan of its stage says."""
 
     index: TaskIndex

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from contracts.base import problem_text
 from contracts.imports import IMPORT_MESSAGE, ImportMessage
 from domain.errors import RuleViolation
 
@@ -46,7 +47,7 @@ def changed(message: ImportMessage, changes: Mapping[str, Any]) -> ImportMessage
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(str(part) for part in problem["loc"][1:])
-        raise RuleViolation(f"{field or 'the message'}: {problem['msg']}") from error
+        raise RuleViolation(f"{field or 'the message'}: {problem_text(problem)}") from error
 
 
 def changes_of(old: ImportMessage, new: ImportMessage) -> str:

@@ -17,6 +17,7 @@ _ONE: Final = {
     Left.FOOTER: "page footer",
     Left.HEADER: "repeated header",
     Left.HEADING: "heading of a section",
+    Left.REMARK: "heading or remark",
 }
 
 

@@ -11,7 +11,9 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from domain.imports.header import TableHeader
+from domain.imports.headers_below import HeadersBelow
+from domain.imports.key_shapes import lone_place
+from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw
 from domain.tabular.fields import ColumnKind
@@ -35,6 +37,7 @@ class Left(Enum):
     FOOTER = "page footers"
     HEADER = "repeated headers"
     HEADING = "headings of sections"
+    REMARK = "headings or remarks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class LineSorter:
 
     Args:
         spec: The table.
-        header: The header of the file.
+        surveyed: The header of the file, and what its keys look like.
         above: Rows above the header: where one of them comes again, it is a page's title.
         headings: Lines whose first cell is merged across the table.
     """
@@ -94,11 +97,16 @@ class LineSorter:
     def __init__(
         self,
         spec: TableSpec,
-        header: TableHeader,
+        surveyed: Surveyed,
         above: Sequence[Sequence[Cell]] = (),
         headings: Collection[int] = (),
     ) -> None:
-        self._header = header
+        self._header = header = surveyed.header
+        self._below = HeadersBelow(spec, header)
+        self._shape = surveyed.keys
+        self._key = header.positions[spec.key[0]]
+        others = [p for p in header.positions.values() if p != self._key]
+        self._beside = others[0] if others else None
         self._headings = headings
         self._places = frozenset(header.positions.values())
         self._keys = frozenset(
@@ -146,9 +154,11 @@ class LineSorter:
         found: dict[int, Left | Suspect] = dict.fromkeys(
             self._repetitions(rows, columns, keyless), Left.HEADER
         )
+        words = self._words(columns, values)
+        remarks = self._remarks(rows, columns)
+        found.update((i, Left.REMARK) for i in remarks if i not in words and i not in found)
         if self._headings:
             found.update(self._merged(rows))
-        words = self._words(columns, values)
         done = 0
         for i in sorted({*words, *found}):
             self._count(values, done, i)
@@ -186,7 +196,8 @@ class LineSorter:
             for i in _like(pattern, columns):
                 if i in keyless or _filled(rows[i][1]) == len(pattern):
                     found.append(i)
-        return found
+        below = self._below.find([cells for _, cells in rows], columns)
+        return [*found, *(each.index for each in below if each.other is None)]
 
     def _merged(self, rows: Sequence[tuple[int, Sequence[Cell]]]) -> dict[int, Left | Suspect]:
         return {
@@ -194,6 +205,23 @@ class LineSorter:
             for i, (line, cells) in enumerate(rows)
             if line in self._headings and _filled(cells) == 1
         }
+
+    def _remarks(
+        self, rows: Sequence[tuple[int, Sequence[Cell]]], columns: Sequence[Sequence[Cell]]
+    ) -> list[int]:
+        """Rows that hold a text alone, in the place of the key and unlike the keys."""
+        found: list[int] = []
+        if self._beside is None or self._beside >= len(columns):
+            return found
+        for i, cell in enumerate(columns[self._beside]):
+            if _is_filled(cell) or self._key >= len(rows[i][1]):
+                continue
+            text = rows[i][1][self._key]
+            if not isinstance(text, str) or self._shape.fits(text):
+                continue
+            if lone_place(rows[i][1], self._header.wrong) == self._key:
+                found.append(i)
+        return found
 
     def _words(
         self, columns: Sequence[Sequence[Cell]], values: Mapping[str, Sequence[Any]]
@@ -214,8 +242,9 @@ class LineSorter:
             texts = {cell for cell in set(cells) if isinstance(cell, str)}
             if not texts or not may_hold_words(texts):
                 continue
+            in_key = position in self._keys
             for i, cell in enumerate(cells):
-                if isinstance(cell, str) and (word := word_of(cell)) is not None:
+                if isinstance(cell, str) and (word := word_of(cell, in_key=in_key)) is not None:
                     found[i].append((position, word))
         return found
 

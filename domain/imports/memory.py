@@ -10,6 +10,7 @@ from domain.tabular.rows import Cell
 _TITLE: Final = "docflow report"
 _NOTATION: Final = "notation"
 _COLUMN: Final = "column"
+_PERCENTAGE: Final = "percentage"
 _OPEN: Final = "open"
 
 
@@ -20,10 +21,12 @@ class ReportMemory:
     Attributes:
         notations: Field to how its column writes numbers or dates; None: that was open.
         columns: Title to the field that a person said it means.
+        percentages: Fields whose values have a percent sign.
     """
 
     notations: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    percentages: frozenset[str] = frozenset()
 
     def rows(self) -> list[tuple[str, str, str]]:
         """As rows of a sheet."""
@@ -34,6 +37,7 @@ class ReportMemory:
                 for name, notation in self.notations.items()
             ),
             *((_COLUMN, title, name) for title, name in self.columns.items()),
+            *((_PERCENTAGE, name, "") for name in sorted(self.percentages)),
         ]
 
 
@@ -41,15 +45,16 @@ def read_memory(rows: Iterable[Sequence[Cell]]) -> ReportMemory:
     """What a sheet remembers; nothing where it is another one."""
     notations: dict[str, Notation | None] = {}
     columns: dict[str, str] = {}
+    percentages: set[str] = set()
     known = {notation.name: notation for notation in Notation}
     for number, cells in enumerate(rows):
         if number == 0 and cells[:1] != [_TITLE]:
             break
-        if len(cells) < 3:
-            continue
-        kind, name, value = (str(cell) for cell in cells[:3])
+        kind, name, value, *_ = (*(str(cell or "") for cell in cells), "", "", "")
         if kind == _NOTATION and (value == _OPEN or value in known):
             notations[name] = known.get(value)
         elif kind == _COLUMN:
             columns[name] = value
-    return ReportMemory(notations, columns)
+        elif kind == _PERCENTAGE:
+            percentages.add(name)
+    return ReportMemory(notations, columns, frozenset(percentages))

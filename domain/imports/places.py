@@ -7,10 +7,16 @@ not read, move or delete.
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.imports import FileMessage, ImportMessage, ScheduleUploadMessage
+from contracts.blobs import OWN_PLACES
+from contracts.imports import FileMessage, ImportMessage, ScheduleUploadMessage, encoded
 
-OWN: Final = ("reports/", "spreadsheets/")
-"""Where reports lie, and the uploads of spreadsheets."""
+UPLOADS: Final = "uploads/"
+"""Where commands and pages put documents, each below its project and task."""
+
+
+def uploads_of(project_id: str, task_id: str) -> str:
+    """Where the documents of one import are that commands and pages have put there."""
+    return f"{UPLOADS}{encoded(project_id)}/{encoded(task_id)}/"
 
 
 def named_blobs(message: ImportMessage) -> dict[str, str]:
@@ -31,10 +37,14 @@ def foreign_blob(message: ImportMessage, prefixes: Sequence[str]) -> str | None:
         message: The message.
         prefixes: Where the documents of its queue are, each ending with a slash; none: anywhere
             but where docflow keeps its own.
+
+    A document that docflow itself has stored for the import is always one of them: what a person
+    submits, or gives a parked import.
     """
+    allowed = (*prefixes, uploads_of(message.project_id, message.task_id))
     for field, blob in named_blobs(message).items():
-        if blob.startswith(OWN):
+        if blob.startswith(OWN_PLACES):
             return f"{field}: {blob.partition('/')[0]}/ is docflow's own place"
-        if prefixes and not blob.startswith(tuple(prefixes)):
+        if prefixes and not blob.startswith(allowed):
             return f"{field}: must be below {', '.join(prefixes)}"
     return None

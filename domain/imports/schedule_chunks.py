@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, overload
 
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
@@ -68,6 +69,7 @@ class ScheduleChunks:
         found: Entities by table, without those left out.
         remarks: The first few remarks, in the order of reading.
         remark_count: How many there were.
+        data_date: Of the project, once its row is read.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class ScheduleChunks:
         self.found: Counter[str] = Counter()
         self.remarks: list[Problem] = []
         self.remark_count = 0
+        self.data_date: datetime | None = None
         self._items = items
         self._project_id = project_id
         self._schedule_id = schedule_id
@@ -137,7 +140,9 @@ class ScheduleChunks:
             return item
         line, table, values = item
         own = {"schedule_id": self._schedule_id, **values}
-        if table != "schedule_projects":
+        if table == "schedule_projects":
+            self.data_date = values.get("data_date")
+        else:
             del own["primavera_project_id"]
         for end in _OTHER_SCHEDULES.get(table, ()):
             own[end] = self._names.get(own[end], own[end])

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from domain.errors import InvalidDocument
+from domain.imports.currencies import count_currencies, usual_currency
+from domain.imports.exchanged_days import DayOrder
 from domain.imports.header import TableHeader
+from domain.imports.headers_below import HeadersBelow, refuse_other_tables
+from domain.imports.key_shapes import KeyShape, KeyShapes
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
-from domain.tabular.habits import is_percentage, plain_cells
+from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
 from domain.tabular.notations import Notation, date_readings, decide, number_notations
 from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters
@@ -34,11 +38,13 @@ class ReadingOptions:
         numbers: Decimal mark.
         dates: Order of day and month.
         carried: Field to what was settled about it when its row was refused; None: it was open.
+        percentages: Fields whose values had a percent sign then.
     """
 
     numbers: Notation | None = None
     dates: Notation | None = None
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
+    percentages: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,9 @@ class Surveyed:
         percentages: Fields most of whose values have a percent sign.
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
+        keys: What most keys look like.
+        doubtful: Fields whose real dates may have day and month exchanged.
+        currencies: Field to the currency that most of its amounts name.
     """
 
     header: TableHeader
@@ -73,6 +82,9 @@ class Surveyed:
     percentages: frozenset[str]
     unused: Sequence[UnusedColumn]
     rows: int
+    keys: KeyShape = field(default_factory=KeyShape)
+    doubtful: frozenset[str] = frozenset()
+    currencies: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Survey:
@@ -95,29 +107,46 @@ class Survey:
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._percent: Counter[int] = Counter()
+        self._currencies: dict[int, Counter[str]] = {}
+        self._orders = {
+            position: DayOrder()
+            for position, field in self._written.items()
+            if field.kind is ColumnKind.DATE
+        }
         self._filled: list[int] = []
         self._sample: dict[int, list[Cell]] = {
             position: [] for places in header.candidates.values() for position in places
         }
         self._rows = 0
+        self._below = HeadersBelow(spec, header)
+        self._keys = KeyShapes(header.positions[spec.key[0]], spec)
 
-    def add(self, rows: Sequence[Sequence[Cell]]) -> None:
-        """Look at the next rows."""
+    def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
+        """Look at the next rows, with their line numbers.
+
+        Raises:
+            InvalidDocument: Another table with other columns begins among them.
+        """
+        rows = [cells for _, cells in numbered]
         columns = transpose(rows, max(map(len, rows), default=0))
         self._filled.extend([0] * (len(columns) - len(self._filled)))
         for position, cells in enumerate(columns):
             self._filled[position] += len(cells) - cells.count(None) - cells.count("")
         for position in self._written.keys() & set(range(len(columns))):
             self._look(position, columns[position])
+        refuse_other_tables(self._below, self._header, numbered, columns)
         room = SAMPLE_ROWS - self._rows
         if room > 0:
             for position, sample in self._sample.items():
                 known = columns[position] if position < len(columns) else [None] * len(rows)
                 sample.extend(known[:room])
+            self._keys.add(rows[:room])
         self._rows += len(rows)
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
         spec, found = self._written[position], self._found[position]
+        if position in self._orders:
+            self._orders[position].add(cells)
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -129,6 +158,8 @@ class Survey:
             return
         if "%" in joined:
             self._percent[position] += sum(map(is_percentage, texts))
+        if NAMES_CURRENCY.search(joined):
+            count_currencies(texts, self._currencies.setdefault(position, Counter()))
         if len(found) == 2 or not _may_add(joined, found):
             return
         written = (
@@ -156,10 +187,28 @@ class Survey:
             frozenset(
                 name
                 for name, position in at.items()
-                if 0 < self._values(position) <= 2 * self._percent[position]
+                if name in options.percentages
+                or 0 < self._values(position) <= 2 * self._percent[position]
             ),
             self._unused(header),
             self._rows,
+            self._keys.usual(),
+            self._doubtful(at, options),
+            {
+                name: usual
+                for name, position in at.items()
+                if (usual := usual_currency(self._currencies.get(position, Counter())))
+            },
+        )
+
+    def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
+        if options.dates is not None:
+            return frozenset()
+        return frozenset(
+            name
+            for name, position in at.items()
+            if position in self._orders
+            and self._orders[position].is_doubtful(self._found[position])
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:

@@ -8,6 +8,8 @@ from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
+from domain.imports import exchanged_days
+from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
 from domain.imports.lines import SUSPECT, LineSorter, Suspect
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
@@ -23,6 +25,9 @@ from domain.tabular.values import column_letters, readable, storable
 VALUE_CHARACTERS: Final = 200
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
+_TOO_MANY: Final = Flaw(
+    "stands behind the last column of the header: put a value that holds the delimiter into quotes"
+)
 _NO_PERCENTAGE: Final = Flaw(
     "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
 )
@@ -56,12 +61,14 @@ class Place:
         offset: What its line numbers are raised by, so that they rise through the document.
         layout: Position in this sheet of each column of the report; None: the same ones.
         titles: Titles of the report; None: those of this sheet.
+        width: Fields of a text table's header; 0: a sheet has no such limit.
     """
 
     sheet: str | None = None
     offset: int = 0
     layout: Sequence[int | None] | None = None
     titles: tuple[str, ...] | None = None
+    width: int = 0
 
 
 class RowValidator:
@@ -143,18 +150,28 @@ class RowValidator:
         values: dict[str, Sequence[Any]] = {}
         problems: Problems = defaultdict(list)
         keyless: set[int] = set()
+        returning: set[int] = set()
         for name, (field, cells) in source.items():
             values[name], refused = self._convert(field, cells)
             if refused:
                 bad = [i for i, value in enumerate(values[name]) if isinstance(value, Flaw)]
                 for i in bad:
                     problems[i].append(self._problem(lines[i], name, cells[i], values[name][i]))
+                returning.update(i for i in bad if values[name][i].returns)
                 if name in self._spec.key:
                     keyless.update(bad)
+        for name, usual in self._surveyed.currencies.items():
+            for i, flaw in conflicts(source[name][1], usual, values.get(CURRENCY)):
+                problems[i].append(self._problem(lines[i], name, source[name][1][i], flaw))
+                returning.update([i] if flaw.returns else [])
+        for i in returning:
+            mark = self._mark(source, values, i)
+            problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
         aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, problems, aside)
         self._check_period(values, lines, problems)
+        self._check_width(rows, source, values, problems)
         again = self._refuse_again(columns, source, values, lines, problems)
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
@@ -168,6 +185,8 @@ class RowValidator:
         plain = plain_cells(field, cells, is_key=is_key, date1904=self._date1904)
         notation = self._surveyed.notations.get(field.name)
         values, refused = convert_column(field, plain, notation)
+        if field.name in self._surveyed.doubtful:
+            return exchanged_days.refused(cells, values), True
         if field.name not in self._surveyed.percentages:
             return values, refused
         checked = [
@@ -224,6 +243,22 @@ class RowValidator:
             if stop < start:
                 reason = Flaw(f"is before {self._title(begin)} {start.isoformat()}")
                 problems[i].append(self._problem(lines[i], end, stop, reason))
+
+    def _check_width(
+        self, rows: Rows, source: Source, values: Mapping[str, Sequence[Any]], problems: Problems
+    ) -> None:
+        """A record of more fields than the header was cut in the wrong places."""
+        width = self._place.width
+        for i, (line, cells) in enumerate(rows) if width else ():
+            if len(cells) > width:
+                found = Problem(
+                    line=line,
+                    column=self._title_at(width),
+                    value=readable(cells[width], VALUE_CHARACTERS) or None,
+                    reason=_TOO_MANY.reason,
+                    mark=self._mark(source, values, i),
+                )
+                problems[i].append(found)
 
     def _refuse_again(
         self,

@@ -43,15 +43,26 @@ _ERRORS: Final = frozenset(
     )
 )
 """What a spreadsheet shows in the place of a formula's result; in German and French as well."""
+_SCIENTIFIC: Final = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}")
+"""How a spreadsheet shows, and writes into text files, a long number: without its last digits."""
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _TOO_NARROW: Final = re.compile(r"#{3,}")
 """What a spreadsheet shows, and writes into text files, where a column is too narrow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Stands in a converted column where a cell could not be converted."""
+    """Stands in a converted column where a cell could not be converted.
+
+    Attributes:
+        reason: What is wrong.
+        returns: Other rows of the document are needed to see it: the row is to be recognised when
+            it comes back without them.
+    """
 
     reason: str
+    returns: bool = False
 
 
 def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:
@@ -113,6 +124,8 @@ def convert_column(
     types = set(map(type, cells))
     if field.kind in (ColumnKind.TEXT, ColumnKind.CODE) and types <= _TEXT:
         texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
+        if field.kind is ColumnKind.CODE and not "".join(texts).isprintable():
+            texts = list(map(_visible, texts))
         if _all_clean(field, texts):
             return [text or field.blank for text in texts] if "" in texts else texts, False
 
@@ -123,7 +136,7 @@ def convert_column(
             if isinstance(cell, Uncalculated):
                 raise Unreadable(_UNCALCULATED)
             if isinstance(cell, str):
-                cell = cell.strip() or None
+                cell = (_visible(cell) if field.kind is ColumnKind.CODE else cell.strip()) or None
             if cell is None:
                 return _blank(field)
             if isinstance(cell, str) and (wrong := _error(cell, field.kind)):
@@ -141,11 +154,17 @@ def convert_column(
     return [answers[cell] for cell in cells], refused
 
 
+def _visible(code: str) -> str:
+    """A code without its invisible characters: two that look the same are the same."""
+    return _BLANKS.sub(" ", _INVISIBLE.sub("", code)).strip()
+
+
 def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     if (field.required or field.filled) and "" in texts:
         return False
     joined = "".join(texts)
-    if ("#" in joined or "Err:" in joined) and any(_error(text, field.kind) for text in texts):
+    may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
+    if may_be_wrong and any(_error(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
@@ -157,6 +176,8 @@ def _error(text: str, kind: ColumnKind) -> str | None:
     if text in _ERRORS:
         what = "code" if kind is ColumnKind.CODE else "value"
         return f"is an error, not a {what}; correct its formula"
+    if kind is ColumnKind.CODE and _SCIENTIFIC.fullmatch(text):
+        return "is a number without its last digits; format the cell as text and enter it again"
     if _TOO_NARROW.fullmatch(text):
         return "is not the value: the column was too narrow to show it when the file was written"
     return None

@@ -45,6 +45,8 @@ _FOOTER: Final = re.compile(
     r"(?:page|seite|blatt|pagina|pag) [0-9]+(?: ?(?:of|von|de|di|sur|aus)? ?[0-9]+)?"
     r"|sheet [0-9]+ of [0-9]+"
 )
+_STARS: Final = re.compile(r"\s*\*{1,6}\s*")
+"""How SAP marks totals, in the first column of its lists."""
 _DASHED: Final = re.compile(r"\s*[-\u2013]+\s+[0-9]{1,4}\s+[-\u2013]+\s*")
 _PRINTED: Final = re.compile(
     r"(?:printed|print date|run date|report date|date printed|gedruckt|druckdatum"
@@ -63,7 +65,7 @@ _AT_BEGINNING: Final = tuple(
         *("sum", "page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
         *("report date", "date printed", "gedruckt", "druckdatum", "erstellt", "generated"),
         *("exported", "end of", "ende der", "continued", "fortsetzung", "applied", "filters"),
-        "angewendet",
+        *("angewendet", "*"),
     )
 )
 _LONGEST: Final = 120
@@ -78,10 +80,17 @@ def may_hold_words(texts: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def word_of(text: str) -> RowWord | None:
-    """What a text says of its row; None: nothing."""
+def word_of(text: str, *, in_key: bool = False) -> RowWord | None:
+    """What a text says of its row; None: nothing.
+
+    Args:
+        text: Of one cell.
+        in_key: It stands where a key is expected.
+    """
     if len(text) > _LONGEST:
         return None
+    if in_key and _STARS.fullmatch(text):
+        return RowWord.TOTAL
     if _DASHED.fullmatch(text):
         return RowWord.FOOTER
     name = normalise(text)

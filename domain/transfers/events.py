@@ -34,6 +34,7 @@ FILE_FIELDS: Final = ("fileName", "filename", "name", "path", "url")
 _LONGEST: Final = 500
 _DIGITS: Final = 19
 _REASON: Final = 500
+_LAST_YEAR: Final = 9999
 
 
 class NoEvent(Exception):
@@ -104,6 +105,9 @@ def read_event(body: str, arrived: datetime) -> FileNotice:
         if len(value) > _LONGEST:
             _refuse(f"{name} has {len(value):,} characters; {_LONGEST} are accepted")
     time = parsed.get_time() if "time" in event else None
+    if time is not None and not 1 < time.year < _LAST_YEAR:
+        # Names may use the day before and after, in any zone.
+        _refuse(f"its time is of the year {time.year}; 2 to {_LAST_YEAR - 1} are accepted")
     return FileNotice(
         id=values["id"],
         source=values["source"],

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from contracts.base import problem_text
 from contracts.transfers.watches import (
     Expectation,
     ExpectedDay,
@@ -60,7 +61,7 @@ def read_clocks(text: str) -> Clocks:
     return clocks
 
 
-def _named(kind: str, model: type[T], items: Iterable[Item]) -> Mapping[str, T]:
+def _named(kind: str, model: type[T], items: Iterable[Mapping[str, Any]]) -> Mapping[str, T]:
     found: dict[str, T] = {}
     for number, item in enumerate(items, 1):
         where = f"{kind} {item.get('name') or number}"
@@ -70,7 +71,9 @@ def _named(kind: str, model: type[T], items: Iterable[Item]) -> Mapping[str, T]:
         except ValidationError as error:
             each = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(map(str, each["loc"]))
-            raise RuleViolation(f"{where}: {field + ': ' if field else ''}{each['msg']}") from error
+            raise RuleViolation(
+                f"{where}: {field + ': ' if field else ''}{problem_text(each)}"
+            ) from error
         name = cast(str, made.model_dump()["name"])
         if name in found:
             raise RuleViolation(f"{where} is there twice")
@@ -78,23 +81,23 @@ def _named(kind: str, model: type[T], items: Iterable[Item]) -> Mapping[str, T]:
     return found
 
 
-def _with_calendar(item: Item, calendars: Mapping[str, WorkCalendar]) -> Item:
+def _with_calendar(item: Item, calendars: Mapping[str, WorkCalendar]) -> Mapping[str, Any]:
     name = item.get("calendar")
     if name is None:
         return item
-    calendar = calendars.get(str(name))
+    calendar = calendars.get(name)
     if calendar is None:
         raise RuleViolation(f"expected {item.get('name')}: there is no calendar {name}")
     return {**item, "calendar": calendar}
 
 
-def _days(item: Item) -> Item:
+def _days(item: Item) -> Mapping[str, Any]:
     """A calendar with its weekdays and holidays, which stand there as texts."""
     made: dict[str, Any] = dict(item)
     if (weekdays := item.get("weekdays")) is not None:
-        made["weekdays"] = _weekdays(str(weekdays), item.get("name"))
+        made["weekdays"] = _weekdays(weekdays, item.get("name"))
     if (holidays := item.get("holidays")) is not None:
-        made["holidays"] = str(holidays).replace(",", " ").split()
+        made["holidays"] = holidays.replace(",", " ").split()
     return made
 
 

@@ -1,12 +1,14 @@
 """`jobsettings.json`: how it is read, which job an event gets, and what the job becomes for it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from contracts.base import problem_text
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     REMARKS,
@@ -32,6 +34,7 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.errors import RuleViolation
+from domain.transfers.action_order import refuse_order
 from domain.transfers.routing import RouteTable
 from domain.transfers.templates import Facts, names_of, resolve
 
@@ -55,6 +58,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
+_JOB: Final = re.compile(r"jobs\[(\d+)\]", re.IGNORECASE)
 PLAN_BYTES: Final = 256 * 1024
 """Of a plan as JSON, which stands in the history of its run."""
 
@@ -66,6 +70,16 @@ class Settings:
     jobs: JobSettings
     unused: Sequence[str]
     """Keys that nothing reads, each with its place."""
+
+    def unused_by(self, job: SettingsJob) -> Sequence[str]:
+        """Those of one job, and of the file as a whole; those of other jobs are no matter of it."""
+        own = next(n for n, each in enumerate(self.jobs.jobs) if _is_same(each, job))
+        found = ((each, _JOB.match(each)) for each in self.unused)
+        return [each for each, of in found if of is None or int(of[1]) == own]
+
+
+def _is_same(one: SettingsJob, other: SettingsJob) -> bool:
+    return (one.queue, one.job) == (other.queue, other.job)
 
 
 def read_settings(text: str | bytes) -> Settings:
@@ -88,7 +102,9 @@ def read_settings(text: str | bytes) -> Settings:
 
 def _explained(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:_PROBLEMS]]
+    said = [
+        f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}" for each in found[:_PROBLEMS]
+    ]
     more = len(found) - _PROBLEMS
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 
@@ -149,6 +165,7 @@ def plan_of(
     unused: Sequence[str] = (),
     *,
     has_files: bool = False,
+    remarks: Sequence[str] = (),
 ) -> TransferPlan:
     """What a run will do, with every name resolved.
 
@@ -158,26 +175,26 @@ def plan_of(
         settings: The version of the file that they are from.
         unused: Keys of the file that nothing reads.
         has_files: It begins with files that are there.
+        remarks: What else people should know of it.
 
     Raises:
         RuleViolation: A name cannot be resolved, or the order of actions makes no sense.
     """
     actions = job.actions.list
-    if not has_files:
-        refuse_order(actions)
+    refuse_order(actions, has_files=has_files)
     facts = Facts(event, job.zone, job.queue, job.job)
-    remarks = [f"nothing reads the key {each}" for each in unused]
+    said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
     if not event.time_given:
-        remarks.append("the event has no time: names with dates use that of its arrival")
-    if len(remarks) > REMARKS:
-        remarks[REMARKS - 1 :] = [f"and {len(remarks) - REMARKS + 1} remarks more"]
+        said.append("the event has no time: names with dates use that of its arrival")
+    if len(said) > REMARKS:
+        said[REMARKS - 1 :] = [f"and {len(said) - REMARKS + 1} remarks more"]
     sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
     plan = TransferPlan(
         job=job,
         settings=settings,
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
-        remarks=tuple(each[:500] for each in remarks),
+        remarks=tuple(each[:500] for each in said),
     )
     return _bounded(plan)
 
@@ -190,17 +207,6 @@ def _bounded(plan: TransferPlan) -> TransferPlan:
             "accepted: divide it"
         )
     return plan
-
-
-def refuse_order(actions: Sequence[Action]) -> None:
-    """Refuse actions that have no file to work on.
-
-    Raises:
-        RuleViolation: The first of them is none that brings a file.
-    """
-    needs_no_file = (ReadFile, FireEvent, CallHttp)
-    if not isinstance(actions[0], needs_no_file):
-        raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
 
 
 def corrected(
@@ -232,6 +238,7 @@ def corrected(
     if action.action != was:
         raise RuleViolation(f"action {index + 1} is {was}, and stays one: not {action.action}")
     actions[index] = action
+    refuse_order(actions, has_files=True)
     changed = plan.job.actions.model_copy(update={"list": tuple(actions)})
     job = plan.job.model_copy(update={"actions": changed})
     resolved = list(plan.names)

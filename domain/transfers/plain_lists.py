@@ -1,21 +1,22 @@
-"""Files that operators write: lists of mappings from words to plain values, a part of YAML.
+"""Files that operators write in YAML: lists of mappings from words to plain values.
 
 queues:
   - name: jobs        # a comment
     slots: 8
+
+Values are passed on as they are written: YAML would make a number of seconds of `10:30`, and a
+truth value of `no`. What type a value has, its contract says.
 """
 
-import json
-import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, cast
+
+import yaml
 
 from domain.errors import RuleViolation
 
-Item = dict[str, Any]
-_HEAD: Final = re.compile(r"(?P<head>[a-z_]+):")
-_LINE: Final = re.compile(r"(?P<dash>- )?(?P<key>[a-z_]+):(?:\s+(?P<value>.*))?")
-_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+Item = dict[str, str | None]
+_NULL: Final = "tag:yaml.org,2002:null"
 
 
 def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Item]]:
@@ -23,70 +24,63 @@ def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str,
 
     Args:
         text: The file.
-        fields: Heads of lists, each with the fields that its items may have.
+        fields: Names of lists, each with the fields that its items may have.
 
     Returns:
-        Head to items; a list that the file lacks is empty.
+        Name to items, a value that is empty as None; a list that the file lacks is empty.
 
     Raises:
         RuleViolation: It cannot be read; the message says where.
     """
-    found: dict[str, list[Item]] = {}
-    known: Collection[str] = ()
-    items: list[Item] = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = _plain(raw)
-        if not line or line == "---":
+    found: dict[str, Sequence[Item]] = {}
+    for key, node in _entries(_root(text, fields), fields, "list"):
+        if isinstance(node, yaml.ScalarNode) and _value(node) is None:
+            found[key] = []
             continue
-        # Only the head of a list stands at the beginning of its line.
-        head = None if raw[:1].isspace() else _HEAD.fullmatch(line)
-        if head is not None and head["head"] in fields:
-            name = head["head"]
-            if name in found:
-                raise RuleViolation(f"line {number}: there is a list {name} already")
-            items, known = found.setdefault(name, []), fields[name]
-            continue
-        if not found:
-            heads = " or ".join(f"`{each}:`" for each in fields)
-            raise RuleViolation(f"the first line has to be {heads}")
-        _add(items, line, number, known)
-    if not found:
+        if not isinstance(node, yaml.SequenceNode):
+            raise _at(node, f"{key} is no list of `- name: ...`")
+        found[key] = [
+            {field: _value(value) for field, value in _entries(item, fields[key], "field")}
+            for item in cast(Sequence[yaml.Node], node.value)
+        ]
+    return {key: found.get(key, []) for key in fields}
+
+
+def _root(text: str, fields: Collection[str]) -> yaml.Node:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark, problem = error.problem_mark, error.problem or error.context
+        where = "" if mark is None else f"line {mark.line + 1}: "
+        raise RuleViolation(f"{where}this is no YAML: {problem}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise RuleViolation(f"this is no YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(root, yaml.MappingNode):
         heads = " or ".join(f"`{each}:`" for each in fields)
         raise RuleViolation(f"the first line has to be {heads}")
-    return {head: found.get(head, []) for head in fields}
+    return root
 
 
-def _add(items: list[Item], line: str, number: int, known: Collection[str]) -> None:
-    """Add what a line says to the last item, or begin the next one."""
-    found = _LINE.fullmatch(line)
-    if found is None or (found["dash"] is None and not items):
-        raise RuleViolation(f"line {number} is no `- name: ...` and no `field: value`")
-    if found["dash"] is not None:
-        items.append({})
-    key, item = found["key"], items[-1]
-    if key in item:
-        raise RuleViolation(f"line {number}: {key} stands there already")
-    if key not in known:
-        raise RuleViolation(f"line {number}: {key} is not known; known are {', '.join(known)}")
-    item[key] = _value(found["value"] or "", number)
+def _entries(node: yaml.Node, known: Collection[str], what: str) -> Sequence[tuple[str, yaml.Node]]:
+    """Keys and values of a mapping, each key once and known."""
+    if not isinstance(node, yaml.MappingNode):
+        raise _at(node, "this is no `name: value`")
+    found: dict[str, yaml.Node] = {}
+    for key_node, value in cast(Sequence[tuple[yaml.Node, yaml.Node]], node.value):
+        key = _value(key_node)
+        if key is None or key not in known:
+            raise _at(key_node, f"{key} is not known; known are {', '.join(known)}")
+        if key in found:
+            raise _at(key_node, f"the {what} {key} stands there already")
+        found[key] = value
+    return tuple(found.items())
 
 
-def _plain(line: str) -> str:
-    """A line without its comment and the blanks at its ends."""
-    text = line.strip()
-    return "" if text.startswith("#") else re.sub(r"\s+#[^\"']*$", "", text)
+def _value(node: yaml.Node) -> str | None:
+    if not isinstance(node, yaml.ScalarNode):
+        raise _at(node, "only plain values are read here; put it into quotes")
+    return None if node.tag == _NULL else str(node.value)
 
 
-def _value(text: str, number: int) -> str | float | None:
-    if text in ("", "null", "~"):
-        return None
-    if text[0] == '"':
-        try:
-            return str(json.loads(text))
-        except ValueError as error:
-            raise RuleViolation(f"line {number}: the text in quotes cannot be read") from error
-    if text[0] == "'":
-        return text[1:].removesuffix("'").replace("''", "'")
-    if text[0] in "[]{}&*!|>%@`":
-        raise RuleViolation(f"line {number}: only plain values are read here; put it into quotes")
-    return float(text) if _NUMBER.fullmatch(text) else text
+def _at(node: yaml.Node, problem: str) -> RuleViolation:
+    return RuleViolation(f"line {node.start_mark.line + 1}: {problem}")

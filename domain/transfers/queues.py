@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from contracts.base import Contract
+from contracts.base import Contract, problem_text
 from contracts.transfers import QueueName, queue_task_queue
 from domain.errors import RuleViolation
 from domain.transfers.plain_lists import read_lists
@@ -55,7 +55,7 @@ def read_queues(text: str) -> Mapping[str, Queue]:
         each = error.errors(include_url=False, include_input=False)[0]
         number, *field = each["loc"]
         where = ".".join(map(str, field)) or "it"
-        raise RuleViolation(f"queue {int(number) + 1}: {where}: {each['msg']}") from error
+        raise RuleViolation(f"queue {int(number) + 1}: {where}: {problem_text(each)}") from error
     queues = {queue.name: queue for queue in found}
     if len(queues) < len(found):
         names = [queue.name for queue in found]

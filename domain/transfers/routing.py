@@ -8,10 +8,11 @@ refused when a rule is added; one that stands in a table all the same is broken 
 their queues and names, and reported.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from contracts.transfers import RouteKey, RouteRemark, RouteRule, RouteVerdict
 from domain.transfers.patterns import is_exact, literals, matches, overlap, specificity
@@ -52,38 +53,17 @@ def can_tie(one: RouteRule, other: RouteRule) -> bool:
     )
 
 
-@dataclass(slots=True)
-class _Anchored:
-    """Rules by the longest text in one of their patterns, and where in a value it has to stand."""
+class _Anchor(NamedTuple):
+    """A text that a value has to hold for a rule to take it."""
 
-    starts: dict[int, dict[str, list[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    ends: dict[int, dict[str, list[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    within: dict[int, dict[str, list[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
+    place: int
+    """Of the attribute."""
+    where: int
+    """Where in the value: `_START`, `_END` or `_WITHIN`."""
+    text: str
 
-    def add(self, pattern: str, number: int) -> None:
-        first, *middle, last = literals(pattern)
-        longest = max(middle, key=len, default="")
-        if len(first) >= max(len(longest), len(last)):
-            self.starts[len(first)][first].append(number)
-        elif len(last) >= len(longest):
-            self.ends[len(last)][last].append(number)
-        else:
-            self.within[len(longest)][longest].append(number)
 
-    def candidates(self, value: str) -> Iterator[int]:
-        for size, by_text in self.starts.items():
-            yield from by_text.get(value[:size], ())
-        for size, by_text in self.ends.items():
-            yield from by_text.get(value[-size:], ())
-        for size, by_text in self.within.items():
-            for at in range(len(value) - size + 1):
-                yield from by_text.get(value[at : at + size], ())
+_START, _END, _WITHIN = range(3)
 
 
 @dataclass(slots=True)
@@ -92,13 +72,44 @@ class _Bucket:
 
     plain: list[int] = field(default_factory=list[int])
     """Those whose other attributes take anything."""
-    anchored: dict[int, _Anchored] = field(default_factory=dict[int, _Anchored])
-    """The others, by the place of the attribute that says most."""
+    anchored: dict[tuple[int, int, int], dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    """The others: place, where and length of an anchor to its text to rules."""
+
+    def add(self, anchors: Mapping[int, Sequence[_Anchor]]) -> None:
+        """Add rules, each by the one of its texts that the fewest of them share."""
+        shared = Counter(each for found in anchors.values() for each in found)
+        for number, found in anchors.items():
+            if not found:
+                self.plain.append(number)
+                continue
+            best = min(found, key=lambda each: (shared[each], each.where, -len(each.text)))
+            self.anchored[best.place, best.where, len(best.text)][best.text].append(number)
 
     def candidates(self, values: _Values) -> Iterator[int]:
         yield from self.plain
-        for place, index in self.anchored.items():
-            yield from index.candidates(values[place])
+        for (place, where, size), by_text in self.anchored.items():
+            value = values[place]
+            if where == _START:
+                yield from by_text.get(value[:size], ())
+            elif where == _END:
+                yield from by_text.get(value[-size:], ())
+            else:
+                for at in range(len(value) - size + 1):
+                    yield from by_text.get(value[at : at + size], ())
+
+
+def _anchors(rule: RouteRule, shape: tuple[int, ...]) -> Sequence[_Anchor]:
+    """The texts in the patterns of a rule."""
+    found: list[_Anchor] = []
+    for place, name in enumerate(ATTRIBUTES):
+        if place in shape:
+            continue
+        first, *middle, last = literals(getattr(rule, name))
+        found += [_Anchor(place, _START, first), _Anchor(place, _END, last)]
+        found += [_Anchor(place, _WITHIN, each) for each in middle]
+    return [each for each in found if each.text]
 
 
 class RouteTable:
@@ -116,8 +127,13 @@ class RouteTable:
         # Stable, so that of equal rank the first by queue and name stands first.
         self._enabled.sort(key=rank, reverse=True)
         self._shapes: dict[tuple[int, ...], dict[_Values, _Bucket]] = {}
+        alike: dict[tuple[tuple[int, ...], _Values], dict[int, Sequence[_Anchor]]] = {}
         for number, rule in enumerate(self._enabled):
-            self._add(number, rule)
+            shape, exact = _shape(rule)
+            alike.setdefault((shape, exact), {})[number] = _anchors(rule, shape)
+        for (shape, exact), anchors in alike.items():
+            bucket = self._shapes.setdefault(shape, {}).setdefault(exact, _Bucket())
+            bucket.add(anchors)
 
     def find(self, key: RouteKey) -> RouteRule | None:
         """The rule that wins; None: none matches."""
@@ -132,14 +148,14 @@ class RouteTable:
     def explain(self, key: RouteKey) -> RouteVerdict:
         """The rule that wins, and why the nearest ones do not; looks at every rule."""
         winner = self.find(key)
-        near = sorted(
+        near = heapq.nlargest(
+            _OTHERS,
             (each for each in self.rules if each is not winner),
             key=lambda each: (_matching(each, key), each.enabled, rank(each)),
-            reverse=True,
         )
         remarks = (
             RouteRemark(queue=each.queue, rule=each.rule, reason=_reason(each, key, winner))
-            for each in near[:_OTHERS]
+            for each in near
         )
         return RouteVerdict(winner=winner, others=tuple(remarks), rules=len(self.rules))
 
@@ -157,20 +173,6 @@ class RouteTable:
             if place[id(rule)] < place[id(other)]
         ]
 
-    def _add(self, number: int, rule: RouteRule) -> None:
-        shape, exact = _shape(rule)
-        bucket = self._shapes.setdefault(shape, {}).setdefault(exact, _Bucket())
-        sized = [
-            (max(map(len, literals(getattr(rule, name)))), place)
-            for place, name in enumerate(ATTRIBUTES)
-            if place not in shape
-        ]
-        longest, place = max(sized, default=(0, 0))
-        if longest == 0:
-            bucket.plain.append(number)
-            return
-        bucket.anchored.setdefault(place, _Anchored()).add(getattr(rule, ATTRIBUTES[place]), number)
-
     def _candidates(self, values: _Values) -> Iterator[int]:
         for shape, by_values in self._shapes.items():
             bucket = by_values.get(tuple(values[place] for place in shape))
@@ -185,11 +187,9 @@ class RouteTable:
             return
         for number in bucket.plain:
             yield self._enabled[number]
-        for index in bucket.anchored.values():
-            for by_size in (index.starts, index.ends, index.within):
-                for by_text in by_size.values():
-                    for numbers in by_text.values():
-                        yield from (self._enabled[number] for number in numbers)
+        for by_text in bucket.anchored.values():
+            for numbers in by_text.values():
+                yield from (self._enabled[number] for number in numbers)
 
 
 def _shape(rule: RouteRule) -> tuple[tuple[int, ...], _Values]:

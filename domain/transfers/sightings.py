@@ -96,21 +96,29 @@ def _is_complete(watch: Watch, file: SeenFile, markers: Collection[str], now: da
     return file.since < now and (now - file.since).total_seconds() >= watch.settle_seconds
 
 
-def event_id(watch: Watch, file: SeenFile) -> str:
-    """Id of the event of a version: the same file with other content is another one."""
+def event_id(watch: Watch, file: SeenFile, *, again: bool = False) -> str:
+    """Id of the event of a version: the same file with other content is another one.
+
+    Args:
+        watch: Whose.
+        file: As it is seen.
+        again: The version was there before, and has come back.
+    """
     version = [watch.name, file.path, file.size, _time(file).isoformat(), file.tag]
+    if again:
+        version.append(file.since.isoformat())
     return hashlib.sha256(json.dumps(version).encode()).hexdigest()
 
 
-def event_of(watch: Watch, file: SeenFile) -> str:
+def event_of(watch: Watch, file: SeenFile, *, again: bool = False) -> str:
     """The event of a version, the same at every attempt: JSON in structured mode."""
-    return json.dumps(_fields(watch, file), sort_keys=True, ensure_ascii=False)
+    return json.dumps(_fields(watch, file, again), sort_keys=True, ensure_ascii=False)
 
 
-def _fields(watch: Watch, file: SeenFile) -> Mapping[str, object]:
+def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
     return {
         "specversion": "1.0",
-        "id": event_id(watch, file),
+        "id": event_id(watch, file, again=again),
         "source": watch.source,
         "type": watch.type,
         "subject": watch.subject,

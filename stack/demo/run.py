@@ -33,9 +33,11 @@ from stack.demo.batches import (
     run_batch,
 )
 from stack.demo.jobs import SceneFailed, SceneJob
-from stack.demo.samples import PROJECT, Run, Sample, blob_name, prepare
+from stack.demo.samples import PROJECT, Run, Sample, blob_name, divided, prepare
 from stack.demo.spreadsheets import SpreadsheetPerson
 from stack.demo.table import WIDE, demo_table
+from stack.demo.transfers.carrying import CarryingFailed, FileCarrying, sent
+from stack.demo.transfers.site import TransferSite, missing_parts, transfer_site
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
 from workers.connect import connect
@@ -84,15 +86,27 @@ async def _run_demo(
     console.print(
         "starting Temporal, the Service Bus emulator, MiniStack, a worker and a gateway ..."
     )
-    async with embedded_stack(
-        folder, announce=partial(console.print, markup=False, highlight=False)
-    ) as stack:
+    lacking = missing_parts()
+    phases, left_out = divided(phases, lacking)
+    async with AsyncExitStack() as opened:
+        site = None
+        if not lacking:
+            site = await opened.enter_async_context(transfer_site(folder, samples))
+        stack = await opened.enter_async_context(
+            embedded_stack(
+                folder,
+                announce=partial(console.print, markup=False, highlight=False),
+                settings=site and site.settings,
+            )
+        )
         console.print(f"ready after {time.monotonic() - began:.1f} s")
         if keep:
             console.print(f"Web UI: {stack.temporal.ui_url}/namespaces/default/workflows")
             console.print(f"pages: {stack.sign_in_url()}", soft_wrap=True)
-        runs = await _run_phases(phases, samples, stack, console)
+        runs = await _run_phases(phases, samples, stack, site, console)
         exit_code = _report(runs, stack.temporal.ui_url, console, links=keep)
+        if left_out is not None:
+            console.print(left_out, style="yellow", markup=False, highlight=False, soft_wrap=True)
         if keep:
             console.print("the stack stays up until Ctrl-C")
             await stack.keep_working()
@@ -114,7 +128,11 @@ def _report(runs: Sequence[Run], ui_url: str | None, console: Console, *, links:
 
 
 async def _run_phases(
-    phases: Sequence[Sequence[Sample]], samples: Path, stack: EmbeddedStack, console: Console
+    phases: Sequence[Sequence[Sample]],
+    samples: Path,
+    stack: EmbeddedStack,
+    site: TransferSite | None,
+    console: Console,
 ) -> list[Run]:
     runs: list[Run] = []
     async with (
@@ -130,6 +148,8 @@ async def _run_phases(
         client = await connect(stack.settings["TEMPORAL_ADDRESS"])
         clients = await opened.enter_async_context(open_aws(stack.aws))
         outside = ExternalSystems(clients, stack.installed, resources.blobs)
+        if site is not None:
+            await site.enrol(resources.database)
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             for phase in phases:
                 fresh = [prepare(sample, len(runs) + n) for n, sample in enumerate(phase, 1)]
@@ -144,6 +164,14 @@ async def _run_phases(
                         if run.sample.scene is not None:
                             group.create_task(_process_scene(run, samples, api, stack))
                             continue
+                        if run.sample.transfer is not None:
+                            assert site is not None, "it is left out without"
+                            carrying = FileCarrying(
+                                *(api, site.stored, resources.blobs, stack.folder),
+                                partial(_show, run),
+                            )
+                            group.create_task(_carry_file(run, samples, site, carrying))
+                            continue
                         if run.sample.spreadsheet is not None:
                             group.create_task(_import_spreadsheet(run, samples, api, stack))
                             continue
@@ -153,6 +181,10 @@ async def _run_phases(
     for run in runs:
         run.wrong = run.wrong or _judge(run, rejected)
     return runs
+
+
+def _show(run: Run, state: str) -> None:
+    run.state = state
 
 
 async def _follow(
@@ -177,11 +209,7 @@ async def _import_spreadsheet(
     run: Run, samples: Path, api: httpx.AsyncClient, stack: EmbeddedStack
 ) -> None:
     assert run.sample.spreadsheet is not None and run.sample.file is not None
-
-    def show(state: str) -> None:
-        run.state = state
-
-    person = SpreadsheetPerson(api, run.sample.spreadsheet, show)
+    person = SpreadsheetPerson(api, run.sample.spreadsheet, partial(_show, run))
     run.began = time.monotonic()
     try:
         async with asyncio.timeout(TIMEOUT):
@@ -198,11 +226,7 @@ async def _process_scene(
     run: Run, samples: Path, api: httpx.AsyncClient, stack: EmbeddedStack
 ) -> None:
     assert run.sample.scene is not None
-
-    def show(state: str) -> None:
-        run.state = state
-
-    job = SceneJob(api, stack.settings, stack.folder, show)
+    job = SceneJob(api, stack.settings, stack.folder, partial(_show, run))
     run.began = time.monotonic()
     try:
         async with asyncio.timeout(TIMEOUT):
@@ -221,6 +245,25 @@ async def _process_scene(
         f"preview of {run.document}: {made.preview.as_uri()}",
         f"STAC item of {run.document}: {made.item.as_uri()}",
     ]
+    run.seconds = time.monotonic() - run.began
+
+
+async def _carry_file(run: Run, samples: Path, site: TransferSite, carrying: FileCarrying) -> None:
+    assert run.sample.transfer is not None and run.sample.file is not None
+    content = sent((samples / run.sample.file).read_bytes(), run.sample.transfer)
+    run.began = time.monotonic()
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            await site.deliver(content, run.document)
+            run.transfer_id = await carrying.announce(run.document)
+            carried = await carrying.finish(run.transfer_id, content, run.document)
+    except (ApiError, CarryingFailed) as failed:
+        run.wrong = str(failed)
+        return
+    except TimeoutError:
+        run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
+        return
+    run.state, run.notes = carried.state, [carried.note]
     run.seconds = time.monotonic() - run.began
 
 
@@ -298,8 +341,8 @@ def _judge(run: Run, rejected: set[str | None]) -> str | None:
             run.state = "dead letter"
             return None
         return "its message was not recorded as rejected"
-    if run.state != expect.state.value:
-        return f"ended {run.state}, expected {expect.state.value}"
+    if run.state != expect.state:
+        return f"ended {run.state}, expected {expect.state}"
     if run.counts != expect.counts:
         return f"counts {_short(run.counts)}, expected {_short(expect.counts)}"
     return None

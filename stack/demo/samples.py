@@ -10,10 +10,12 @@ from contracts import spreadsheets
 from contracts.base import Contract
 from contracts.imports import IMPORT_MESSAGE, Counts, ImportMessage, ImportState, workflow_id
 from contracts.jobs import job_workflow_id
+from contracts.transfers import file_job_id
 from stack.demo import batches as demo_batch
 from stack.demo.batches import ExpectedBatch
 from stack.demo.jobs import FILE, JOB_TYPE, Scene
 from stack.demo.spreadsheets import Answers
+from stack.demo.transfers.carrying import TransferSample
 
 PROJECT = "demo"
 
@@ -21,7 +23,7 @@ PROJECT = "demo"
 class Expected(Contract):
     """How a sample has to end."""
 
-    state: ImportState = ImportState.COMPLETED
+    state: str = ImportState.COMPLETED
     counts: Counts = Counts()
     parked: bool = False
     """The run parks first, and the demo answers `skip`."""
@@ -42,6 +44,8 @@ class Sample(Contract):
     """It is a batch of documents that are made up on the spot."""
     scene: Scene | None = None
     """It is a raster that is made on the spot and processed by a job."""
+    transfer: TransferSample | None = None
+    """A supplier sends it, and it is carried to where it belongs."""
     expect: Expected
 
 
@@ -62,6 +66,8 @@ class Run:
     """Of a spreadsheet, once it is uploaded."""
     job_id: str | None = None
     """Of a scene's job, once it is submitted."""
+    transfer_id: str | None = None
+    """Of a file that is carried, once its event is accepted."""
     notes: Sequence[str] = ()
     """What a person wants to know beside it."""
 
@@ -70,6 +76,8 @@ class Run:
         """What it is called in the table."""
         if self.sample.batch is not None:
             return "40 files"
+        if self.sample.transfer is not None:
+            return self.sample.transfer.name(self.sample.file or "")
         return FILE if self.sample.scene is not None else self.sample.file or "-"
 
     @property
@@ -79,9 +87,27 @@ class Run:
             return demo_batch.KEY.workflow_id
         if self.job_id is not None:
             return job_workflow_id(self.job_id)
+        if self.transfer_id is not None:
+            return file_job_id(self.transfer_id)
         if self.uuid is not None:
             return spreadsheets.workflow_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
+
+
+def divided(
+    phases: Sequence[Sequence[Sample]], lacking: Sequence[str]
+) -> tuple[Sequence[Sequence[Sample]], str | None]:
+    """The samples that this machine can process, and which others are left out and why.
+
+    Args:
+        phases: All samples.
+        lacking: What is missing for files that are carried, a sentence each.
+    """
+    left_out = [str(each.file) for phase in phases for each in phase if each.transfer and lacking]
+    if not left_out:
+        return phases, None
+    kept = [[each for each in phase if each.transfer is None] for phase in phases]
+    return kept, f"not carried: {', '.join(left_out)}; {'; '.join(lacking)}"
 
 
 def prepare(sample: Sample, number: int) -> Run:
@@ -90,6 +116,8 @@ def prepare(sample: Sample, number: int) -> Run:
         return Run(sample, f"{number:02}-batch", {"document_type": "batch"}, None)
     if sample.scene is not None:
         return Run(sample, f"{number:02}-scene", {"document_type": JOB_TYPE}, None)
+    if sample.transfer is not None:
+        return Run(sample, f"{number:02}-transfer", {"document_type": "transfer"}, None)
     if sample.spreadsheet is not None:
         kind = sample.spreadsheet.import_type
         task_id = f"{number:02}-{kind.lower().replace('_', '-')}"

@@ -14,12 +14,15 @@ WIDE = 280
 
 _COLOURS = {
     "completed": "green",
+    "succeeded": "green",
     "parked": "yellow",
+    "quarantined": "yellow",
     "column mapping": "yellow",
     "cell mapping": "yellow",
     "failed": "red",
     "running": "cyan",
     "processing": "cyan",
+    "readmessage": "cyan",
     **dict.fromkeys(Phase, "cyan"),
 }
 

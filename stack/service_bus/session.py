@@ -6,12 +6,12 @@ Source: OASIS AMQP 1.0, parts 2.5 (sessions) and 3.4 (delivery states).
 import logging
 import uuid
 from collections import deque
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from stack.service_bus.broker import BrokerError, LockLost
 from stack.service_bus.codec import Described
 from stack.service_bus.hub_links import ReaderLink
-from stack.service_bus.hubs import HUB_MANAGEMENT
+from stack.service_bus.link_factory import AnyLink, LinkFactory
 from stack.service_bus.links import (
     MAX_MESSAGE_SIZE,
     ConsumerLink,
@@ -19,15 +19,11 @@ from stack.service_bus.links import (
     ReceivingLink,
     ReplyLink,
 )
-from stack.service_bus.management import answer, answer_token
-from stack.service_bus.message import BATCH_FORMAT, parse, parse_batch
-from stack.service_bus.node import MANAGEMENT_SUFFIX, Directory, Node, path_of
+from stack.service_bus.node import Directory, Node
 from stack.service_bus.performatives import (
     RECEIVED,
     REJECTED,
     RELEASED,
-    SOURCE,
-    TARGET,
     Attach,
     Begin,
     Detach,
@@ -37,14 +33,12 @@ from stack.service_bus.performatives import (
     Transfer,
     encode_performative,
     error,
-    fields_of,
     outcome,
 )
 from stack.service_bus.settlement import apply_outcome
 
 _log = logging.getLogger(__name__)
 
-CBS_ADDRESS: Final = "$cbs"
 MAX_LINKS: Final = 1024
 _WINDOW: Final = (1 << 31) - 1
 _SERIAL: Final = 1 << 32
@@ -53,10 +47,6 @@ _FIRST_OUTGOING_ID: Final = 1 << 30
 deliveries by id alone, whichever end they belong to."""
 _FRAME_OVERHEAD: Final = 96
 """Frame header and transfer performative with a tag of 16 bytes, rounded up."""
-_SESSION_FILTER: Final = "com.microsoft:session-filter"
-_COORDINATOR: Final = 0x30
-
-AnyLink: TypeAlias = ConsumerLink | ReaderLink | ReplyLink | ReceivingLink
 
 
 class ProtocolError(Exception):
@@ -94,7 +84,6 @@ class Session:
 
     def __init__(self, carrier: Carrier, directory: Directory, channel: int, begin: Begin) -> None:
         self._carrier = carrier
-        self._directory = directory
         self._channel = channel
         self._next_incoming_id = begin.next_outgoing_id
         self._next_outgoing_id = _FIRST_OUTGOING_ID
@@ -104,7 +93,7 @@ class Session:
         """Handle and frame of what the peer's window was too small for."""
         self._links: dict[int, AnyLink | None] = {}
         """By handle; None for a link whose detach the peer has not answered yet."""
-        self._replies: dict[str, ReplyLink] = {}
+        self._factory = LinkFactory(self, directory, self._drop)
         self._unsettled: dict[int, tuple[int, Node, uuid.UUID]] = {}
         """Handle, queue and lock of each delivery whose outcome is awaited, by delivery id."""
         self.send(
@@ -173,7 +162,7 @@ class Session:
         if attach.handle >= MAX_LINKS or self._links.get(attach.handle) is not None:
             raise ProtocolError("amqp:session:handle-in-use", f"Handle {attach.handle} is taken.")
         try:
-            link = self._open(attach)
+            link = self._factory.open(attach)
         except LinkError as refusal:
             self._refuse(attach, refusal)
             return
@@ -264,69 +253,6 @@ class Session:
             self._next_outgoing_id = (self._next_outgoing_id + 1) % _SERIAL
             self._peer_window -= 1
 
-    def _open(self, attach: Attach) -> AnyLink:
-        """Make the link that a client asks for.
-
-        Raises:
-            LinkError: There is no such queue, or the emulator cannot do what is asked.
-        """
-        end = attach.source if attach.role else attach.target
-        address = _address(end, SOURCE if attach.role else TARGET)
-        node = self._directory.find(address)
-        if node is None and (link := self._open_hub_link(attach, address)) is not None:
-            return link
-        if node is None and address not in (CBS_ADDRESS, HUB_MANAGEMENT):
-            raise LinkError(
-                "amqp:not-found", f"The messaging entity '{address}' could not be found."
-            )
-        if node is None or address.casefold().endswith(MANAGEMENT_SUFFIX):
-            return self._open_request_link(attach, address, node)
-        if attach.role:
-            return ConsumerLink(self, attach, node)
-        if node.queue.dead_letters is None:
-            raise LinkError("amqp:not-allowed", "Messages cannot be sent to a dead-letter queue.")
-        return ReceivingLink(self, attach, lambda kind, data: _store(node, kind, data), node)
-
-    def _open_hub_link(self, attach: Attach, address: str) -> ReaderLink | ReceivingLink | None:
-        """A link of an event hub; None: the address names none."""
-        path = path_of(address)
-        if attach.role:
-            read = self._directory.hubs.reader(path)
-            if read is None:
-                return None
-
-            def drop(condition: str, description: str) -> None:
-                self._drop(attach.handle, condition, description)
-
-            return ReaderLink(self, attach, *read, drop)
-        written = self._directory.hubs.writer(path)
-        if written is None:
-            return None
-        hub, number = written
-        return ReceivingLink(self, attach, lambda kind, data: hub.store(number, kind, data))
-
-    def _open_request_link(
-        self, attach: Attach, address: str, node: Node | None
-    ) -> ReplyLink | ReceivingLink:
-        if attach.role:
-            link = ReplyLink(self, attach)
-            self._replies[address] = link
-            return link
-
-        def accept(_message_format: int, data: bytes) -> None:
-            replies = self._replies.get(address)
-            if replies is None:
-                raise LinkError("amqp:precondition-failed", f"{address}: attach a receiver first.")
-            if address == HUB_MANAGEMENT:
-                replies.reply(self._directory.hubs.answer(data))
-            elif node is None:
-                replies.reply(answer_token(self._directory, data))
-            else:
-                replies.reply(answer(node.queue, data))
-                node.touch()
-
-        return ReceivingLink(self, attach, accept)
-
     def _refuse(self, attach: Attach, refusal: LinkError) -> None:
         """Attach without the end that was asked for, then detach with the reason."""
         _log.info("link %s refused: %s", attach.name, refusal)
@@ -373,7 +299,7 @@ class Session:
         assert link is not None
         link.close()
         self._links[handle] = None
-        self._replies = {key: reply for key, reply in self._replies.items() if reply is not link}
+        self._factory.forget(link)
         self._unsettled = {
             key: entry for key, entry in self._unsettled.items() if entry[0] != handle
         }
@@ -395,30 +321,3 @@ class Session:
             return outcome(REJECTED, error(failure.condition, str(failure)))
         # An echo with an error would read as a refusal, so a rejection loses the peer's reason.
         return outcome(REJECTED) if state.descriptor == REJECTED else state
-
-
-def _address(end: Described | None, code: int) -> str:
-    """Address of a source or target.
-
-    Raises:
-        LinkError: It has none, or asks for sessions or transactions.
-    """
-    if end is not None and end.descriptor == _COORDINATOR:
-        raise LinkError("amqp:not-implemented", "This emulator does not support transactions.")
-    if end is None:
-        raise LinkError("amqp:invalid-field", "The link has no source or target.")
-    values = fields_of(end, code)
-    address, filters = values[0], values[7] if code == SOURCE else None
-    if isinstance(filters, dict) and _SESSION_FILTER in filters:
-        raise LinkError("amqp:not-allowed", "This emulator does not support message sessions.")
-    if not isinstance(address, str):
-        raise LinkError("amqp:invalid-field", "The address of a link must be a string.")
-    if "/subscriptions/" in address.casefold():
-        raise LinkError("amqp:not-implemented", "This emulator does not support topics.")
-    return address
-
-
-def _store(node: Node, message_format: int, data: bytes) -> None:
-    contents = parse_batch(data) if message_format == BATCH_FORMAT else [parse(data)]
-    node.queue.send_all(contents)
-    node.touch()

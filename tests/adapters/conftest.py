@@ -3,9 +3,9 @@
 import asyncio
 import shutil
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
@@ -27,9 +27,6 @@ from tests.support.batches.tables import SqlBatchTables
 from tests.support.fresh_database import FreshDatabase, administer, sibling
 from tests.support.sqs import Pair, pair_of_queues
 from workers.connect import connect
-
-if TYPE_CHECKING:
-    from types_aiobotocore_sqs import SQSClient
 
 
 @pytest.fixture(scope="session")
@@ -169,15 +166,28 @@ async def some_cloud(
         yield started
 
 
-@pytest.fixture
-def sqs(some_cloud: Cloud) -> "SQSClient":
-    return some_cloud.clients.sqs
+@pytest_asyncio.fixture(loop_scope="module")
+async def queues(some_cloud: Cloud) -> Pair:
+    """A queue and its dead letters, of the test's own."""
+    return await pair_of_queues(some_cloud.clients.sqs)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def every_cloud(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[Mapping[str, Cloud]]:
+    """All of the clouds, for tests that use them side by side."""
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(cloud(name, tmp_path_factory.mktemp(name)))
+            for name in clouds()
+        }
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def queues(sqs: "SQSClient") -> Pair:
-    """A queue and its dead letters, of the test's own."""
-    return await pair_of_queues(sqs)
+async def pairs(every_cloud: Mapping[str, Cloud]) -> Mapping[str, Pair]:
+    """A queue and its dead letters on each cloud, of the test's own."""
+    return {name: await pair_of_queues(each.clients.sqs) for name, each in every_cloud.items()}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -79,6 +79,19 @@ async def test_a_terminated_import_leaves_nothing_and_its_key_is_free(
     assert (begun.state, begun.reason, begun.finished_at) == (ImportState.RUNNING, None, None)
 
 
+async def test_an_import_whose_ids_are_encoded_in_its_runs_id_is_terminated_as_well(
+    store: SqlImportStore, tasks: SqlImportTasks
+) -> None:
+    given = message(project_id="Unit 100", task_id="a/b %2F")
+    assert await store.begin(given, plan(), given.workflow_id, "K1") is None
+    [row] = await found(store)
+    assert await store.terminate(row.id, WHY, row.changed_at)
+    closed = await tasks.get("Unit 100", "a/b %2F")
+    assert closed is not None and closed.state is ImportState.TERMINATED
+    other = message(project_id="Unit 100", task_id="t2")
+    assert await store.begin(other, plan(), other.workflow_id, "K1") is None
+
+
 async def test_open_imports_are_found_page_by_page(store: SqlImportStore) -> None:
     names = [f"import/p1/t{number}" for number in range(5)]
     for number in range(6):

@@ -4,11 +4,12 @@ import asyncio
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.bridges import running
+from tests.support.side_by_side import side_by_side
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import WHOLE, bridge_of
 from tests.support.waiting import eventually
@@ -18,12 +19,10 @@ from workers.bridges.sqs_queue import Received, SqsQueue
 from workers.bridges.totals import BridgeTotals
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
-if TYPE_CHECKING:
-    from types_aiobotocore_sqs import SQSClient
-
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@side_by_side(queues="pairs")
 async def test_every_verdict_is_carried_out(queues: Pair) -> None:
     seen: list[tuple[bytes, int]] = []
 
@@ -48,6 +47,7 @@ async def test_every_verdict_is_carried_out(queues: Pair) -> None:
         assert said["Description"]["StringValue"] == "caseId: Field required"
 
 
+@side_by_side(queues="pairs")
 async def test_a_dead_letter_keeps_its_own_attributes(queues: Pair) -> None:
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         return DeadLetter("UnknownEventType", "eventType is missing")
@@ -65,12 +65,13 @@ async def test_a_dead_letter_keeps_its_own_attributes(queues: Pair) -> None:
     assert said["a7"] == {"DataType": "Number", "StringValue": "7"}
 
 
-async def test_without_dead_letters_only_what_is_recorded_is_deleted(sqs: "SQSClient") -> None:
+@side_by_side(queues="pairs")
+async def test_without_dead_letters_only_what_is_recorded_is_deleted(queues: Pair) -> None:
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         return DeadLetter("MalformedBody", "the body is not JSON")
 
-    alone = (await sqs.create_queue(QueueName=f"alone-{uuid.uuid4().hex[:12]}"))["QueueUrl"]
-    queues = Pair(sqs, alone, dead_url="there is none")
+    made = await queues.client.create_queue(QueueName=f"alone-{uuid.uuid4().hex[:12]}")
+    queues = Pair(queues.client, made["QueueUrl"], dead_url="there is none")
     await queues.send(["x" * WHOLE, "y" * (WHOLE + 1)])
     stop = asyncio.Event()
     run = asyncio.create_task(bridge_of(queues, accept).run(stop))
@@ -86,6 +87,7 @@ async def test_without_dead_letters_only_what_is_recorded_is_deleted(sqs: "SQSCl
     assert await queues.left() == 1
 
 
+@side_by_side(queues="pairs")
 async def test_a_queue_of_dead_letters_that_is_replaced_is_found(queues: Pair) -> None:
     rejected = 0
 
@@ -111,6 +113,7 @@ async def test_a_queue_of_dead_letters_that_is_replaced_is_found(queues: Pair) -
     assert rejected >= 3
 
 
+@side_by_side(queues="pairs")
 async def test_messages_in_flight_never_exceed_the_requested_number(queues: Pair) -> None:
     at_once = most = 0
     full = asyncio.Event()
@@ -133,6 +136,7 @@ async def test_messages_in_flight_never_exceed_the_requested_number(queues: Pair
     assert most == 4
 
 
+@side_by_side(queues="pairs")
 async def test_one_ordering_key_keeps_its_order_and_waits_for_no_other(queues: Pair) -> None:
     held = asyncio.Event()
     order: dict[str, list[str]] = {"a": [], "b": []}
@@ -162,6 +166,7 @@ async def test_one_ordering_key_keeps_its_order_and_waits_for_no_other(queues: P
     assert order == {"a": list("01234"), "b": list("01234")}
 
 
+@side_by_side(queues="pairs")
 async def test_an_unaccepted_event_is_given_back_for_longer_and_blocks_no_other(
     queues: Pair,
 ) -> None:
@@ -197,6 +202,7 @@ async def test_an_unaccepted_event_is_given_back_for_longer_and_blocks_no_other(
     assert await queues.left() == 1
 
 
+@side_by_side(queues="pairs")
 async def test_what_is_behind_a_message_that_is_given_back_does_not_overtake_it(
     queues: Pair,
 ) -> None:
@@ -220,6 +226,7 @@ async def test_what_is_behind_a_message_that_is_given_back_does_not_overtake_it(
     assert totals == BridgeTotals(received=4, settled=2, abandoned=2)
 
 
+@side_by_side(queues="pairs")
 async def test_an_event_redelivered_before_its_successors_is_accepted_first(
     queues: Pair,
 ) -> None:

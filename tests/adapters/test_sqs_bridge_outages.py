@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.bridges import running
+from tests.support.side_by_side import side_by_side
 from tests.support.sqs import Pair, pair_of_queues
 from tests.support.sqs_bridges import bridge_of, settle
 from tests.support.waiting import eventually
@@ -17,12 +17,10 @@ from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.health import Health
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
-if TYPE_CHECKING:
-    from types_aiobotocore_sqs import SQSClient
-
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@side_by_side(queues="pairs")
 async def test_a_slow_acceptance_stays_hidden_from_others(queues: Pair) -> None:
     seen: list[int] = []
 
@@ -38,6 +36,7 @@ async def test_a_slow_acceptance_stays_hidden_from_others(queues: Pair) -> None:
     assert seen == [0]
 
 
+@side_by_side(queues="pairs")
 async def test_an_outage_costs_no_receive_however_long(queues: Pair) -> None:
     away, asked = True, 0
     taken: Counter[int] = Counter()
@@ -74,6 +73,7 @@ async def test_an_outage_costs_no_receive_however_long(queues: Pair) -> None:
     assert not health.ready
 
 
+@side_by_side(queues="pairs")
 async def test_a_drain_gives_events_back_and_ends_without_temporal(queues: Pair) -> None:
     async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
         return Abandon("away")
@@ -88,6 +88,7 @@ async def test_a_drain_gives_events_back_and_ends_without_temporal(queues: Pair)
     assert await queues.left() == 5
 
 
+@side_by_side(queues="pairs")
 async def test_a_drain_of_an_empty_queue_waits_and_ends(queues: Pair) -> None:
     began = time.monotonic()
     totals = await bridge_of(queues, settle).run(asyncio.Event(), drain=True)
@@ -95,6 +96,7 @@ async def test_a_drain_of_an_empty_queue_waits_and_ends(queues: Pair) -> None:
     assert 2 <= time.monotonic() - began < 20
 
 
+@side_by_side(queues="pairs")
 async def test_a_stop_ends_a_long_poll_at_once(queues: Pair) -> None:
     health, stop = Health(), asyncio.Event()
     bridge = bridge_of(queues, settle, polling=Polling(), health=health)
@@ -107,6 +109,7 @@ async def test_a_stop_ends_a_long_poll_at_once(queues: Pair) -> None:
     assert time.monotonic() - began < 10
 
 
+@side_by_side(queues="pairs")
 async def test_a_stop_mid_message_finishes_or_gives_back_and_loses_nothing(queues: Pair) -> None:
     stop, started, never = asyncio.Event(), asyncio.Event(), asyncio.Event()
     taken: set[str] = set()
@@ -148,6 +151,7 @@ async def test_a_stop_mid_message_finishes_or_gives_back_and_loses_nothing(queue
     assert set(back.values()) == {1}
 
 
+@side_by_side(queues="pairs")
 async def test_messages_in_flight_at_a_killed_bridge_are_redelivered(queues: Pair) -> None:
     held = asyncio.Event()
 
@@ -175,12 +179,14 @@ async def test_messages_in_flight_at_a_killed_bridge_are_redelivered(queues: Pai
     assert sorted(seen) == [(b"1", 1), (b"2", 1)]
 
 
+@side_by_side(queues="pairs")
 async def test_a_queue_that_is_not_there_is_named(queues: Pair) -> None:
     await queues.client.delete_queue(QueueUrl=queues.url)
     with pytest.raises(BridgeError, match=queues.url.rsplit("/", 1)[-1]):
         await bridge_of(queues, settle).run(asyncio.Event())
 
 
+@side_by_side(queues="pairs")
 async def test_a_deleted_queue_is_waited_for_or_ends_the_run(queues: Pair) -> None:
     health = Health()
     name = queues.url.rsplit("/", 1)[-1]
@@ -206,9 +212,10 @@ async def test_a_deleted_queue_is_waited_for_or_ends_the_run(queues: Pair) -> No
     assert (await patient).settled == 1
 
 
-async def test_a_fifo_queue_keeps_its_groups_also_among_dead_letters(sqs: "SQSClient") -> None:
+@side_by_side(queues="pairs")
+async def test_a_fifo_queue_keeps_its_groups_also_among_dead_letters(queues: Pair) -> None:
     queues = await pair_of_queues(
-        sqs, attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+        queues.client, attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"}
     )
     taken: list[str] = []
 

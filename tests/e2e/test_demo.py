@@ -19,6 +19,8 @@ from rasterio.errors import NotGeoreferencedWarning
 from adapters.database import open_database
 from adapters.database.jobs.store import SqlJobStore
 from contracts.jobs import JobStatus
+from stack.clamd import PLANTED_NAME
+from stack.demo.transfers.site import missing_parts
 from tests.support.cli import run_docflow_in_thread
 from workers.cli.context import CliContext
 
@@ -39,18 +41,17 @@ async def _left(started: list[psutil.Process]) -> list[psutil.Process]:
     return alive
 
 
-def _linked(output: str, what: str) -> Path:
+def _linked(output: str, what: str, document: str = "scene.tif") -> Path:
     """The file that a line below the table links to."""
-    [url] = re.findall(rf"^{what} of scene\.tif: (\S+)$", output, re.MULTILINE)
+    [url] = re.findall(rf"^{what} of {re.escape(document)}: (\S+)$", output, re.MULTILINE)
     assert urlsplit(url).scheme == "file"
     return Path(unquote(urlsplit(url).path))
 
 
 async def _scene_is_processed(folder: Path, output: str) -> None:
     """By what the demo has said, and by what it has left behind."""
-    [row] = [line for line in output.splitlines() if "process_raster" in line]
-    cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert (cells[0], cells[2], cells[3]) == ("scene.tif", "completed", "1 created")
+    cells = _row(output, "scene.tif", "process_raster")
+    assert cells[2:4] == ["completed", "1 created"]
     assert float(cells[-1]) > 0
     # Its Web UI is gone by now.
     assert "/namespaces/" not in output
@@ -71,6 +72,27 @@ async def _scene_is_processed(folder: Path, output: str) -> None:
     assert np.ptp(pixels[:3]) > 0
 
 
+def _row(output: str, document: str, kind: str) -> list[str]:
+    """Cells of the table."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines()]
+    [found] = [cells for cells in rows if cells[:2] == [document, kind]]
+    return found
+
+
+def _files_are_carried(output: str) -> None:
+    """Or left out with what is missing for it, where this machine has not all that it takes."""
+    if lacking := missing_parts():
+        assert f"; {'; '.join(lacking)}" in output
+        return
+    assert _row(output, "materials_de.csv", "transfer")[2] == "succeeded"
+    assert _row(output, "infected-crew_trades.tsv", "transfer")[2] == "quarantined"
+    [said] = re.findall(r"^infected-crew_trades\.tsv is in quarantine: (.+)$", output, re.MULTILINE)
+    assert PLANTED_NAME in said
+    receipt = json.loads(_linked(output, "receipt", "materials_de.csv").read_text())
+    actions = ["ReadFile", "Decrypt", "Scan", "WriteFile", "FireEvent"]
+    assert [step["action"] for step in receipt["steps"]] == actions
+
+
 async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Path) -> None:
     demo = await _start(tmp_path / "demo")
     seen: dict[int, psutil.Process] = {}
@@ -88,6 +110,7 @@ async def test_the_demo_ends_as_expected_and_leaves_nothing_behind(tmp_path: Pat
     for poison in ("cut-off.pdf", "locked.docx"):
         assert f"{poison} was not loaded: " in output.decode()
     await _scene_is_processed(tmp_path / "demo", output.decode())
+    _files_are_carried(output.decode())
     assert not (tmp_path / "demo" / "ministack").exists()
     assert len(seen) >= 3
     assert await _left(list(seen.values())) == []

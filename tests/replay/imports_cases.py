@@ -306,6 +306,10 @@ CASES: dict[str, Case] = {
     "waits-for-another-task": Case(
         ScriptedImport(preparations=[Preparation(waits="task t-0 is running")])
     ),
+    "handler-waits-for-another-task": Case(
+        ScriptedImport(outcomes=[HandlerOutcome(waits="task t-0 is loading a schedule")]),
+        {"document_type": "schedule_extraction"},
+    ),
     "waits-for-another-task-and-cancelled": Case(
         ScriptedImport(preparations=[Preparation(waits="task t-0 is running")]),
         act=_cancel_held_up,

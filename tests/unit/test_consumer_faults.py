@@ -5,6 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from workers.bridges.retry import Accept, Retry
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transport import LeaseLost, NotDeadLettered, TransportError
 from workers.health import Health
+from workers.log_context import about
 from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 
 AT_ONCE = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
@@ -121,6 +123,31 @@ async def test_an_extension_that_fails_is_tried_again() -> None:
     assert transport.calls["extend"] >= 2
 
 
+async def test_a_task_that_is_cancelled_before_it_begins_leaves_nothing_unawaited() -> None:
+    loop, begun = asyncio.get_running_loop(), 0
+
+    def cancelling(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+        nonlocal begun
+        task = asyncio.Task(work, loop=loop, **more)
+        if work.__qualname__ == about.__qualname__:
+            begun += 1
+            task.cancel()
+        return task
+
+    queue, stop = MemoryQueue(lease=0.1), asyncio.Event()
+    queue.send("1")
+    loop.set_task_factory(cancelling)
+    run = asyncio.create_task(Consumer(MemoryTransport(queue), settle, LIMITS).run(stop))
+
+    async def messages_were_taken() -> bool:
+        return begun > 1
+
+    # A coroutine that was made and never awaited would be a warning, and warnings are errors.
+    await eventually(messages_were_taken)
+    stop.set()
+    assert (await run).settled == 0
+
+
 async def test_a_queue_that_is_missing_later_is_waited_for() -> None:
     queue, health = MemoryQueue(), Health()
     transport = MemoryTransport(queue)
@@ -213,3 +240,43 @@ async def test_any_mix_of_faults_settles_each_message_once_and_keeps_every_order
     assert totals.settled + totals.dead_lettered == len(sent)
     assert max(Counter(body for body, *_ in queue.dead).values(), default=1) == 1
     assert transport.overlaps == []
+
+
+@pytest.mark.parametrize("available", [True, False])
+async def test_a_message_is_given_up_only_where_everything_else_is_available(
+    available: bool,
+) -> None:
+    queue, asked = MemoryQueue(second=0.01), list[int]()
+    queue.send("1")
+    outages = iter([] if available else [False, True, False])
+
+    async def never(_raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+        return Abandon("not this one")
+
+    async def ready() -> bool:
+        return next(outages, True)
+
+    async def give_up(_raw: bytes, earlier: int, _id: str | None, reason: str) -> Verdict:
+        asked.append(next(outages, -1))
+        return Abandon(reason) if earlier < 4 else DeadLetter("NotAccepted", reason)
+
+    consumer = Consumer(
+        MemoryTransport(queue),
+        never,
+        LIMITS,
+        ready=ready,
+        retry=AT_ONCE,
+        hold_while_unavailable=3600,
+        give_up=give_up,
+    )
+    stop = asyncio.Event()
+    run = asyncio.create_task(consumer.run(stop))
+
+    async def is_set_aside() -> bool:
+        return queue.dead == [(b"1", "NotAccepted", "not this one")]
+
+    await eventually(is_set_aside)
+    stop.set()
+    assert await run == BridgeTotals(received=5, abandoned=4, dead_lettered=1)
+    # It was never asked while something was missing: all outages were over by then.
+    assert asked == [-1] * 5

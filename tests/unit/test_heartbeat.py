@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.heartbeat import LONGEST_PAUSE, Heartbeater
+from activities.heartbeat import (
+    LONGEST_PAUSE,
+    LOST_SILENTLY,
+    LOST_WORKERS,
+    Attempts,
+    BoundedHeartbeater,
+    Heartbeater,
+)
 from contracts.base import Contract
+from domain.errors import RuleViolation
 from tests.support.imports.activities import environment
 
 
@@ -100,3 +108,33 @@ async def test_a_local_activity_sends_no_heartbeat(info: dict[str, Any]) -> None
 
 def test_a_cancellation_is_delivered_with_a_heartbeat_within_a_second() -> None:
     assert LONGEST_PAUSE <= 1
+
+
+async def test_work_that_loses_its_workers_again_and_again_is_refused() -> None:
+    async def work() -> None:
+        async with BoundedHeartbeater("planned the stage"):
+            pass
+
+    def after(attempt: int, *details: Any) -> ActivityEnvironment:
+        return environment(attempt=attempt, heartbeat_details=details)
+
+    failed_before = {"ended": 7}
+    await after(7 + LOST_WORKERS, failed_before).run(work)
+    await after(LOST_SILENTLY).run(work)
+    for lost in (after(8 + LOST_WORKERS, failed_before), after(1 + LOST_SILENTLY)):
+        with pytest.raises(RuleViolation, match=r"workers in a row were lost.*planned the stage"):
+            await lost.run(work)
+
+
+async def test_an_attempt_that_fails_by_itself_has_lost_no_worker() -> None:
+    env = environment(attempt=5, heartbeat_timeout=timedelta(hours=1), is_local=False)
+    listener = Listener(env)
+
+    async def work() -> None:
+        async with BoundedHeartbeater("planned the stage"):
+            assert listener.beats == [(Attempts(ended=0),)]
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await env.run(work)
+    assert listener.beats[-1] == (Attempts(ended=5),)

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -104,7 +105,7 @@ class LoaderFunction:
                 async with asyncio.TaskGroup() as takers:
                     for record in records:
                         retry = Retry(hold=seconds)
-                        taking = self._take_one(intake, record, retry, taken)
+                        taking = partial(self._take_one, intake, record, retry, taken)
                         takers.create_task(about(taking, message_id=record.message_id))
         except TemporalUnreachable as error:
             logger.warning("%s", error)

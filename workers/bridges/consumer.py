@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from workers import metrics
 from workers.bridges.in_flight import Deciding, GivenBack, InFlight
 from workers.bridges.limits import Limits
-from workers.bridges.retry import Accept, Retry, redelivery_delay
+from workers.bridges.retry import Accept, GiveUp, Retry, redelivery_delay
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
 from workers.bridges.transport import (
@@ -67,6 +67,9 @@ class Consumer(Generic[Received]):
     hold_while_unavailable: float = 0
     """Seconds in flight of a message while what `accept` depends on is unavailable. 0: messages
     are given back when `retry` has ended, and none is received until it is available again."""
+    give_up: GiveUp | None = None
+    """Decides about a message that is not accepted although everything is available; None: it is
+    given back, and the queue itself counts its deliveries."""
     health: Health = field(default_factory=Health)
     """Shows whether messages are received and accepted; none is while it is blocked."""
 
@@ -213,15 +216,18 @@ class _Session(Generic[Received]):
         item = InFlight(message, key, None if key is None else self._last.get(key))
         self._in_flight.add(item)
         self._undecided.add(item)
-        item.task = self._tasks.create_task(self._named(item, self._handle(item)))
+        item.task = self._tasks.create_task(self._named(item, self._handle))
         item.task.add_done_callback(partial(self._done, item))
         if key is not None:
             self._last[key] = item.task
         self._schedule_extension(item)
 
-    def _named(self, item: InFlight[Received], work: Awaitable[T]) -> Coroutine[Any, Any, T]:
+    def _named(
+        self, item: InFlight[Received], work: Callable[[InFlight[Received]], Awaitable[T]]
+    ) -> Coroutine[Any, Any, T]:
         """Work on a message, named in the log."""
-        return about(work, queue=self._transport.name, message_id=item.message.message_id)
+        message_id = item.message.message_id
+        return about(partial(work, item), queue=self._transport.name, message_id=message_id)
 
     def _done(self, item: InFlight[Received], task: Deciding) -> None:
         self._in_flight.discard(item)
@@ -284,13 +290,21 @@ class _Session(Generic[Received]):
             is_ready = consumer.ready is None or await consumer.ready()
             if is_ready and (was_ready or consumer.ready is None):
                 # Available before it was tried and after: the message itself is the reason.
-                return verdict
+                return await self._given_up(message, verdict)
             if not is_ready:
                 consumer.health.refuse(verdict.reason)
             if time() > until or (self._drain and not is_ready):
                 self._unavailable = True
                 return verdict
             was_ready = is_ready
+
+    async def _given_up(self, message: Received, verdict: Abandon) -> Verdict:
+        give_up = self._consumer.give_up
+        if give_up is None:
+            return verdict
+        return await give_up(
+            message.body, message.delivery_count, message.message_id, verdict.reason
+        )
 
     async def _accepted(self, item: InFlight[Received], verdict: Verdict) -> bool:
         """Settle a message by its verdict; False: it has to be given back."""
@@ -356,7 +370,7 @@ class _Session(Generic[Received]):
 
     def _start_extension(self, item: InFlight[Received]) -> None:
         if not item.task.cancelling():
-            item.extension = self._tasks.create_task(self._named(item, self._extend(item)))
+            item.extension = self._tasks.create_task(self._named(item, self._extend))
 
     async def _extend(self, item: InFlight[Received]) -> None:
         async with item.lock:

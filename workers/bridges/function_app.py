@@ -7,6 +7,7 @@ The host looks for `app`, in the folder that `deploy/functions/build.sh` makes.
 
 import logging
 import os
+from functools import partial
 from typing import Final
 
 import azure.functions as func
@@ -36,7 +37,7 @@ def build(accept: Accept, retry: Retry) -> func.FunctionApp:
     async def imports(message: func.ServiceBusMessage) -> None:  # pyright: ignore[reportUnusedFunction]
         raw, earlier = message.get_body(), max((message.delivery_count or 1) - 1, 0)
         message_id = message.message_id or None
-        work = retry.run(accept, raw, earlier, message_id)
+        work = partial(retry.run, accept, raw, earlier, message_id)
         verdict = await about(work, message_id=message_id)
         recorded = isinstance(verdict, DeadLetter) and len(raw) <= REJECTED_BODY_BYTES
         if not (recorded or isinstance(verdict, Settle)):

@@ -10,7 +10,8 @@ from workers.services.verdicts import Abandon, Verdict
 
 Accept = Callable[[bytes, int, str | None], Awaitable[Verdict]]
 """Body, deliveries before this one, message id -> what becomes of the message."""
-
+GiveUp = Callable[[bytes, int, str | None, str], Awaitable[Verdict]]
+"""Body, deliveries before this one, message id, why it is not accepted -> what becomes of it."""
 
 LONGEST_DELAY: Final = 300
 """Seconds after which a message that is given back comes again, at most."""

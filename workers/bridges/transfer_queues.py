@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from azure.eventhub.aio import EventHubConsumerClient
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
@@ -12,7 +12,7 @@ from azure.storage.queue.aio import QueueClient
 from workers.bridges.consumer import Consumer
 from workers.bridges.event_hub import EventHubTransport
 from workers.bridges.limits import Limits
-from workers.bridges.retry import Accept
+from workers.bridges.retry import Retry
 from workers.bridges.storage_queue import (
     LONGEST_HOLD,
     POISON,
@@ -24,6 +24,7 @@ from workers.health import Health
 from workers.pipelines.base import Context
 from workers.resources.transfer_queues import QueueAddress, QueueAddresses, queue_addresses
 from workers.services.transfers.opening import intake_of
+from workers.services.verdicts import Verdict
 from workers.settings.transfers import (
     APP_SETTINGS,
     EventHubSettings,
@@ -33,8 +34,27 @@ from workers.settings.transfers import (
 
 logger = logging.getLogger(__name__)
 
-AcceptOf = Callable[[str], tuple[Accept, Callable[[], Awaitable[bool]]]]
-"""Name of a queue to what decides about its messages, and to whether it can."""
+
+class Intake(Protocol):
+    """What decides about the messages of one queue."""
+
+    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+        """Body, deliveries before this one, message id -> what becomes of the message."""
+        ...
+
+    async def give_up(
+        self, raw: bytes, delivery_count: int, message_id: str | None, reason: str
+    ) -> Verdict:
+        """What becomes of one that is not accepted although everything is available."""
+        ...
+
+    async def ready(self) -> bool:
+        """Whether it can accept messages."""
+        ...
+
+
+IntakeOf = Callable[[str], Intake]
+"""By the name of a queue."""
 
 _LOOK_AGAIN: Final = 30.0
 """Seconds until a queue that could not be used is looked at again."""
@@ -50,23 +70,26 @@ class StorageQueuesBridge:
 
     Args:
         addresses: Of the queues.
-        accept_of: Decides about the messages of each.
+        intake_of: Decides about the messages of each.
         encoding: How senders write bodies.
         health: Shows whether messages are received and accepted, each queue as a part.
         look_again: Seconds until a queue that could not be used is looked at again.
+        retry: Of messages that are not accepted.
     """
 
     def __init__(
         self,
         addresses: QueueAddresses,
-        accept_of: AcceptOf,
+        intake_of: IntakeOf,
         *,
         encoding: Encoding = Encoding.AUTO,
         health: Health | None = None,
         look_again: float = _LOOK_AGAIN,
+        retry: Retry | None = None,
     ) -> None:
         self._addresses = addresses
-        self._accept_of = accept_of
+        self._intake_of = intake_of
+        self._retry = retry or Retry()
         self._encoding = encoding
         self._health = health or Health()
         self._look_again = look_again
@@ -101,13 +124,15 @@ class StorageQueuesBridge:
         self, address: QueueAddress, session: "_Session", *, drain: bool
     ) -> BridgeTotals:
         while True:
-            accept, ready = self._accept_of(address.name)
+            intake = self._intake_of(address.name)
             consumer = Consumer(
                 self._transport(address),
-                accept,
+                intake.accept,
                 _LIMITS,
-                ready=ready,
+                ready=intake.ready,
+                retry=self._retry,
                 hold_while_unavailable=LONGEST_HOLD,
+                give_up=intake.give_up,
                 health=self._health.part(address.name),
             )
             try:
@@ -188,14 +213,13 @@ async def receive_hub(
     context: Context, settings: EventHubSettings, stop: asyncio.Event, drain: bool
 ) -> BridgeTotals:
     """Receive the events of a hub and route them; the entry point of the register."""
-    accept, ready = intake_of(context.client, context.resources.rejected, {})(settings.hub)
-    return await run_event_hub(settings, accept, ready, stop, drain=drain, health=context.health)
+    intake = intake_of(context.client, context.resources.rejected, {})(settings.hub)
+    return await run_event_hub(settings, intake, stop, drain=drain, health=context.health)
 
 
 async def run_event_hub(
     settings: EventHubSettings,
-    accept: Accept,
-    ready: Callable[[], Awaitable[bool]],
+    intake: Intake,
     stop: asyncio.Event,
     *,
     drain: bool,
@@ -221,10 +245,11 @@ async def run_event_hub(
         raise BridgeError(f"the settings of the event hub cannot be read: {error}") from error
     consumer = Consumer(
         EventHubTransport(client, store),
-        accept,
+        intake.accept,
         _HUB_LIMITS,
-        ready=ready,
+        ready=intake.ready,
         hold_while_unavailable=LONGEST_HOLD,
+        give_up=intake.give_up,
         health=health,
     )
     return await consumer.run(stop, drain=drain)

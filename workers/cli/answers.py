@@ -11,6 +11,13 @@ from workers.cli.bulk_answers import Selection, retry_all
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, run, stop
 from workers.cli.message_files import read_body
+from workers.cli.notation_options import (
+    DateOrderOption,
+    DecimalOption,
+    LeadingZerosOption,
+    MapOption,
+    pair,
+)
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument, OptionalId
 
@@ -61,14 +68,10 @@ def retry(
     sheet: Annotated[
         str | None, typer.Option(metavar="NAME", help="Read this sheet of the workbook.")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="HEADER=FIELD",
-            help="What a column of the document means; - as FIELD: nothing. May be repeated.",
-        ),
-    ] = None,
+    columns: MapOption = None,
+    date_order: DateOrderOption = None,
+    decimal: DecimalOption = None,
+    leading_zeros: LeadingZerosOption = None,
     schedule: Annotated[
         str | None,
         typer.Option(
@@ -104,11 +107,19 @@ def retry(
       docflow retry batch/7/1 --reason "the topic has room again"
       docflow retry P1/T1 --file corrected.xlsx
       docflow retry P1/T1 --sheet "MTO Rev B" --map "Qty=quantity" --map "Remarks=-"
+      docflow retry P1/T1 --date-order mdy --leading-zeros same
       docflow retry P1/T1 --schedule UNIT100
       docflow retry P1/T1 --message corrected.json
       docflow retry --all --type equipment --reason "no space left"
     """
-    changes = _changes(sheet, columns or (), schedule, values or ())
+    fields = {
+        "sheet": sheet,
+        "schedule_id": schedule,
+        "date_order": date_order,
+        "decimal": decimal,
+        "leading_zeros": leading_zeros,
+    }
+    changes = _changes(fields, columns or (), values or ())
     if every:
         of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
         if refused := [name for name, value in of_one.items() if value is not None]:
@@ -205,22 +216,13 @@ class _Correction:
 
 
 def _changes(
-    sheet: str | None, columns: Sequence[str], schedule: str | None, values: Sequence[str]
+    fields: Mapping[str, str | None], columns: Sequence[str], values: Sequence[str]
 ) -> Mapping[str, Any]:
     """Fields of the message that get another value."""
-    named = {"sheet": sheet, "schedule_id": schedule}
-    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     if columns:
-        changes["map"] = dict(_pair("--map", each) for each in columns)
-    return {**changes, **dict(_pair("--set", each) for each in values)}
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    """Both sides of the last equals sign."""
-    name, sign, value = (part.strip() for part in text.rpartition("="))
-    if not (name and sign and value):
-        stop(UsageError(f"{option} {text!r}: write NAME=VALUE"))
-    return name, value
+        changes["map"] = dict(pair("--map", each) for each in columns)
+    return {**changes, **dict(pair("--set", each) for each in values)}
 
 
 async def _answer(

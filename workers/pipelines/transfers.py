@@ -313,6 +313,7 @@ TRANSFERS = Pipeline(
         "partners": "workers.cli.transfers.partners:app",
         "routes": "workers.cli.transfers.routes:app",
     },
+    submit="workers.cli.transfers.submit:app",
     verbs="workers.services.transfers.verbs:VERBS",
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(

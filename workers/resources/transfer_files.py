@@ -32,6 +32,8 @@ class FilePorts:
     receipts: ReceiptPorts
     copies: BlobCopies
     scanner: Clamd | None
+    keeps_copies: bool
+    """Whether there is a key to encrypt them with."""
 
 
 def sealed_blobs(environment: Mapping[str, str], blobs: Blobs) -> SealedBlobs:
@@ -89,6 +91,7 @@ def file_ports(
         receipts=ReceiptPorts(blobs, copies, staging),
         copies=copies,
         scanner=scanner,
+        keeps_copies=settings.staging_key is not None,
     )
 
 

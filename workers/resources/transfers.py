@@ -133,7 +133,7 @@ def transfer_resources(
         queues=queues,
         staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected),
-        planning=PlanningPorts(source, partners, queues, turns, store),
+        planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
         closing=ClosingPorts(store, files.staging, turns),
         ends=ends,
         openpgp=files.crypto.openpgp,
@@ -144,7 +144,7 @@ def transfer_resources(
         copies=files.copies,
         scanner=files.scanner,
         sender=sender,
-        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender),
+        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender, store),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),
     )
 

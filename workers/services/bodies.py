@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from contracts.base import problem_text
 from workers.services.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
 
 PROBLEMS_LIMIT: Final = 20
@@ -129,7 +130,7 @@ def invalid(error: ValidationError) -> RefusedMessage:
             return RefusedMessage(MALFORMED_BODY, f"the body is not JSON: {problem['msg']}")
         # The first part of the location is the type that chose the model.
         field = ".".join(str(part) for part in problem["loc"][1:]) or "message"
-        reason = problem["msg"].removeprefix("Value error, ")
+        reason = problem_text(problem)
         problems.append(f"{printable(field)[:80]}: {printable(reason)[:PROBLEM_LIMIT]}")
     more = len(found) - PROBLEMS_LIMIT
     if more > 0:

@@ -12,6 +12,7 @@ ServiceError
   UnsupportedFile     415  not a spreadsheet, or not a form upload
   Refused             422  cannot be carried out as it stands; the message says why
     InvalidRequest         an id, verb or corrected message that cannot be meant
+    TemporalRefused        Temporal never takes the request, as one that is too big
   TooManyRequests     429  more uploads than one person may send in a minute
   ServiceUnavailable  503  something that docflow needs does not answer
     TemporalUnavailable    Temporal, or no worker
@@ -116,6 +117,10 @@ class Refused(ServiceError):
 
 class InvalidRequest(Refused):
     """An id, a verb or a corrected message that cannot be meant; nothing was sent."""
+
+
+class TemporalRefused(Refused):
+    """Temporal does not take the request, and never will; its own error is the cause."""
 
 
 class TooManyRequests(ServiceError):

@@ -81,9 +81,9 @@ def warn_of_deliveries(queue: str, message_id: str | None, delivery_count: int) 
 
 
 async def both_answer(client: Client, rejected: RejectedMessages) -> bool:
-    """Whether Temporal takes starts, and the record of rejected messages answers."""
+    """Whether Temporal takes starts, and rejected messages can be recorded."""
     try:
-        await rejected.list(1)
+        await rejected.probe()
     except PortError as error:
         logger.debug("not ready: %s", error)
         return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from contracts.base import problem_text
 from contracts.dependencies import WAITING, WAITS
 from contracts.sweep import TERMINATED
 from workers.pipelines.base import Run, RunGroup
@@ -125,7 +126,7 @@ async def send_answer(
     except ValidationError as error:
         said = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, said["loc"]))
-        raise InvalidRequest(f"{request.verb}: {field}: {said['msg']}") from error
+        raise InvalidRequest(f"{request.verb}: {field}: {problem_text(said)}") from error
     runs = await open_runs(environment)
     await runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)
     return {"workflow_id": run.workflow_id, "answer": request.verb}

@@ -29,7 +29,7 @@ from workers.connect import connect, reason_of
 from workers.pipelines.base import Pipeline
 from workers.services import search_attributes
 from workers.services.attention import needing_attention, number_needing_attention
-from workers.services.errors import NotFound, Refused, TemporalUnavailable
+from workers.services.errors import NotFound, Refused, TemporalRefused, TemporalUnavailable
 from workers.services.status import AwaitingRun, PipelineView
 from workflows import attributes
 
@@ -283,13 +283,23 @@ def _awaiting(pipeline: Pipeline, run: WorkflowExecution) -> AwaitingRun:
 
 @contextmanager
 def temporal_errors() -> Generator[None]:
-    """Turn what Temporal's client raises into `TemporalUnavailable`."""
+    """Turn what Temporal's client raises into errors of the services.
+
+    Raises:
+        TemporalRefused: Temporal does not take the request, and never will.
+        TemporalUnavailable: It does not answer.
+    """
     try:
         yield
     # A client that was never connected raises a RuntimeError.
     except (RPCError, RuntimeError) as error:
-        if isinstance(error, RPCError) and search_attributes.is_refusal(error):
-            raise TemporalUnavailable(f"{error.message}; run `docflow setup`") from error
+        if isinstance(error, RPCError):
+            if search_attributes.is_refusal(error):
+                raise TemporalUnavailable(f"{error.message}; run `docflow setup`") from error
+            if error.status is RPCStatusCode.INVALID_ARGUMENT:
+                raise TemporalRefused(
+                    f"Temporal does not take the request: {error.message}"
+                ) from error
         raise TemporalUnavailable(
             f"Temporal does not answer at the moment: {reason_of(error)}; try again in a minute"
         ) from error

@@ -14,7 +14,7 @@ UNKNOWN_EVENT_TYPE: Final = "UnknownEventType"
 INVALID_MESSAGE: Final = "InvalidMessage"
 """Fields of the message are missing or wrong."""
 NOT_ACCEPTED: Final = "NotAccepted"
-"""Temporal refused the start at each of several deliveries, and was available."""
+"""It was not accepted in any of its deliveries, although everything that docflow needs answers."""
 KEY_REUSED: Final = errors.KEY_REUSED
 """The run of this key was started by a message with other content."""
 

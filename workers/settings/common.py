@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from contracts.base import problem_text
 from domain.notices import NoticePolicies, NoticePolicy
 from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
 
@@ -248,7 +249,7 @@ def _policy(value: object) -> object:
         read = _POLICIES.validate_json(value)
     except ValidationError as error:
         problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}"
+            f"{'.'.join(map(str, each['loc'])) or 'it'}: {problem_text(each)}"
             for each in error.errors(include_url=False, include_input=False)
         ]
         raise ValueError(

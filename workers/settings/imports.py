@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.imports.places import OWN
+from contracts.blobs import OWN_PLACES
 from workers.settings.base import Setting, Settings, Whole, parse_list
 from workers.settings.common import ServiceBusSettings
 
@@ -24,7 +24,9 @@ class QueueSettings(ServiceBusSettings):
 
 def _prefixes(value: tuple[str, ...]) -> tuple[str, ...]:
     prefixes = tuple(f"{prefix.strip('/')}/" for prefix in value)
-    if own := [prefix for prefix in prefixes if prefix.startswith(OWN)]:
+    if "/" in prefixes:
+        raise ValueError("a prefix without a name permits nothing; leave the setting out instead")
+    if own := [prefix for prefix in prefixes if prefix.startswith(OWN_PLACES)]:
         raise ValueError(f"{own[0]} is docflow's own place")
     return prefixes
 
@@ -48,7 +50,8 @@ class RunSettings(Settings):
     ] = Field(
         (),
         validation_alias="DOCFLOW_IMPORT_PREFIXES",
-        description="where the blobs are that messages may name, as `uploads/,sched/`",
+        description="where the blobs are that messages may name, as `incoming/,sched/`; documents "
+        "of `docflow submit` and of answers need not be named",
     )
     park_for_days: Annotated[int, Whole(1, 3650)] = Field(
         14,

@@ -43,9 +43,9 @@ from workflows.jobs.waits import REPORTED, wait_of
 from workflows.waiting import Waiting
 
 MANY_BATCHES: Final = 20
-"""With more of them none tells how far it is before its end: the history has room for that."""
+"""With more of them, batches report their end alone: the history has no room for more."""
 REPORTS: Final = 20
-"""How often a stage tells its job how far it is, at most."""
+"""How often a stage reports progress to its job, at most."""
 REPORTED_EVERY: Final = timedelta(seconds=1)
 """And how soon again, at least: each signal costs the job a workflow task."""
 _PATCH: Final = "stages-report-by-time"

@@ -89,7 +89,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._reason: str | None = None
         self._receipt: BlobRef | None = None
         self._cancellation = Cancellation[Answer]()
-        self._ending = Ending(order, self._waiting, self._park_unrecorded)
+        self._ending = Ending(order, self._waiting, self._parking.unrecorded)
         self._closing = False
 
     @workflow.run
@@ -100,14 +100,10 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if file is not None:
             self._notices.facts["about"] = {"filename": file}
         try:
-            await self._cancellation.start(self._work())
+            is_complete = await self._cancellation.completes(self._work())
         except _Failed as failed:
             return await self._fail(str(failed), failed.by)
-        except asyncio.CancelledError:
-            return await self._cancelled()
-        except FailureError as error:
-            if not is_cancelled_exception(error):
-                raise
+        if not is_complete:
             return await self._cancelled()
         return await self._close(TransferStatus.SUCCEEDED)
 
@@ -264,6 +260,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         )
         self._parking.resume()
         self._reason = None
+        if answered.decision is not Decision.FAIL:
+            await self._ending.record_resumed(job, answered, step)
         return answered
 
     async def _cancelled(self) -> TransferView:
@@ -322,11 +320,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             kept=self._ending.kept,
             sequence=self._plan and self._plan.sequence,
         )
-
-    async def _park_unrecorded(self, failure: FailureError) -> None:
-        # The work is done and only its record is missing: any answer tries again.
-        await self._parking.wait("record", explain(failure))
-        self._parking.resume()
 
     def _begin_action(self, index: int) -> None:
         self._progress.running(index)

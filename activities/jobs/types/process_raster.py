@@ -237,6 +237,8 @@ class ProcessRaster(JobType[RasterParameters]):
         silver = context.resources.silver
         plan = await read_json(silver, _text(context, "plan"), context.folder, DatasetPlan)
         listed = await read_json(silver, _text(context, "tiles"), context.folder, TileList)
+        if not any(each.tile.valid for each in listed.tiles):
+            plan = plan.model_copy(update={"notes": (*plan.notes, "no pixel of it has a value")})
         publication = Publication(context, plan, self.definition.version)
         if not plan.is_single:
             return await publication.tiled(listed.tiles)

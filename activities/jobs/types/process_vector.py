@@ -216,17 +216,27 @@ class ProcessVector(JobType[ProcessVectorParameters]):
             result["export"] = f"gold://{exported.name}"
         if stored.extent is None:
             result["notes"].append("no row has a geometry, so the table is not in the catalogue")
+            await _publish(context, item_id(load.table), None)
             return TaskDone(result=result)
         item = _item(context, report, layer, load, stored, exported)
-        catalogue = context.resources.catalogue
-        if await catalogue.collection(context.parameters.collection) is None:
-            await catalogue.put_collection(_collection(context.parameters.collection))
-        before = await catalogue.item(context.parameters.collection, item.id)
-        await catalogue.put_items(context.parameters.collection, [build_item(item)])
-        used = {each.href for each in item.assets.values()}
-        old = [uri for uri in files_of(before or {}) if uri not in used]
-        await supersede(context.resources, context.parameters.collection, item.id, old, KEEP_HOURS)
+        await _publish(context, item.id, item)
         return TaskDone(result={**result, "collection": item.collection, "item": item.id})
+
+
+async def _publish(context: Context, id: str, item: ItemFacts | None) -> None:
+    """Put the item of a table in the place of the one before; None: there is none any more."""
+    catalogue, collection = context.resources.catalogue, context.parameters.collection
+    before = await catalogue.item(collection, id)
+    used: set[str] = set()
+    if item is not None:
+        if await catalogue.collection(collection) is None:
+            await catalogue.put_collection(_collection(collection))
+        await catalogue.put_items(collection, [build_item(item)])
+        used = {each.href for each in item.assets.values()}
+    elif before is not None:
+        await catalogue.delete_item(collection, id)
+    old = [uri for uri in files_of(before or {}) if uri not in used]
+    await supersede(context.resources, collection, id, old, KEEP_HOURS)
 
 
 def _options(parameters: ProcessVectorParameters) -> VectorOptions:

@@ -103,7 +103,7 @@ async def changed_only(
 
 
 def version_of(etag: str | None, size: int) -> str:
-    """Tells the versions of a blob apart."""
+    """Identifies a version of a blob."""
     return etag or f"{size} bytes"
 
 

@@ -11,7 +11,7 @@ from adapters.database.codec import clean
 from adapters.database.imports.progress import end_load, lock_existing
 from adapters.database.models.imports import import_tasks
 from adapters.ports import OpenRow
-from contracts.imports import Counts, ImportState
+from contracts.imports import Counts, ImportState, key_in
 from domain.imports.chunks import TaskKey
 
 _OPEN: Final = (ImportState.RUNNING.value, ImportState.PARKED.value)
@@ -39,7 +39,7 @@ async def terminate(
     connection: AsyncConnection, workflow_id: str, reason: str, unchanged_since: datetime | None
 ) -> bool:
     """Close a row as terminated; mark, rejects, staged rows and guard are free."""
-    _, project_id, task_id = workflow_id.split("/")
+    project_id, task_id = key_in(workflow_id)
     key, tasks = TaskKey(project_id, task_id), import_tasks
     own = and_(tasks.c.project_id == project_id, tasks.c.task_id == task_id)
     query = select(tasks.c.state, tasks.c.updated_at).where(own).with_for_update()

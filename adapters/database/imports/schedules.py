@@ -251,7 +251,7 @@ async def _emptied(
     """Which schedules go when they have no activity left: those that the message is about."""
     schedule_id = schedule_projects.c.schedule_id
     filters = message.filters or {}
-    if message.activity_ids is None and set(filters) <= SCHEDULE_FILTERS:
+    if not message.activity_ids and set(filters) <= SCHEDULE_FILTERS:
         whole = (_of_schedule(writer, message, name, schedule_id) for name in filters)
         return and_(true(), *whole)
     touched = select(schedule_activities.c.schedule_id).where(selected).distinct()

@@ -26,6 +26,7 @@ from adapters.database.imports import (
     answers,
     leftovers,
     registers,
+    schedule_loads,
     schedule_names,
     schedules,
     staging,
@@ -37,7 +38,7 @@ from adapters.database.imports.upserts import batch_of, needs_table_alone, write
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.schedules import schedule_activities
 from adapters.database.storable import unstorable
-from adapters.ports import EarlierImport, OpenRow
+from adapters.ports import EarlierImport, HeldBy, OpenRow, ScheduleClaim
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -254,12 +255,16 @@ class SqlImportStore:
         async with self._database.reading() as connection:
             return await schedule_names.holding(connection, self._writer, project_id, task_codes)
 
-    async def name_schedule(self, key: TaskKey, alias: str, schedule_id: str) -> None:
-        """Remember a short name of a schedule."""
+    async def begin_schedule(
+        self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
+    ) -> LoadMark | HeldBy | None:
+        """Begin to load a schedule, or continue; or who has to end first, or None: look again."""
         stamp = Stamp(key.task_id, _now())
-        async with self._database.transaction() as connection:
-            await schedule_names.remember(
-                connection, self._writer, key.project_id, alias, schedule_id, stamp
+        async with self._opened(key, now=stamp.now) as (connection, load):
+            if load is None:
+                return _left_alone(load)
+            return await schedule_loads.begin(
+                connection, self._writer, key, load, header, claim, stamp
             )
 
     async def record_schedule_projects(
@@ -274,14 +279,20 @@ class SqlImportStore:
         """Register a stored schedule file with hash, size and original name."""
         return await self._register(key, registers.upload(key, blob, original_filename))
 
-    async def change_activities(self, message: BulkMessage) -> Counts:
+    async def change_activities(self, message: BulkMessage) -> Counts | HeldBy:
         """Apply a bulk operation; `unchanged` are selected rows that had the value already."""
+        key = TaskKey(message.project_id, message.task_id)
 
         async def change(connection: AsyncConnection) -> Counts:
+            await schedule_loads.refuse_beside(connection, self._writer, key)
             return await schedules.change_activities(connection, self._writer, message, _now())
 
-        key = TaskKey(message.project_id, message.task_id)
-        return await self._once(key, schedule_activities.name, message.model_dump_json(), change)
+        try:
+            return await self._once(
+                key, schedule_activities.name, message.model_dump_json(), change
+            )
+        except schedule_loads.Held as error:
+            return error.by
 
     async def delete_service(self, key: TaskKey, table: str, service_id: str) -> Counts:
         """Delete a service's rows."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
@@ -11,6 +12,8 @@ from adapters.database.engine import Database
 from adapters.database.models.transfers import partner_sessions, partners
 from contracts.transfers import Partner
 from domain.errors import RuleViolation
+
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext('docflow leases'), hashtext(:name))")
 
 
 class SqlPartnerStore:
@@ -73,10 +76,9 @@ class SqlPartnerStore:
         )
         others = select(func.count()).where(sessions.name == name, sessions.owner != owner)
         async with self._database.transaction() as connection:
-            # Locked: two that ask at the same moment count one after the other.
-            await connection.execute(
-                select(partners.c.name).where(partners.c.name == name).with_for_update()
-            )
+            if self._database.dialect == "postgresql":
+                # Two that ask at the same moment count one after the other.
+                await connection.execute(_LOCK, {"name": name})
             await connection.execute(
                 delete(partner_sessions).where(sessions.name == name, sessions.until < now)
             )

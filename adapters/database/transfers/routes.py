@@ -21,10 +21,14 @@ class SqlRouteStore:
         self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
 
     async def version(self) -> str:
-        """The number of the last change."""
-        query = select(func.max(jobconfig_changes.c.id))
+        """How many changes there were, and the number of the last one.
+
+        Of two at the same moment the one with the lower number may be committed later.
+        """
+        query = select(func.count(), func.max(jobconfig_changes.c.id))
         async with self._database.reading() as connection:
-            return str((await connection.execute(query)).scalar_one() or 0)
+            number, last = (await connection.execute(query)).one()
+        return f"{number}/{last or 0}"
 
     async def rules(self) -> Sequence[RouteRule]:
         """All of them, those that are disabled included."""

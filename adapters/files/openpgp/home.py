@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from adapters.ports import Denied, PortError, Unavailable
+from adapters.ports import NotInstalled, PortError, Unavailable
 from contracts.dependencies import Dependency
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ async def run(
         seconds: That it may take.
 
     Raises:
-        Denied: It is not installed.
+        NotInstalled: It is not.
         Unavailable: It hangs.
     """
     try:
@@ -179,9 +179,9 @@ def hanging() -> Unavailable:
     return Unavailable("GnuPG hung: gpg or its agent did nothing for too long, and was ended")
 
 
-def missing() -> Denied:
+def missing() -> NotInstalled:
     """The failure of a machine without GnuPG."""
-    return Denied("GnuPG is not installed on this worker: OpenPGP needs the program gpg")
+    return NotInstalled("GnuPG is not installed on this machine: OpenPGP needs the program gpg")
 
 
 def _folder() -> Path:

@@ -21,6 +21,8 @@ from domain.jobs.rasters.tiles import added
 BLOCK: Final = 512
 _ZSTD: Final = {"COMPRESS": "ZSTD", "BIGTIFF": "IF_SAFER", "NUM_THREADS": "1"}
 _DERIVED_TAGS: Final = ("STATISTICS_", "OVERVIEW", "COMPRESSION", "INTERLEAVE")
+DOCUMENTS: Final = ("xml:", "json:")
+"""Beginnings of metadata domains that no TIFF of ours takes."""
 _FILE_DOMAINS: Final = ("IMAGE_STRUCTURE", "TIFF", "DERIVED_SUBDATASETS")
 
 
@@ -79,7 +81,7 @@ def describe(file: Any, bands: tuple[RasterBand, ...], tags: dict[str, dict[str,
             file.write_colormap(number, band.palette)
         file.update_tags(number, **_kept(band.tags))
     for domain, entries in tags.items():
-        if domain in _FILE_DOMAINS or domain.startswith(("xml:", "json:")):
+        if domain in _FILE_DOMAINS or domain.startswith(DOCUMENTS):
             continue
         file.update_tags(ns=domain or None, **_kept(entries))
 

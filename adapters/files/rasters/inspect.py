@@ -11,6 +11,8 @@ from affine import Affine
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 
+from adapters.files.rasters.cog import DOCUMENTS
+from adapters.files.rasters.nodata import can_have, hidden
 from adapters.files.rasters.png import check_png
 from adapters.files.rasters.source import (
     EXACT_INTEGERS,
@@ -36,6 +38,7 @@ _from_gcps: Any = cast("Any", rasterio.transform).from_gcps
 _CATEGORIES_DRIVERS = frozenset({"HFA", "NITF", "GRIB"})
 """Formats that may hold names of classes in the file."""
 _MOST_CLASSES = 65_536
+_APART = "are in the metadata asset and not in the file"
 _NAME = "2"
 _TABLE_USAGES = frozenset({"1", _NAME, "6", "7", "8", "9"})
 """Of columns that are known otherwise: counts of pixels, names, colours."""
@@ -100,13 +103,15 @@ def _facts(
     crs = dataset.crs or (dataset.gcps[1] if points else None)
     rpcs = dataset.tags(ns="RPC")
     if rpcs and transform is not None:
-        notes.append("rational polynomial coefficients are kept as metadata; the transform counts")
+        notes.append(f"rational polynomial coefficients {_APART}; the transform counts")
+    _note_hidden_nodata(dataset, path, notes)
+    bands = tuple(_band(dataset, number, notes) for number in dataset.indexes)
     return RasterFacts(
         driver=dataset.driver,
         width=dataset.width,
         height=dataset.height,
-        bands=tuple(_band(dataset, number, notes) for number in dataset.indexes),
-        mask=_mask(dataset, notes),
+        bands=bands,
+        mask=_mask(dataset, any(band.nodata is not None for band in bands), notes),
         crs=_crs(crs),
         transform=transform,
         ground_points=points,
@@ -132,9 +137,7 @@ def _placed(dataset: Any, notes: list[str]) -> tuple[Any, tuple[GroundPoint, ...
     )
     if not dataset.transform.almost_equals(Affine.identity()):
         if points:
-            notes.append(
-                f"{len(points)} ground control points are kept as metadata; the transform counts"
-            )
+            notes.append(f"{len(points)} ground control points {_APART}; the transform counts")
         return tuple(dataset.transform)[:6], points, None
     if len(points) < 3:
         return None, points, None
@@ -157,11 +160,15 @@ def _band(dataset: Any, number: int, notes: list[str]) -> RasterBand:
     texts = [*dataset.tags(number).values(), dataset.descriptions[at] or ""]
     if any(len(text) > TAG_CHARACTERS for text in texts):
         notes.append(f"metadata of band {number} was cut: it is too long")
+    nodata = dataset.nodatavals[at]
+    if nodata is not None and not can_have(dataset.dtypes[at], nodata):
+        notes.append(_impossible(f"{nodata:g}", dataset.dtypes[at]))
+        nodata = None
     colour = dataset.colorinterp[at].name
     palette = dataset.colormap(number) if colour == "palette" else None
     return RasterBand(
         data_type=dataset.dtypes[at],
-        nodata=nodata_of(dataset.nodatavals[at]),
+        nodata=nodata_of(nodata),
         scale=dataset.scales[at],
         offset=dataset.offsets[at],
         unit=(dataset.units[at] or "")[:100] or None,
@@ -186,9 +193,20 @@ def _refuse_large_nodata(dataset: Any) -> None:
             )
 
 
-def _mask(dataset: Any, notes: list[str]) -> Validity:
+def _note_hidden_nodata(dataset: Any, path: Path, notes: list[str]) -> None:
+    if (text := hidden(dataset, path)) is not None:
+        notes.append(_impossible(text, dataset.dtypes[0]))
+
+
+def _impossible(nodata: str, data_type: str) -> str:
+    return (
+        f"the nodata value {nodata!r} of the file was not used: no pixel of type {data_type} can"
+        " have it; where pixels without a value have another one, give it as parameter nodata"
+    )
+
+
+def _mask(dataset: Any, has_nodata: bool, notes: list[str]) -> Validity:
     flags = dataset.mask_flag_enums[0]
-    has_nodata = any(value is not None for value in dataset.nodatavals)
     has_mask = MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags
     # GDAL looks for alpha in two and four bands only.
     if ColorInterp.alpha in dataset.colorinterp:
@@ -224,6 +242,8 @@ def _tags(dataset: Any, notes: list[str]) -> dict[str, dict[str, str]]:
             notes.append(f"metadata of the domain {domain or 'default'!r} was cut: it is too long")
         if kept:
             found[domain] = kept
+            if domain.startswith(DOCUMENTS):
+                notes.append(f"documents of the domain {domain!r} {_APART}")
     return found
 
 
@@ -236,7 +256,7 @@ def _subdataset_names(names: tuple[str, ...], path: Path) -> tuple[str, ...]:
 
 
 def _decode(dataset: Any, path: Path) -> None:
-    """Read every pixel, which alone tells whether a raster is whole."""
+    """Read every pixel: nothing else shows whether a raster is complete."""
     try:
         for window in chunks(dataset):
             for number in dataset.indexes:

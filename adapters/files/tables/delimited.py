@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ _SAMPLE = 1 << 16
 _BATCH = 1 << 16
 _DELIMITERS = ",;\t|"
 _NO_DELIMITERS = '"\r\n\0'
+_FIRST_RECORDS = 64
+"""Records whose number of fields is kept: the header is among them."""
+_TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 _NO_TEXT = (
     "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
     " send a table as XLSX or CSV"
@@ -50,7 +54,7 @@ def open_delimited(
             f"{delimiter!r} cannot stand between fields; name one character, as ';' or a tab"
         )
     chosen = _known(encoding) if encoding else _find_encoding(path)
-    has_guards = _check_text(path, chosen)
+    has_marks = _check_text(path, chosen)
     with path.open(encoding=chosen, newline="") as file:
         sample = file.read(_SAMPLE)
         file.seek(0)
@@ -62,19 +66,23 @@ def open_delimited(
 
         def rows() -> Iterator[Row]:
             file.seek(0)
-            records = _records(file, delimiter, int(names_delimiter))
-            return map(_unguarded, records) if has_guards else records
+            records = _records(file, delimiter, int(names_delimiter), table.widths)
+            return map(_as_shown, records) if has_marks else records
 
-        yield Table("csv", None, chosen, rows, delimiter)
+        table = Table("csv", None, chosen, rows, delimiter)
+        yield table
 
 
-def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]:
+def _records(
+    file: io.TextIOBase, delimiter: str, skipped: int, widths: dict[int, int]
+) -> Iterator[Row]:
     """Records with the physical line they start on.
 
     Args:
         file: Open at the first line.
         delimiter: Between fields.
         skipped: Lines at the beginning that are not records.
+        widths: Filled with the number of fields of the first records, empty ones included.
     """
     start = 1 + skipped
     taken = 0
@@ -99,15 +107,15 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
 
     most = limits.COLUMNS
     lines = chain(islice(chain.from_iterable(batches()), skipped, None), end())
-    reader = csv.reader(lines, delimiter=delimiter)
+    # Not strict, the reader takes what follows a closing quote for a part of the value.
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for record in reader:
             if record:
-                if ended:
-                    raise UnreadableDocument(
-                        f"line {start:,}: a quote is opened and never closed, so that the rows"
-                        " below it cannot be distinguished; close or remove it"
-                    )
+                if reader.line_num + skipped > start:
+                    _refuse_swallowed_rows(record, delimiter, start)
+                if len(widths) < _FIRST_RECORDS:
+                    widths[start] = len(record)
                 while record and not record[-1]:
                     record.pop()
                 if len(record) > most:
@@ -118,9 +126,32 @@ def _records(file: io.TextIOBase, delimiter: str, skipped: int) -> Iterator[Row]
                     yield start, cast("list[Cell]", record)
             start = reader.line_num + 1 + skipped
     except csv.Error as error:
+        if ended:
+            raise UnreadableDocument(
+                f"line {start:,}: a quote is opened and never closed, so that the rows"
+                " below it cannot be distinguished; close or remove it"
+            ) from error
         raise UnreadableDocument(
             f"line {start:,}: {error}; look for a quote that is not closed"
         ) from error
+
+
+def _refuse_swallowed_rows(record: list[str], delimiter: str, line: int) -> None:
+    """A quote that begins a value and another one lines below make one value of whole rows.
+
+    A value may hold line breaks; but where each line of a record has as many delimiters as the
+    record itself, the quotes are part of the values: inches, say.
+
+    Raises:
+        UnreadableDocument: They are.
+    """
+    delimiters = len(record) - 1
+    lines = delimiter.join(record).splitlines()
+    if delimiters and all(each.count(delimiter) == delimiters for each in lines):
+        raise UnreadableDocument(
+            f"line {line:,}: a quote makes one value of {len(lines)} lines that are rows of their"
+            " own; remove it, or double it within a quoted value"
+        )
 
 
 def find_delimiter(sample: str, *, complete: bool) -> str:
@@ -164,10 +195,20 @@ def _find_encoding(path: Path) -> str:
     return encoding
 
 
-def _unguarded(row: Row) -> Row:
-    """Cells as they were before an export guarded them against being run as formulas."""
+def _as_shown(row: Row) -> Row:
+    """Cells without what was written around them for spreadsheet programs.
+
+    An export guards text against being run as a formula; `="00123"` makes such a program show a
+    text that it would take for a number.
+    """
     line, cells = row
-    return line, [unguarded(cell) if isinstance(cell, str) else cell for cell in cells]
+    return line, [_text_shown(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
+def _text_shown(cell: str) -> str:
+    if (formula := _TEXT_FORMULA.fullmatch(cell)) is not None:
+        return formula[1].replace('""', '"')
+    return unguarded(cell)
 
 
 def _check_text(path: Path, encoding: str) -> bool:
@@ -176,11 +217,11 @@ def _check_text(path: Path, encoding: str) -> bool:
     What follows may then use the plain reader at full speed.
 
     Returns:
-        Whether any text may be guarded against being run as a formula.
+        Whether any text may be written around for spreadsheet programs (`_as_shown`).
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     position = run = 0
-    has_guards = False
+    has_marks = False
     with path.open("rb") as file:
         while True:
             block = file.read(_BLOCK)
@@ -193,7 +234,7 @@ def _check_text(path: Path, encoding: str) -> bool:
                 ) from error
             if "\0" in text:
                 raise UnreadableDocument(_NO_TEXT)
-            has_guards = has_guards or GUARD in text
+            has_marks = has_marks or GUARD in text or "=" in text
             run = _end_run(text, run)
             if run > limits.LINE_BYTES:
                 raise UnreadableDocument(
@@ -201,7 +242,7 @@ def _check_text(path: Path, encoding: str) -> bool:
                     " it is not a table"
                 )
             if not block:
-                return has_guards
+                return has_marks
             position += len(block)
 
 

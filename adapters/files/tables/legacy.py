@@ -17,7 +17,7 @@ from adapters.files import limits, sandbox
 from adapters.files.tables.formats import TableFormat
 from adapters.files.tables.table import Book, Row, Table
 from adapters.ports import UnreadableDocument
-from domain.tabular.rows import Cell, Merge, SheetFacts
+from domain.tabular.rows import Cell, Merge, SheetFacts, Uncalculated
 
 _CHILD = "adapters.files.tables.legacy_child"
 _MOST_FRAME_BYTES = 64 * limits.MB
@@ -37,9 +37,11 @@ def open_legacy(path: Path, kind: TableFormat, sheet: str | None = None) -> Gene
         UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
     """
     with _child(path, kind, "rows", sheet or "") as frames:
-        name, *ranges = next(frames)
+        name, date1904, *ranges = next(frames)
         merges = [Merge(*each) for each in ranges]
-        table = Table(kind.value, name, None, lambda: _rows(frames, merges, table))
+        table = Table(
+            kind.value, name, None, lambda: _rows(frames, merges, table), date1904=date1904
+        )
         yield table
 
 
@@ -51,15 +53,16 @@ def open_legacy_book(path: Path, kind: TableFormat) -> Book:
     """
 
     def table(sheet: str) -> Table:
-        found = Table(kind.value, sheet, None, lambda: rows(found))
+        found = Table(kind.value, sheet, None, lambda: rows(found), date1904=date1904)
         return found
 
     def rows(found: Table) -> Iterator[Row]:
         with _child(path, kind, "rows", found.sheet or "") as frames:
-            _, *ranges = next(frames)
+            _, _, *ranges = next(frames)
             yield from _rows(frames, [Merge(*each) for each in ranges], found)
 
-    return Book(legacy_sheets(path, kind), table)
+    sheets, date1904 = _sheets(path, kind)
+    return Book(sheets, table)
 
 
 def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
@@ -68,8 +71,15 @@ def legacy_sheets(path: Path, kind: TableFormat) -> list[SheetFacts]:
     Raises:
         UnreadableDocument: The file is damaged or hostile, or too large.
     """
+    sheets, _ = _sheets(path, kind)
+    return sheets
+
+
+def _sheets(path: Path, kind: TableFormat) -> tuple[list[SheetFacts], bool]:
+    """The sheets, and whether day numbers count from 1904."""
     with _child(path, kind, "sheets") as frames:
-        return [SheetFacts(*each) for each in next(frames)]
+        date1904, *sheets = next(frames)
+        return [SheetFacts(*each) for each in sheets], date1904
 
 
 @contextmanager
@@ -82,10 +92,8 @@ def _child(
             f"the {kind.value.upper()} file has {size:,} bytes; at most"
             f" {limits.LEGACY_FILE_BYTES:,} are read of this format: save it as XLSX"
         )
-    if kind is TableFormat.ODS and task == "rows":
-        task = "ods-rows"
     limit = [str(limits.LEGACY_MEMORY_BYTES), str(limits.LEGACY_CPU_SECONDS)]
-    child = sandbox.start(_CHILD, *limit, task, str(path.absolute()), sheet)
+    child = sandbox.start(_CHILD, *limit, kind.value, task, str(path.absolute()), sheet)
     assert child.stdout is not None
     try:
         yield _frames(child, child.stdout, kind)
@@ -101,10 +109,12 @@ def _rows(frames: Iterator[list[Any]], merges: list[Merge], table: Table) -> Ite
 
 
 def _cell(value: Any) -> Cell:
-    """Dates cross the pipe as tuples."""
+    """Dates cross the pipe as tuples, and formulas without a result as tuples of one text."""
     if not isinstance(value, tuple):
         return value
-    parts = cast("tuple[int, ...]", value)
+    parts = cast("tuple[Any, ...]", value)
+    if len(parts) == 1:
+        return Uncalculated(parts[0])
     return datetime(*parts) if len(parts) > 3 else date(*parts)  # type: ignore[arg-type]
 
 

@@ -1,9 +1,9 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
-Arguments: memory limit in bytes, processor time in seconds, 'sheets', 'rows' or 'ods-rows', path,
-sheet name or ''. Writes frames to standard output, each a marshalled pair:
-('sheets', [(name, hidden), ...]), ('sheet', [name, *merges]), ('rows', [(line, cells), ...]),
-('unreadable', message) or ('end', None).
+Arguments: memory limit in bytes, processor time in seconds, format, 'sheets' or 'rows', path, sheet
+name or ''. Writes frames to standard output, each a marshalled pair:
+('sheets', [date1904, (name, hidden), ...]), ('sheet', [name, date1904, *merges]),
+('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
 """
 
 import marshal
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 from adapters.files import limits, sandbox
+from adapters.files.tables.marks import Marks, TooManyMarks
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
-_ODS_ROWS = "ods-rows"
-
-_Texts = dict[tuple[int, int], str]
-"""What cells show, by line and column."""
+_ODS = "ods"
 
 
 class _Refused(Exception):
@@ -32,23 +30,28 @@ class _Refused(Exception):
 
 def main() -> None:
     """Read the file that the arguments name."""
-    memory, seconds, task, path, wanted = sys.argv[1:]
+    memory, seconds, kind, task, name, wanted = sys.argv[1:]
+    path = Path(name)
     sandbox.limit(int(memory), int(seconds))
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
+    from adapters.files.compound import DamagedCompound
+
     try:
-        workbook = CalamineWorkbook.from_path(path)
+        workbook = CalamineWorkbook.from_path(name)
+        date1904 = kind != _ODS and _has_1904_days(path)
         if task == "sheets":
             sheets = workbook.sheets_metadata[: limits.SHEETS]
-            _send("sheets", [(sheet.name, sheet.name in _hidden(workbook)) for sheet in sheets])
+            found = [(sheet.name, sheet.name in _hidden(workbook)) for sheet in sheets]
+            _send("sheets", [date1904, *found])
         else:
-            _read(workbook, wanted, Path(path) if task == _ODS_ROWS else None)
+            _read(workbook, wanted, path, kind, date1904)
     except PasswordError:
         _send("unreadable", "the file is protected by a password; remove it and send again")
-    except _Refused as error:
+    except (_Refused, TooManyMarks) as error:
         _send("unreadable", str(error))
-    except (CalamineError, ValueError, OverflowError, MemoryError) as error:
+    except (CalamineError, DamagedCompound, ValueError, OverflowError, MemoryError) as error:
         _send(
             "unreadable", f"the file is damaged or cut off ({error}); save it as XLSX and send it"
         )
@@ -56,17 +59,18 @@ def main() -> None:
         _send("end", None)
 
 
-def _read(workbook: "CalamineWorkbook", wanted: str, ods: Path | None) -> None:
+def _read(workbook: "CalamineWorkbook", wanted: str, path: Path, kind: str, date1904: bool) -> None:
     sheet = _choose(workbook, wanted)
     if sheet.width > limits.COLUMNS:
         raise _Refused(
             f"the sheet is {sheet.width:,} columns wide; at most {limits.COLUMNS:,} are read"
         )
-    texts, merges = ({}, _merges(sheet)) if ods is None else _ods_marks(ods, sheet.name)
-    _send("sheet", [sheet.name, *merges])
+    marks = _marks(workbook, sheet, path, kind)
+    merges = _merges(sheet) if kind != _ODS else marks.merges
+    _send("sheet", [sheet.name, date1904, *merges])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
-    for line, cells in _marked(_rows(sheet), texts):
+    for line, cells in _marked(_rows(sheet), marks):
         frame.append((line, cells))
         size += len(cells)
         if size >= _CELLS_IN_FRAME:
@@ -105,30 +109,50 @@ def _merges(sheet: "CalamineSheet") -> list[tuple[int, int, int, int]]:
     return [(top + 1, bottom + 1, left, right) for (top, left), (bottom, right) in ranges]
 
 
-def _ods_marks(path: Path, sheet: str) -> tuple[_Texts, list[tuple[int, int, int, int]]]:
-    # It takes long to load, and XLS files do not need it.
-    from adapters.files.tables.ods_marks import read_marks
+def _has_1904_days(path: Path) -> bool:
+    from adapters.files.tables.xls_marks import has_1904_days
+
+    return has_1904_days(path)
+
+
+def _marks(workbook: "CalamineWorkbook", sheet: "CalamineSheet", path: Path, kind: str) -> Marks:
+    # They take a while to load, and no file needs both.
+    if kind != _ODS:
+        from adapters.files.tables import xls_marks
+
+        names = [each.name for each in workbook.sheets_metadata]
+        return xls_marks.read_marks(path, names.index(sheet.name))
+    from adapters.files.tables import ods_marks
     from adapters.ports import UnreadableDocument
 
     try:
-        marks = read_marks(path, sheet)
+        return ods_marks.read_marks(path, sheet.name)
     except UnreadableDocument as error:
         raise _Refused(str(error)) from error
-    return marks.texts, marks.merges
 
 
-def _marked(
-    rows: Iterator[tuple[int, list[Any]]], texts: _Texts
-) -> Iterator[tuple[int, list[Any]]]:
+def _marked(rows: Iterator[tuple[int, list[Any]]], marks: Marks) -> Iterator[tuple[int, list[Any]]]:
     """Rows with what their cells show, where the library drops it."""
-    by_line: dict[int, dict[int, str]] = {}
-    for (line, column), text in texts.items():
-        by_line.setdefault(line, {})[column] = text
+    by_line: dict[int, dict[int, Any]] = {}
+    for (line, column), shown in marks.cells.items():
+        by_line.setdefault(line, {})[column] = shown
+    waiting = sorted(by_line, reverse=True)
     for line, cells in rows:
-        for column, text in by_line.get(line, {}).items():
-            cells.extend([None] * (column + 1 - len(cells)))
-            cells[column] = text
+        while waiting and waiting[-1] < line:
+            above = waiting.pop()
+            yield above, _with_marks([], by_line[above])
+        if waiting and waiting[-1] == line:
+            cells = _with_marks(cells, by_line[waiting.pop()])
         yield line, cells
+    for line in reversed(waiting):
+        yield line, _with_marks([], by_line[line])
+
+
+def _with_marks(cells: list[Any], shown: dict[int, Any]) -> list[Any]:
+    for column, value in shown.items():
+        cells.extend([None] * (column + 1 - len(cells)))
+        cells[column] = _plain(value)
+    return cells
 
 
 def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:

@@ -5,38 +5,24 @@ them, `calcext:value-type`.
 """
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapters.files import limits
 from adapters.files.package import open_package
+from adapters.files.tables.marks import Marks
 from adapters.files.xml import XmlStream, parse
 
-_MOST_MARKS = 200_000
-_MOST_REPEATED = 1_000
 _LEADING_ZEROS = re.compile(r"0[0-9]+")
 _NUMBERS = ("float", "percentage", "currency")
 _COUNTED = ("table-cell", "covered-table-cell")
 
 
-@dataclass
-class OdsMarks:
-    """Of one sheet.
-
-    Attributes:
-        texts: Line, from 1, and column, from 0, to what the cell shows.
-        merges: First and last line, from 1, first and last column, from 0.
-    """
-
-    texts: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
-    merges: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
-
-
-def read_marks(path: Path, sheet: str) -> OdsMarks:
+def read_marks(path: Path, sheet: str) -> Marks:
     """Look through one sheet.
 
     Raises:
         UnreadableDocument: The file is damaged or hostile.
+        TooManyMarks: There are too many.
     """
     with open_package(path) as package:
         reading = _Reading(sheet)
@@ -49,7 +35,7 @@ class _Reading:
 
     def __init__(self, sheet: str) -> None:
         self.stream = XmlStream(self._start, self._end, self._text)
-        self.found = OdsMarks()
+        self.found = Marks()
         self._wanted = sheet
         self._within = False
         self._line = 0
@@ -92,10 +78,9 @@ class _Reading:
     def _end_cell(self, shown: str) -> None:
         columns = _count(self._cell, "table:number-columns-repeated")
         if shown and self._is_marked(shown):
-            for line in range(self._line, self._line + min(self._rows, _MOST_REPEATED)):
-                for column in range(self._column, self._column + min(columns, _MOST_REPEATED)):
-                    if len(self.found.texts) < _MOST_MARKS:
-                        self.found.texts[line, column] = shown
+            for line in range(self._line, self._line + self._rows):
+                for column in range(self._column, self._column + columns):
+                    self.found.add(line, column, shown)
         self._add_merge()
         self._column += columns
         self._pieces = None

@@ -20,10 +20,12 @@ class Table:
     delimiter: str | None = None
     date1904: bool = False
     merges: list[Merge] = field(default_factory=list[Merge])
+    widths: dict[int, int] = field(default_factory=dict[int, int])
 
     def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it."""
         self.merges.clear()
+        self.widths.clear()
         return self._rows()
 
 

@@ -18,7 +18,7 @@ _HALF_TURN: Final = 180.0
 _PIECES: Final = 32
 """Into how many an edge is cut to see whether it crosses the antimeridian."""
 _SLACK: Final = 1e-7
-"""Degrees by which a place may pass the edge of the world: a centimetre of rounding."""
+"""Degrees by which a coordinate may exceed its range: a centimetre of rounding."""
 _WORLD: Final = np.array([-180.0, -90.0, 180.0, 90.0])
 _TYPES: Final = {
     0: GeometryType.POINT,
@@ -46,6 +46,8 @@ class Cleaned:
     area_change: float = 0.0
     measured: int = 0
     """Geometries whose M values were left out."""
+    filled: int = 0
+    """Geometries with heights at some of their places, which have height 0 at the others now."""
 
 
 def clean(
@@ -62,6 +64,7 @@ def clean(
     """
     found = Cleaned(geometries.copy())
     _drop_measures(found)
+    _fill_heights(found)
     _refuse_unreal(found, "it has coordinates that are no numbers")
     _repair(found, max_area_change)
     if transform is not None:
@@ -123,6 +126,24 @@ def _unmeasured(geometry: BaseGeometry) -> BaseGeometry:
         return shapely.force_2d(geometry)
     # Extended binary of a geometry with Z and M, of which three ordinates are written.
     return shapely.from_wkb(shapely.to_wkb(geometry, output_dimension=3))
+
+
+def _fill_heights(found: Cleaned) -> None:
+    """Give height 0 to the places that lack one in a geometry with heights."""
+    high = np.flatnonzero(shapely.has_z(found.geometries))
+    points, owners = shapely.get_coordinates(
+        found.geometries[high], include_z=True, return_index=True
+    )
+    for place in high[np.unique(owners[np.isnan(points[:, 2])])]:
+        # Parts of two dimensions first: only those of three have a height to be filled.
+        geometry = shapely.force_3d(found.geometries[place], 0.0)
+        found.geometries[place] = shapely.transform(geometry, _grounded, include_z=True)
+        found.filled += 1
+
+
+def _grounded(points: Geometries) -> Geometries:
+    points[np.isnan(points[:, 2]), 2] = 0.0
+    return points
 
 
 def _refuse_unreal(found: Cleaned, reason: str) -> None:
@@ -196,7 +217,7 @@ def _cut_at_antimeridian(
 ) -> None:
     """Cut what became as wide as the world because it crosses the antimeridian.
 
-    An edge of more than 180 degrees crosses it, or is really as long: pieces of it tell.
+    An edge of more than 180 degrees crosses it, or is really as long: its pieces show which.
     """
     bounds = shapely.bounds(found.geometries)
     wide = np.flatnonzero(bounds[:, 2] - bounds[:, 0] > _HALF_TURN)

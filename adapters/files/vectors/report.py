@@ -42,6 +42,7 @@ class _Totals:
     empty: int = 0
     collapsed: int = 0
     measured: int = 0
+    filled_heights: int = 0
     with_z: int = 0
     area_change: float = 0.0
     types: set[GeometryType] = field(default_factory=set[GeometryType])
@@ -148,6 +149,7 @@ def _batch(
     totals.repaired += cleaned.repaired
     totals.collapsed += cleaned.collapsed
     totals.measured += cleaned.measured
+    totals.filled_heights += cleaned.filled
     totals.with_z += int(shapely.has_z(geometries).sum())
     totals.area_change = max(totals.area_change, cleaned.area_change)
     totals.types |= types_of(geometries)
@@ -207,6 +209,11 @@ def _notes(totals: _Totals, fields: Sequence[SourceField], names: Sequence[str])
         yield f"M values of {totals.measured:,} geometries are left out"
     if totals.with_z and totals.with_z < totals.kept - totals.nulls - totals.empty:
         yield f"{totals.with_z:,} geometries have heights (Z); the others get height 0"
+    if totals.filled_heights:
+        yield (
+            f"{totals.filled_heights:,} geometries have heights (Z) at some of their places; "
+            "the others get height 0"
+        )
     if len(totals.types) > 1:
         found = ", ".join(sorted(each.value for each in totals.types))
         table = geometry_type(totals.types).value

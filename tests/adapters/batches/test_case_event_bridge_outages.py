@@ -1,4 +1,4 @@
-"""case events while a worker, Temporal or a case does not answer: each is taken once in the end."""
+"""Case events while a worker, Temporal or a case does not answer: each is taken once in the end."""
 
 import asyncio
 import gc
@@ -35,7 +35,11 @@ from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+one_cloud = pytest.mark.parametrize("some_cloud", ["ministack"], indirect=True, scope="module")
+"""What differs between clouds is tested with the transport, on each of them."""
 
+
+@one_cloud
 async def test_without_a_worker_events_stay_in_flight_until_there_is_one(
     queues: Pair, rejected: MemoryRejectedMessages, tmp_path: Path
 ) -> None:
@@ -62,6 +66,7 @@ async def test_without_a_worker_events_stay_in_flight_until_there_is_one(
         assert [event.batch_id for event in book.of(case_id)] == [1, 2]
 
 
+@one_cloud
 async def test_an_outage_of_temporal_loses_and_doubles_nothing(
     queues: Pair, rejected: MemoryRejectedMessages, tmp_path: Path
 ) -> None:
@@ -94,6 +99,7 @@ async def test_an_outage_of_temporal_loses_and_doubles_nothing(
         assert [event.batch_id for event in book.of(case_id)] == list(batches)
 
 
+@one_cloud
 async def test_a_case_that_does_not_answer_delays_no_other(
     client: Client, queues: Pair, rejected: MemoryRejectedMessages
 ) -> None:

@@ -1,5 +1,6 @@
 """Schedules: what newer files no longer hold, bulk operations, registrations."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 from adapters.database import Database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.schedules import SCHEDULES, schedule_seen
+from adapters.ports import HeldBy, ScheduleClaim
 from contracts.blobs import BlobRef
 from contracts.imports import BulkMessage, Counts, Strategy
-from domain.imports.chunks import TaskKey
+from domain.imports.chunks import LoadMark, TaskKey
 from domain.imports.schedule_items import ScheduleProject
 from tests.support.imports.store import chunk, count, message, stored
 
@@ -143,9 +145,29 @@ async def test_a_file_does_not_touch_what_people_set(
 
 
 async def change(store: SqlImportStore, document_type: str, **fields: Any) -> Counts:
+    done = await asked_to_change(store, document_type, **fields)
+    assert isinstance(done, Counts)
+    return done
+
+
+async def asked_to_change(
+    store: SqlImportStore, document_type: str, **fields: Any
+) -> Counts | HeldBy:
     given = message(document_type, **fields)
     assert isinstance(given, BulkMessage)
     return await store.change_activities(given)
+
+
+async def begin(
+    store: SqlImportStore,
+    task: TaskKey,
+    alias: str,
+    schedule: str,
+    known: Mapping[str, str] | None = None,
+) -> LoadMark | HeldBy | None:
+    names = await store.schedule_names("p1") if known is None else known
+    claim = ScheduleClaim(alias, schedule, names)
+    return await store.begin_schedule(task, ("work", schedule), claim)
 
 
 async def test_an_operation_done_twice_is_counted_as_at_first(
@@ -297,7 +319,7 @@ async def test_a_schedule_without_activities_goes_whole(
     await load(store, key(1), "A", "B")
     await load(store, key(2), "A", "C", project="OTHER")
     for number, alias in enumerate(("PP", "PP-2", "OTHER")):
-        await store.name_schedule(key(number), alias, alias[:2] if alias[0] == "P" else alias)
+        await begin(store, key(number), alias, alias[:2] if alias[0] == "P" else alias)
     some = await change(store, "schedule_delete_all", activity_ids=["A"])
     assert some == Counts(deleted=2)
     assert len(await stored(database, "schedule_projects", "schedule_id")) == 2
@@ -317,6 +339,15 @@ async def test_activities_that_are_deleted_one_by_one_take_their_schedule_along(
     assert await stored(database, "schedule_projects", "schedule_id") == []
 
 
+async def test_a_schedule_that_never_had_activities_goes_with_an_empty_list_of_ids_too(
+    store: SqlImportStore, database: Database
+) -> None:
+    await load(store, key(1))
+    assert await stored(database, "schedule_projects", "schedule_id") == [("PP",)]
+    assert await change(store, "schedule_delete_all", activity_ids=[]) == Counts()
+    assert await stored(database, "schedule_projects", "schedule_id") == []
+
+
 async def test_schedules_are_found_by_every_name(store: SqlImportStore, database: Database) -> None:
     await load(store, key(1), "A", "B", "C")
     await load(store, key(2), "C", "D", project="OTHER")
@@ -324,7 +355,7 @@ async def test_schedules_are_found_by_every_name(store: SqlImportStore, database
     assert await store.schedules_holding("p1", ["A", "C", "X"]) == {"PP": 2, "OTHER": 1}
     assert await store.schedules_holding("p2", ["A"]) == {}
     for schedule in ("OTHER", "PP"):
-        await store.name_schedule(key(3), "PP-MARCH", schedule)
+        await begin(store, key(3), "PP-MARCH", schedule)
     assert (await store.schedule_names("p1"))["PP-MARCH"] == "PP"
     level = {"level": 1, "value": "x"}
     for number, name in enumerate(("PP-MARCH", "PP"), 1):
@@ -345,6 +376,6 @@ async def test_a_relationship_learns_the_schedule_at_its_other_end(
     await load(store, key(1), "A")
     across = ("p1", "PP", "B", "A", "FS", "NEW-NAME", "")
     await store.write(key(2), chunk("schedule_relationships", RELATION, across), Strategy.MERGE)
-    await store.name_schedule(key(3), "NEW-NAME", "OTHER")
+    await begin(store, key(3), "NEW-NAME", "OTHER")
     found = await stored(database, "schedule_relationships", "predecessor_project")
     assert found == [("OTHER",)]

@@ -1,12 +1,16 @@
-"""The catalogue on SQLite, and on pgstac where the machine has PostGIS."""
+"""The catalogue on SQLite, and on pgstac where the machine has PostGIS; rasters and their jobs."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 
 import pytest
 
 from adapters.database import open_database
 from adapters.database.jobs.catalogue import open_catalogue
+from adapters.files.rasters.pool import FileRasters
 from adapters.ports.catalogue import Catalogue
+from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
 
 
 @pytest.fixture(params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)])
@@ -21,3 +25,20 @@ async def catalogue(catalogue_url: str) -> AsyncGenerator[Catalogue]:
     """Each of the catalogues, empty."""
     async with open_database(catalogue_url) as database:
         yield open_catalogue(database)
+
+
+@pytest.fixture(scope="module")
+def rasters() -> Iterator[FileRasters]:
+    """Readers of rasters, in one process."""
+    found = FileRasters(1)
+    yield found
+    asyncio.run(found.aclose())
+
+
+@pytest.fixture
+async def jobs(
+    rasters: FileRasters, tmp_path: Path, sqlite_database_url: str
+) -> AsyncGenerator[RasterJobs]:
+    """Jobs over an empty catalogue."""
+    async with raster_jobs(tmp_path, rasters, sqlite_database_url) as found:
+        yield found

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +11,15 @@ import pytest
 import rasterio
 
 from activities.jobs.api import InputNeeded
-from adapters.database import upgrade
-from adapters.files.rasters.pool import FileRasters
 from adapters.ports import BlobNotFound
 from contracts.jobs import JobOutputs, TaskStatus
 from domain.errors import InvalidDocument
 from domain.jobs.stac.validation import check_item
 from tests.support.jobs import rasters as made
-from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
+from tests.support.jobs.raster_jobs import RasterJobs
 
 DAY = {"datetime": "2024-05-31"}
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def rasters() -> Iterator[FileRasters]:
-    found = FileRasters(1)
-    yield found
-    asyncio.run(found.aclose())
-
-
-@pytest.fixture
-async def jobs(rasters: FileRasters, tmp_path: Path) -> AsyncIterator[RasterJobs]:
-    url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await upgrade(url)
-    async with raster_jobs(tmp_path, rasters, url) as found:
-        yield found
 
 
 async def item_of(jobs: RasterJobs, id: str) -> Any:

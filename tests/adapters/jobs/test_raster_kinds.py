@@ -1,7 +1,6 @@
 """Nothing of a raster is lost or changed in silence: each kind of pixel, place and metadata."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,11 @@ import numpy as np
 import pytest
 import rasterio
 from affine import Affine
-from rasterio.enums import ColorInterp
 
 from activities.jobs.api import InputNeeded
-from adapters.files.rasters.pool import FileRasters
-from domain.errors import InvalidDocument
 from tests.support.jobs import rasters as made
-from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
+from tests.support.jobs.raster_jobs import DAY, RasterJobs, processed, refused
 
-DAY = {"datetime": "2024-05-31"}
 RPC_ONES = [
     f"{name}_{what}"
     for name in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT")
@@ -25,39 +20,6 @@ RPC_ONES = [
 ]
 RPC_LISTS = [f"{name}_{what}_COEFF" for name in ("LINE", "SAMP") for what in ("NUM", "DEN")]
 DEGREES = {**DAY, "target_crs": "EPSG:4326"}
-
-
-@pytest.fixture(scope="module")
-def rasters() -> Iterator[FileRasters]:
-    found = FileRasters(1)
-    yield found
-    asyncio.run(found.aclose())
-
-
-@pytest.fixture
-async def jobs(
-    rasters: FileRasters, tmp_path: Path, sqlite_database_url: str
-) -> AsyncIterator[RasterJobs]:
-    async with raster_jobs(tmp_path, rasters, sqlite_database_url) as found:
-        yield found
-
-
-async def processed(jobs: RasterJobs, path: Path, **parameters: Any) -> tuple[Any, Path]:
-    """The item of a raster, and its file."""
-    name = await jobs.put(path)
-    result = await jobs.run(name, **{**DAY, **parameters})
-    item = await jobs.resources.catalogue.item("rasters", result["items"][0]["item"])
-    assert item is not None
-    return item, await jobs.file(item["assets"]["data"]["href"])
-
-
-async def refused(jobs: RasterJobs, path: Path, **parameters: Any) -> str:
-    """Why a raster is refused for good."""
-    name = await jobs.put(path)
-    with pytest.raises(InvalidDocument) as failed:
-        await jobs.run(name, **{**DAY, **parameters})
-    assert await jobs.resources.catalogue.item("rasters", path.stem) is None
-    return str(failed.value)
 
 
 @pytest.mark.parametrize("target", [None, "EPSG:4326"])
@@ -150,117 +112,57 @@ async def test_metadata_of_bands_that_are_cut_and_coefficients_are_named(
     item, _ = await processed(jobs, path)
     said = str(item["properties"])
     assert "metadata of band 1 was cut" in said.replace("Metadata", "metadata")
-    assert "ational polynomial coefficients are kept as metadata" in said
+    assert "ational polynomial coefficients are in the metadata asset and not in the file" in said
+    asset = await jobs.file(item["assets"]["metadata"]["href"])
+    assert set(RPC_ONES) <= json.loads(asset.read_text())["facts"]["rpcs"].keys()
 
 
-async def test_an_alpha_band_stays_an_alpha_band(jobs: RasterJobs, tmp_path: Path) -> None:
-    pixels = made.values(4, 60, 80)
-    pixels[3] = 255
-    pixels[3, :, :40] = 0
-    colours = [ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha]
-    path = made.write(tmp_path / "rgba.tif", pixels, colours=colours)
-    item, out = await processed(jobs, path, target_crs="EPSG:4326")
-    with rasterio.open(out) as file:
-        assert file.colorinterp[3] == ColorInterp.alpha
-        alpha = file.read(4)
-        assert {0, 255} <= set(np.unique(alpha))
-    counted = item["assets"]["data"]["bands"][0]["statistics"]["valid_percent"]
-    assert 30 < counted < 60
-
-
-@pytest.mark.parametrize("nodata", [-9999.0, float("nan")])
-async def test_a_value_that_one_band_lacks_is_not_interpolated(
-    jobs: RasterJobs, tmp_path: Path, nodata: float
+@pytest.mark.parametrize(
+    ("stated", "kind"),
+    [
+        ("-99", {}),
+        ("1.5", {}),
+        ("nan", {"BIGTIFF": "YES"}),
+        ("-1", {"ENDIANNESS": "BIG"}),
+    ],
+)
+async def test_a_nodata_value_that_no_pixel_can_have_is_named_and_not_used(
+    jobs: RasterJobs, tmp_path: Path, stated: str, kind: dict[str, str]
 ) -> None:
-    pixels = made.values(2, 200, 220, "float32")
-    pixels[0, 50:60, 50:60] = nodata
-    path = made.write(tmp_path / "hole.tif", pixels, nodata=nodata)
-    item, _ = await processed(jobs, path, target_crs="EPSG:4326", resampling="cubic")
-    first, second = (band["statistics"] for band in item["assets"]["data"]["bands"])
-    assert first["minimum"] > 0
-    assert 0 < second["valid_percent"] - first["valid_percent"] < 0.5
-
-
-@pytest.mark.parametrize("target", [None, "EPSG:4326"])
-async def test_an_alpha_band_may_stand_anywhere(
-    jobs: RasterJobs, tmp_path: Path, target: str | None
-) -> None:
-    pixels = made.values(5, 60, 80)
-    pixels[3] = 255
-    pixels[3, :, :40] = 0
-    colours = [ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha]
-    path = made.write(tmp_path / "five.tif", pixels, colours=[*colours, ColorInterp.undefined])
-    item, out = await processed(jobs, path, target_crs=target)
-    with rasterio.open(out) as file:
-        assert file.colorinterp[3] == ColorInterp.alpha
-    assert 30 < item["assets"]["data"]["bands"][4]["statistics"]["valid_percent"] < 60
-
-
-async def test_a_nodata_value_beside_a_mask_is_named(jobs: RasterJobs, tmp_path: Path) -> None:
-    mask = np.full((60, 80), 255, "uint8")
-    mask[:, :20] = 0
-    path = made.write(tmp_path / "both.tif", made.values(1, 60, 80), mask=mask, nodata=0)
-    item, _ = await processed(jobs, path)
-    assert "has a mask and a nodata value; the mask counts" in str(item["properties"])
-
-
-@pytest.mark.parametrize("target", [None, "EPSG:4326"])
-async def test_a_mask_stays_an_internal_mask_with_overviews(
-    jobs: RasterJobs, tmp_path: Path, target: str | None
-) -> None:
-    mask = np.full((600, 640), 255, "uint8")
-    mask[:, :320] = 0
-    path = made.write(tmp_path / "masked.tif", made.values(1, 600, 640), mask=mask)
-    _, out = await processed(jobs, path, target_crs=target)
-    with rasterio.open(out) as file:
-        assert file.mask_flag_enums[0] == [rasterio.enums.MaskFlags.per_dataset]
-        assert file.overviews(1)
-        assert 0.4 < (file.read_masks(1) > 0).mean() < 0.6
-        assert 0.4 < (file.read_masks(1, out_shape=(150, 160)) > 0).mean() < 0.6
-
-
-async def test_without_nodata_what_the_source_does_not_reach_is_masked(
-    jobs: RasterJobs, tmp_path: Path
-) -> None:
-    turned = made.UTM @ Affine.rotation(30)
-    path = made.write(tmp_path / "turned.tif", made.values(1, 100, 100), transform=turned)
+    path = made.write(tmp_path / "odd.tif", made.values(1, 60, 80), nodata=200, **kind)
+    content = path.read_bytes()
+    assert content.count(b"200\0") == 1
+    path.write_bytes(content.replace(b"200\0", stated.encode().ljust(4, b"\0")))
     item, out = await processed(jobs, path)
+    said = str(item["properties"]["docflow:notes"])
+    assert f"nodata value {stated!r} of the file was not used: no pixel of type uint8" in said
     with rasterio.open(out) as file:
         assert file.nodata is None
-        assert 0.3 < (file.read_masks(1) > 0).mean() < 0.8
-        assert file.transform.b == file.transform.d == 0
-    assert len(item["geometry"]["coordinates"][0]) < 60
+    assert item["assets"]["data"]["bands"][0]["statistics"]["valid_percent"] == 100
 
 
-async def test_nan_is_no_value(jobs: RasterJobs, tmp_path: Path) -> None:
-    pixels = made.values(1, 60, 80, "float32")
-    pixels[:, :30] = np.nan
-    path = made.write(tmp_path / "nan.tif", pixels, nodata=float("nan"))
-    item, out = await processed(jobs, path)
-    band = item["assets"]["data"]["bands"][0]
-    assert band["nodata"] == "nan"
-    assert band["statistics"]["valid_percent"] == 50
-    with rasterio.open(out) as file:
-        np.testing.assert_array_equal(file.read(), pixels)
+@pytest.mark.parametrize("more", [{}, {"single_file_bytes": 1}])
+async def test_a_raster_without_a_value_says_so(
+    jobs: RasterJobs, tmp_path: Path, more: dict[str, Any]
+) -> None:
+    path = made.write(tmp_path / "void.tif", np.zeros((1, 60, 80), "uint8"), nodata=0)
+    result = await jobs.run(await jobs.put(path), **DAY, **more)
+    item = await jobs.resources.catalogue.item("rasters", "void")
+    assert item is not None
+    assert "no pixel of it has a value" in item["properties"]["docflow:notes"]
+    assert "no pixel of it has a value" in result["items"][0]["notes"]
 
 
-async def test_several_nodata_values_become_one_that_no_band_holds(
+async def test_documents_in_tags_are_in_the_metadata_asset(
     jobs: RasterJobs, tmp_path: Path
 ) -> None:
-    pixels = made.values(2, 60, 80)
-    pixels[0, :5], pixels[1, :6], pixels[1, 6:10] = 0, 255, 0
-    kinds = [f"<NoDataValue>{value}</NoDataValue>" for value in (0, 255)]
-    path = made.imagine(tmp_path / "two.img", pixels, kinds)
-    item, out = await processed(jobs, path)
-    first, second = item["assets"]["data"]["bands"]
-    assert first["nodata"] == second["nodata"] == 255
-    assert (first["statistics"]["count"], second["statistics"]["count"]) == (55 * 80, 54 * 80)
-    with rasterio.open(out) as file:
-        values = file.read()
-    assert (values[0, :5] == 255).all()
-    np.testing.assert_array_equal(values[0, 5:], pixels[0, 5:])
-    np.testing.assert_array_equal(values[1], pixels[1])
-    assert any("different nodata" in note for note in item["properties"]["docflow:notes"])
+    path = made.write(tmp_path / "xmp.tif", made.values(1, 60, 80))
+    with rasterio.open(path, "r+") as file:
+        file.update_tags(ns="xml:XMP", **{"xml:XMP": "<x:xmpmeta xmlns:x='adobe:ns:meta/'/>"})
+    item, _ = await processed(jobs, path)
+    assert "'xml:XMP' are in the metadata asset and not in the file" in str(item["properties"])
+    asset = await jobs.file(item["assets"]["metadata"]["href"])
+    assert "xml:XMP" in json.loads(asset.read_text())["facts"]["tags"]
 
 
 async def test_ground_control_points_place_a_raster_and_are_named(

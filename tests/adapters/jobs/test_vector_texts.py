@@ -117,6 +117,34 @@ async def test_what_geojson_readers_drop_is_named(read: Reading, tmp_path: Path)
     assert found.noted("more than three ordinates") and found.noted("NaN")
 
 
+@pytest.mark.parametrize(
+    ("geometry", "expected"),
+    [
+        (
+            {
+                "type": "GeometryCollection",
+                "geometries": [
+                    {"type": "Point", "coordinates": [9, 48]},
+                    {"type": "Point", "coordinates": [9, 49, 7]},
+                ],
+            },
+            "GEOMETRYCOLLECTION Z (POINT Z (9 48 0), POINT Z (9 49 7))",
+        ),
+        (
+            {"type": "LineString", "coordinates": [[9, 48, 5], [9, 49]]},
+            "LINESTRING Z (9 48 5, 9 49 0)",
+        ),
+    ],
+)
+async def test_places_without_a_height_get_one_and_are_named(
+    read: Reading, tmp_path: Path, geometry: dict[str, Any], expected: str
+) -> None:
+    feature = {"type": "Feature", "properties": {}, "geometry": geometry}
+    found = await read(geojson(tmp_path / "a", [feature]))
+    assert [row[-1] for row in found.rows()] == [expected]
+    assert found.noted("1 geometries have heights (Z) at some of their places")
+
+
 async def test_halves_of_characters_are_replaced_and_named(read: Reading, tmp_path: Path) -> None:
     feature = {
         "type": "Feature",

@@ -1,6 +1,8 @@
-"""Far ends of every protocol, each over a server of its own."""
+"""Far ends of every protocol, each over a server of its own; keys of OpenPGP."""
 
 import asyncio
+import shutil
+import tempfile
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,13 +16,16 @@ import pytest_asyncio
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
+from adapters.files.openpgp import GnuPg
 from adapters.places.opening import PartnerPlaces
 from adapters.ports.places import Place
 from contracts.transfers import Partner, PlaceKind
 from stack.azurite import azurite
 from tests.support.aws import moto
 from tests.support.transfers.http_files import http_files
+from tests.support.transfers.openpgp import OUR_PASSPHRASE, Forge, Party
 from tests.support.transfers.places import open_places
+from tests.support.transfers.secrets import PlantedSecrets
 from tests.support.transfers.sftp_server import (
     PASSWORD,
     Whole,
@@ -158,3 +163,51 @@ def s3_end(account: AwsSettings) -> FarEnd:
         token="env:SECRET",
     )
     return FarEnd("s3", partner, open_places({"SECRET": "planted-secret-access-key"}))
+
+
+@pytest.fixture(scope="module")
+def forge() -> Iterator[Forge]:
+    """GnuPG with the keys of all parties."""
+    home = Path(tempfile.mkdtemp(prefix="forge-", dir="/dev/shm"))
+    made = Forge(home)
+    yield made
+    made.close()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def us(forge: Forge) -> Party:
+    """We; our key has a passphrase."""
+    return forge.party("us", OUR_PASSPHRASE)
+
+
+@pytest.fixture(scope="module")
+def acme(forge: Forge) -> Party:
+    """A partner."""
+    return forge.party("acme")
+
+
+@pytest.fixture(scope="module")
+def other(forge: Forge) -> Party:
+    """Another partner."""
+    return forge.party("other")
+
+
+@pytest.fixture
+def secrets() -> PlantedSecrets:
+    """Secrets of docflow."""
+    return PlantedSecrets()
+
+
+@pytest.fixture
+def homes() -> Path:
+    """Where keyrings of docflow are."""
+    return Path(tempfile.mkdtemp(prefix="homes-", dir="/dev/shm"))
+
+
+@pytest.fixture
+def pgp(secrets: PlantedSecrets, homes: Path) -> Iterator[GnuPg]:
+    """docflow's side, which leaves no keyring behind."""
+    yield GnuPg(secrets, homes)
+    assert not list(homes.iterdir()), "a keyring was left behind"
+    homes.rmdir()

@@ -75,7 +75,8 @@ def worker_of(client: Client, database: Database, root: Path) -> Worker:
     places = open_places(folders=[root], store=partners)
     queues = {"jobs": Queue(name="jobs", handler="FileJobHandler")}
     sender = StartedEvents(client, queues, way_in="watch")
-    watching = Watching(WatchPorts(places, partners, SqlWatchStore(database), sender))
+    rows = SqlTransferStore(database)
+    watching = Watching(WatchPorts(places, partners, SqlWatchStore(database), sender, rows))
     expecting = Expecting(ExpectedPorts(SqlExpectedStore(database), SqlRouteStore(database)))
     return Worker(
         client,

@@ -1,8 +1,6 @@
 """Actions with the keys of a partner, by the real GnuPG."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +28,6 @@ from tests.support.transfers.secrets import PlantedSecrets
 
 TEXT = b"stop;lat;lon\n" * 500
 FILES = {"a.csv": TEXT, "out/b.csv": b"1"}
-
-
-@pytest.fixture(scope="module")
-def forge() -> Iterator[Forge]:
-    home = Path(tempfile.mkdtemp(prefix="forge-", dir="/dev/shm"))
-    made = Forge(home)
-    yield made
-    made.close()
-    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

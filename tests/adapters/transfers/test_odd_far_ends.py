@@ -1,6 +1,5 @@
 """Servers and shares that do not behave: what hangs, replaces, refuses, or lists odd names."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -70,21 +69,6 @@ async def test_a_list_asks_an_sftp_server_about_no_single_file(tmp_path: Path) -
             assert [each.size for each in found] == list(range(50))
             # What was listed is what is read.
             assert await joined(place.read(found[7])) == bytes(7)
-
-
-@pytest.mark.parametrize("kind", ["folder", "sftp"])
-async def test_a_name_that_is_no_unicode_stops_only_patterns_that_mean_it(
-    tmp_path: Path, kind: str
-) -> None:
-    folder = tmp_path / "served"
-    async with sftp_site(folder) as site:
-        (folder / "fine.csv").write_bytes(b"x")
-        Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_bytes(b"x")
-        partner = site.partner() if kind == "sftp" else share(folder)
-        async with open_places(SECRETS, folders=[tmp_path]).open(partner) as place:
-            assert [each.path for each in await place.list("*.csv", 5)] == ["fine.csv"]
-            with pytest.raises(NameRefused, match="not valid Unicode"):
-                await place.list("*", 5)
 
 
 async def test_a_folder_that_is_a_link_out_is_not_listed_as_empty(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """`docflow partners` over a database and an SFTP server."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest_asyncio
 from typer.testing import Result
 
 from tests.support.cli import run_docflow_in_thread
+from tests.support.transfers.openpgp import Forge
 from tests.support.transfers.sftp_server import PASSWORD, USER, SftpSite, sftp_site
 from workers.cli.context import CliContext
 
@@ -149,3 +152,26 @@ async def test_an_openpgp_key_is_added(docflow: Docflow, tmp_path: Path) -> None
     keys = json.loads((await docflow("keys", "list", "acme", "--json")).output)["keys"]
     assert [(key["private"], key["own"]) for key in keys] == [("env:NEW", True)]
     await docflow("keys", "add", "acme", "--fingerprint", fingerprint, code=2)
+
+
+async def test_a_public_key_is_read_when_it_is_added(docflow: Docflow, tmp_path: Path) -> None:
+    home = Path(tempfile.mkdtemp(dir="/tmp"))
+    forge = Forge(home)
+    try:
+        valid, ended = forge.party("valid"), forge.party("ended", expired=True)
+    finally:
+        forge.close()
+        shutil.rmtree(home)
+    await docflow("add", "acme", "--kind", "folder", "--container", str(tmp_path))
+    assert "has no keys" in (await docflow("keys", "list", "acme")).output
+    files = {party.fingerprint: tmp_path / f"{party.fingerprint}.asc" for party in (valid, ended)}
+    for party in (valid, ended):
+        files[party.fingerprint].write_text(party.public)
+    add = ("keys", "add", "acme", "--public", str(files[valid.fingerprint]), "--fingerprint")
+    other = await docflow(*add, ended.fingerprint, code=2)
+    assert "holds another key" in other.output
+    assert "it never expires" in (await docflow(*add, valid.fingerprint)).output
+    more = ("--public", str(files[ended.fingerprint]), "--fingerprint", ended.fingerprint)
+    assert "it has expired on 2020-12-31" in (await docflow("keys", "add", "acme", *more)).output
+    listed = " ".join((await docflow("keys", "list", "acme")).output.split())
+    assert "never expires" in listed and "has expired" in listed

@@ -7,7 +7,7 @@ import pytest
 from adapters.database import Database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.sessions import Sessions
+from adapters.places.sessions import Sessions, connections_of
 from adapters.ports import NotYet
 from adapters.ports.transfers import PartnerStore
 from contracts.transfers import Limits, Partner, PlaceKind
@@ -53,3 +53,12 @@ async def test_new_connections_are_no_sessions(store: PartnerStore) -> None:
     with pytest.raises(NotYet, match="new connections of acme"):
         async with Sessions(store, 0.0).session(slow):
             pass
+
+
+@pytest.mark.parametrize("name", ["acme", connections_of("acme")])
+async def test_of_those_who_ask_at_once_no_more_than_there_are_slots_are_let_in(
+    store: PartnerStore, name: str
+) -> None:
+    await store.put(ACME)
+    asked = [store.lease(name, f"worker-{number}", 3, 60.0) for number in range(12)]
+    assert sum(await asyncio.gather(*asked)) == 3

@@ -1,9 +1,11 @@
 """One conformance suite for every far end."""
 
 import hashlib
+import os
 import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -243,12 +245,28 @@ async def test_patterns_name_files_of_one_folder(far: FarEnd) -> None:
         ]
         assert [each.path for each in await place.list("a?.csv", 5)] == ["a5.csv"]
         assert len(await place.list("in/*", 2)) == 3
-        assert await place.list("none/*", 2) == []
+        if far.has_folders:
+            with pytest.raises(FileMissing, match="no folder 'none'"):
+                await place.list("none/*", 2)
+        else:
+            assert await place.list("none/*", 2) == []
         with pytest.raises(NameRefused, match="last segment"):
             await place.list("*/a1.csv", 5)
         listed = (await place.list("in/a1.csv", 1))[0]
         assert listed == await place.stat("in/a1.csv")
         assert await joined(place.read(listed)) == b"x"
+
+
+async def test_a_name_that_is_not_unicode_hides_no_other_file(far: FarEnd) -> None:
+    if far.folder is None:
+        return
+    (far.folder / "a.csv").write_bytes(b"x")
+    Path(os.fsdecode(os.fsencode(far.folder) + b"/b\xfc.csv")).write_bytes(b"y")
+    async with far.open() as place:
+        first, second = await place.list("*.csv", 5)
+        assert await joined(place.read(first)) == b"x"
+        with pytest.raises(NameRefused, match="is not valid Unicode"):
+            await joined(place.read(second))
 
 
 async def test_a_read_goes_on_where_it_broke_off(far: FarEnd) -> None:

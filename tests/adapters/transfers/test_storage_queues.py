@@ -4,7 +4,8 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,13 @@ from azure.storage.queue.aio import QueueClient
 
 from stack.azurite import azurite
 from tests.support.waiting import eventually
-from workers.bridges.retry import Accept
+from workers.bridges.retry import Retry
 from workers.bridges.storage_queue import POISON
 from workers.bridges.totals import BridgeError, BridgeTotals
 from workers.bridges.transfer_queues import StorageQueuesBridge
 from workers.health import Health
 from workers.resources.transfer_queues import QueueAddresses, queue_addresses
-from workers.services.verdicts import DeadLetter, Settle, Verdict
+from workers.services.verdicts import Abandon, DeadLetter, Settle, Verdict
 from workers.settings.errors import SettingsError
 from workers.settings.transfers import StorageQueueSettings
 
@@ -51,17 +52,31 @@ class Account:
         }
         return queue_addresses(StorageQueueSettings.read(given), queues)
 
-    def accept_of(self, queue: str) -> tuple[Accept, Callable[[], Awaitable[bool]]]:
-        async def accept(raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
-            self.seen[queue, raw] += 1
-            if raw == b"{bad}":
-                return DeadLetter("InvalidMessage", "no event")
-            return Settle("x")
+    def intake_of(self, queue: str) -> "Intake":
+        return Intake(queue, self.seen)
 
-        async def ready() -> bool:
-            return True
 
-        return accept, ready
+@dataclass
+class Intake:
+    """Takes everything but two bodies: one that never can be, and one that is not taken now."""
+
+    queue: str
+    seen: Counter[tuple[str, bytes]]
+
+    async def accept(self, raw: bytes, earlier: int, message_id: str | None) -> Verdict:
+        self.seen[self.queue, raw] += 1
+        if raw == b"{bad}":
+            return DeadLetter("InvalidMessage", "no event")
+        return Abandon("Temporal: INTERNAL") if raw == b"{odd}" else Settle("x")
+
+    async def give_up(
+        self, raw: bytes, earlier: int, message_id: str | None, reason: str
+    ) -> Verdict:
+        self.seen[self.queue, b"given up"] += 1
+        return Abandon(reason) if earlier < 1 else DeadLetter("NotAccepted", reason)
+
+    async def ready(self) -> bool:
+        return True
 
 
 @pytest_asyncio.fixture
@@ -75,7 +90,7 @@ async def test_all_queues_are_drained(account: Account) -> None:
     await account.create("jobs", "jobstmsroute")
     await account.send("jobs", '{"id": 1}')
     await account.send("jobstmsroute", base64.b64encode(b'{"id": 2}').decode())
-    bridge = StorageQueuesBridge(account.addresses("jobs", "jobstmsroute"), account.accept_of)
+    bridge = StorageQueuesBridge(account.addresses("jobs", "jobstmsroute"), account.intake_of)
     totals = await bridge.run(asyncio.Event(), drain=True)
     assert totals == BridgeTotals(received=2, settled=2)
     assert set(account.seen) == {("jobs", b'{"id": 1}'), ("jobstmsroute", b'{"id": 2}')}
@@ -84,11 +99,25 @@ async def test_all_queues_are_drained(account: Account) -> None:
 async def test_what_can_never_be_accepted_lies_in_the_poison_queue(account: Account) -> None:
     await account.create("jobs")
     await account.send("jobs", "{bad}")
-    bridge = StorageQueuesBridge(account.addresses("jobs"), account.accept_of)
+    bridge = StorageQueuesBridge(account.addresses("jobs"), account.intake_of)
     totals = await bridge.run(asyncio.Event(), drain=True)
     assert totals == BridgeTotals(received=1, dead_lettered=1)
     async with account.client("jobs" + POISON) as poison:
         assert [each.content for each in await poison.peek_messages()] == ["{bad}"]
+
+
+async def test_what_is_never_accepted_lies_in_the_poison_queue_after_its_deliveries(
+    account: Account,
+) -> None:
+    await account.create("jobs")
+    await account.send("jobs", "{odd}")
+    at_once = Retry(first_pause=0.01, longest_pause=0.01, hold=0)
+    bridge = StorageQueuesBridge(account.addresses("jobs"), account.intake_of, retry=at_once)
+    totals = await bridge.run(asyncio.Event(), drain=True)
+    assert totals == BridgeTotals(received=2, dead_lettered=1, abandoned=1)
+    assert account.seen["jobs", b"given up"] == 2
+    async with account.client("jobs" + POISON) as poison:
+        assert [each.content for each in await poison.peek_messages()] == ["{odd}"]
 
 
 async def test_a_missing_queue_holds_no_other_up_and_is_found_later(account: Account) -> None:
@@ -96,7 +125,7 @@ async def test_a_missing_queue_holds_no_other_up_and_is_found_later(account: Acc
     health = Health()
     bridge = StorageQueuesBridge(
         account.addresses("jobs", "jobstmsroute"),
-        account.accept_of,
+        account.intake_of,
         health=health,
         look_again=0.2,
     )
@@ -118,7 +147,7 @@ async def test_a_missing_queue_holds_no_other_up_and_is_found_later(account: Acc
 
 
 async def test_an_account_without_any_of_the_queues_is_refused(account: Account) -> None:
-    bridge = StorageQueuesBridge(account.addresses("jobs", "jobshr"), account.accept_of)
+    bridge = StorageQueuesBridge(account.addresses("jobs", "jobshr"), account.intake_of)
     with pytest.raises(BridgeError, match=r"no queue jobs; .*no queue jobshr; "):
         await bridge.run(asyncio.Event())
 
@@ -153,7 +182,7 @@ async def test_queues_are_reached_as_the_old_settings_say(account: Account, tmp_
     assert addresses.unused == ("NextWriteForLogs", "VisibilityTimeout")
     assert [each.name for each in addresses.queues] == ["jobs"]
     await account.send("jobs", '{"id": 1}')
-    bridge = StorageQueuesBridge(addresses, account.accept_of)
+    bridge = StorageQueuesBridge(addresses, account.intake_of)
     assert (await bridge.run(asyncio.Event(), drain=True)).settled == 1
 
 

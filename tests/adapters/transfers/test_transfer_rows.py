@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 
 from adapters.database import Database
+from adapters.database.models.transfers import jobconfig_changes
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
@@ -216,3 +218,13 @@ async def test_a_session_whose_owner_is_gone_is_free_again(database: Database) -
     await store.put(Partner(name="acme", kind=PlaceKind.SFTP))
     assert await store.lease("acme", "killed", 1, -1)
     assert await store.lease("acme", "next", 1, 60)
+
+
+async def test_a_change_that_is_committed_after_a_later_one_is_seen(database: Database) -> None:
+    store = SqlRouteStore(database)
+    await store.put(RouteRule(queue="jobs", rule="1"))
+    before = await store.version()
+    slow = {"id": 0, "queue": "jobs", "rule": "0", "change": "added", "record": "{}", "at": NOON}
+    async with database.transaction() as connection:
+        await connection.execute(insert(jobconfig_changes).values(slow))
+    assert await store.version() != before

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
+from typer.testing import Result
 
 from activities import dependencies
 from contracts.dependencies import outage_id
@@ -22,11 +23,14 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.events import head_of
+from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, open_installation
 from tests.support.waiting import eventually
+from workers.cli.context import CliContext
 from workers.services.errors import InvalidRequest, WrongState
-from workers.services.verdicts import DeadLetter, Settle
+from workers.services.verdicts import Abandon, DeadLetter, Settle
+from workflows import attributes
 from workflows.transfers.file_event import FileEvent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -106,6 +110,25 @@ async def test_a_message_that_is_too_long_is_rejected(transfers: Installation) -
     assert rejected.description == "the message has 70,000 bytes; 65,536 are accepted"
 
 
+async def test_a_message_that_is_never_accepted_is_rejected_after_five_deliveries(
+    transfers: Installation,
+) -> None:
+    raw, _ = a_message(id="odd")
+    intake = transfers.intake("jobs")
+    for earlier in range(4):
+        assert await intake.give_up(raw, earlier, "m-1", "Temporal: INTERNAL") == Abandon(
+            "Temporal: INTERNAL"
+        )
+    verdict = await intake.give_up(raw, 4, "m-1", "Temporal: INTERNAL")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "NotAccepted"
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.queue, rejected.description) == (
+        "jobs",
+        "not accepted in 5 deliveries, although everything that docflow needs answers: "
+        "Temporal: INTERNAL",
+    )
+
+
 async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(
     transfers: Installation,
 ) -> None:
@@ -133,6 +156,28 @@ async def test_rows_know_an_event_for_longer_than_temporal_does(transfers: Insta
         await run.result()
     [rejected] = await transfers.resources.rejected.list()
     assert rejected.reason == KEY_REUSED
+
+
+async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="once")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await ended(transfers, id)
+    # Under another id of the run, as if that of the first one were forgotten.
+    run = await transfers.client.start_workflow(
+        FileEvent.run,
+        an_event_order(json.loads(raw)),
+        id=f"{transfer_workflow_id(id)[:-1]}x",
+        task_queue="transfers",
+        search_attributes=attributes.at_start("transfers", "event", "TMS001"),
+    )
+    view = await run.result()
+    assert (view.status, (view.reason or "")[:26]) == ("Succeeded", "it was carried out before,")
+    described = await run.describe()
+    assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
 
 
 async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:
@@ -213,6 +258,9 @@ async def test_wrong_settings_park_a_job_until_they_are_right(transfers: Install
         "parked: job orders names the partner nobody, and there is no such partner: "
         "`docflow partners add nobody`"
     )
+    # While it is carried out again, no list says that it is parked.
+    said = [(each.reason, each.by) for each in await transfers.store.trail(id)]
+    assert said.index(("retry: settings", "ann")) == said.index((row.reason, None)) + 1
 
 
 async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
@@ -233,6 +281,38 @@ async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
     await run.execute_update("retry", TransferRetry(settings=True, by="ann"))
     await ended(transfers, id)
     assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_an_event_is_submitted_and_followed(
+    transfers: Installation,
+    sqlite_database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = transfers.client.service_client.config.target_host
+    monkeypatch.setenv("TEMPORAL_ADDRESS", address)
+    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    file = tmp_path / "event.json"
+
+    async def submit(*options: str, **fields: Any) -> Result:
+        file.write_text(json.dumps(an_event(**fields)))
+        given = ("submit", "transfers", str(file), *options)
+        return await run_docflow_in_thread(*given, context=context)
+
+    done = await submit(id="submitted")
+    assert done.exit_code == 0 and "Succeeded" in done.output
+    again = await submit("--no-follow", id="submitted")
+    assert again.exit_code == 0 and "the same event came before" in again.output
+    other = await submit(id="submitted", subject="another")
+    assert other.exit_code == 2 and "by a message with other content" in other.output
+    garbage = await submit("--json", id="no type", type="")
+    assert garbage.exit_code == 1, garbage.output
+    assert '"Garbage"' in garbage.output
+    unrouted = await submit(id="unrouted", source="Unknown")
+    assert unrouted.exit_code == 4 and "none of 1 rules matches" in unrouted.output
+    transfers.far.fails["write"] = [RuleViolation("no such folder")]
+    parked = await submit(id="it parks")
+    assert parked.exit_code == 4 and "no such folder" in parked.output
 
 
 async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:

@@ -16,10 +16,11 @@ from activities.transfers.watching import Watching, WatchPorts
 from adapters.database import Database
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners
+from adapters.ports.transfers import StatusRow
 from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.transfers import Partner, PlaceKind
+from contracts.transfers import Partner, PlaceKind, TransferStatus
 from contracts.transfers.watches import LookFailure, LookOrder, LookResult, SeenFile, Watch
-from domain.transfers.events import read_event
+from domain.transfers.events import head_of, read_event
 from tests.support.transfers.listed_place import ListedPlaces, SentEvents
 from tests.support.transfers.places import open_places
 
@@ -32,6 +33,25 @@ def a_watch(**fields: Any) -> Watch:
 
 
 @dataclass
+class Rows:
+    """As `TransferStore`: the states of transfers, which a test writes."""
+
+    states: dict[str, list[StatusRow]] = field(default_factory=dict[str, list[StatusRow]])
+
+    def enter(self, event: str, status: TransferStatus, at: datetime) -> None:
+        head = head_of(event)
+        row = StatusRow(head.transfer_id, status, at, source="s", event_id="e")
+        self.states.setdefault(head.transfer_id, []).append(row)
+
+    async def get(self, transfer_id: str) -> StatusRow | None:
+        trail = self.states.get(transfer_id)
+        return trail[-1] if trail else None
+
+    async def trail(self, transfer_id: str) -> list[StatusRow]:
+        return self.states[transfer_id]
+
+
+@dataclass
 class Looks:
     """A watch and everything it is given; time passes between two looks."""
 
@@ -40,12 +60,15 @@ class Looks:
     watch: Watch = field(default_factory=a_watch)
     partner: Partner = field(default_factory=lambda: Partner(name="acme", kind=PlaceKind.FOLDER))
     sender: SentEvents = field(default_factory=SentEvents)
+    transfers: Any = field(default_factory=Rows)
     now: datetime = NOON
 
     async def look(self, seconds: float = 60) -> LookResult:
         self.now += timedelta(seconds=seconds)
         partners = MemoryPartners(self.partner)
-        ports = WatchPorts(self.places, partners, self.store, self.sender, lambda: self.now)
+        ports = WatchPorts(
+            self.places, partners, self.store, self.sender, self.transfers, lambda: self.now
+        )
         order = LookOrder(watch=self.watch)
         return await ActivityEnvironment().run(Watching(ports).look, order)
 
@@ -102,6 +125,35 @@ async def test_an_older_file_that_comes_later_is_sent(looks: Make) -> None:
     await watched.look()
     assert (await watched.look()).sent == 1
     assert watched.sent == ["out/new.csv", "out/old.csv"]
+
+
+async def test_a_name_that_cannot_be_read_is_a_problem_and_the_others_are_sent(
+    looks: Make,
+) -> None:
+    watched = looks()
+    for path in ("out/a.csv", "out/b\udcfc.csv", "out/c\r\n.csv"):
+        watched.places.put(path)
+    assert (await watched.look()).settling == 1
+    result = await watched.look()
+    assert watched.sent == ["out/a.csv"] and result.files == 3
+    (problem,) = result.problems
+    assert problem.startswith("'out/b\\udcfc.csv' is not valid Unicode: no event is sent of it")
+    assert "nor of 1 others like it" in problem
+
+
+async def test_a_folder_that_is_missing_fails_the_look_and_nothing_vanishes(
+    database: Database, tmp_path: Path
+) -> None:
+    partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
+    looks = Looks(SqlWatchStore(database), open_places(folders=[tmp_path]), partner=partner)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.csv").write_bytes(b"1")
+    await looks.look()
+    folder.rename(tmp_path / "away")
+    with pytest.raises(ApplicationError, match="there is no folder 'out' at acme"):
+        await looks.look()
+    assert (await looks.seen())["out/a.csv"].vanished is None
 
 
 async def test_two_looks_at_once_are_not_enough(looks: Make) -> None:
@@ -169,10 +221,38 @@ async def test_a_look_that_was_broken_off_sends_the_same_event_again(looks: Make
     await watched.look()
     # Its event was started, and the worker was killed before that was written down.
     (file,) = (await watched.seen()).values()
+    watched.transfers.enter(watched.sender.bodies[0], TransferStatus.FAILED, watched.now)
     await watched.store.put("orders", [file.model_copy(update={"event": None})])
     await watched.look()
     first, second = watched.sender.bodies
     assert first == second
+
+
+@pytest.mark.parametrize("status", [TransferStatus.FAILED, TransferStatus.SUCCEEDED])
+async def test_a_file_that_is_put_back_is_sent_again_where_its_transfer_failed(
+    looks: Make, status: TransferStatus
+) -> None:
+    watched = looks()
+    watched.places.put("out/a.csv", changed=NOON)
+    await watched.look()
+    await watched.look()
+    (body,) = watched.sender.bodies
+    watched.transfers.enter(body, TransferStatus.ASSIGNED, watched.now)
+    watched.transfers.enter(body, status, watched.now)
+    watched.places.entries.clear()
+    await watched.look()
+    watched.places.put("out/a.csv", changed=NOON)
+    await watched.look()
+    result = await watched.look()
+    if status is TransferStatus.FAILED:
+        assert result.sent == 1
+        first, second = (json.loads(each)["id"] for each in watched.sender.bodies)
+        assert first != second
+    else:
+        assert result.sent == 0
+        assert "the same file was sent before" in result.problems[0]
+        assert (await watched.seen())["out/a.csv"].problem
+    assert (await watched.look()).problems == ()
 
 
 async def test_an_event_that_is_refused_is_a_problem_once(looks: Make) -> None:
@@ -199,7 +279,9 @@ async def test_a_partner_that_is_not_there_fails_the_look(looks: Make) -> None:
     with pytest.raises(ApplicationError, match="no partner nobody") as failed:
         await watched.look()
     assert failed.value.type == PERMANENT
-    ports = WatchPorts(watched.places, MemoryPartners(), watched.store, watched.sender)
+    ports = WatchPorts(
+        watched.places, MemoryPartners(), watched.store, watched.sender, watched.transfers
+    )
     note = LookFailure(watch="orders", problem="there is no partner nobody")
     await ActivityEnvironment().run(Watching(ports).note_look, note)
     state = await watched.store.state("orders")

@@ -54,6 +54,20 @@ async def test_every_wrong_field_is_named(jobs: JobStack) -> None:
     assert SECRET not in webhook.text
 
 
+async def test_unknown_fields_of_requests_are_refused(jobs: JobStack) -> None:
+    async with jobs.browser() as olga:
+        asked = await olga.post("/api/jobs", json={"job_type": "hello_world", "paramters": {}})
+        job = await submit(olga, "hello_world", message="unknown fields")
+        restarted = await olga.post(f"/api/jobs/{job}/restart", json={"stage": 2})
+        answered = await olga.post(f"/api/jobs/{job}/answer", json={"descision": "fail"})
+    assert {each.status_code for each in (asked, restarted, answered)} == {422}
+    assert [each.json()["errors"][0]["location"] for each in (asked, restarted, answered)] == [
+        "body.paramters",
+        "body.stage",
+        "body.descision",
+    ]
+
+
 async def test_tasks_are_paged_and_filtered(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", bad=2)

@@ -60,6 +60,69 @@ def xls(rows: Sequence[Sequence[str | float]]) -> bytes:
     return compound_file({"Workbook": opening + listed + _record(0x0A) + sheet})
 
 
+def xls_of(
+    cells: Sequence[bytes],
+    formats: Sequence[str] = (),
+    *,
+    date1904: bool = False,
+    calculated: bool = False,
+) -> bytes:
+    """An XLS workbook (BIFF8) of one sheet, called Data.
+
+    Args:
+        cells: What `text`, `number`, `rk`, `mulrk`, `error` and `formula` return, by rows.
+        formats: Number formats; cell format 0 is General, the next ones are these.
+        date1904: Days count from 1904.
+        calculated: A program that calculates has saved it.
+    """
+    opening = _record(0x809, struct.pack("<HHHHLL", 0x600, 5, 0, 0, 0, 6))
+    opening += _record(0x42, struct.pack("<H", 1200)) + _record(0x22, bytes([date1904, 0]))
+    for n, pattern in enumerate(formats):
+        name = struct.pack("<HHB", 164 + n, len(pattern), 1) + pattern.encode("utf-16-le")
+        opening += _record(0x41E, name)
+    for code in (0, *range(164, 164 + len(formats))):
+        opening += _record(0xE0, struct.pack("<HH", 0, code).ljust(20, b"\0"))
+    if calculated:
+        opening += _record(0x1C1, bytes(8))
+    listed = struct.pack("<LBB", len(opening) + 4 + 12 + 4, 0, 0) + b"\x04\x00Data"
+    opening += _record(0x85, listed) + _record(0x0A)
+    sheet = _record(0x809, struct.pack("<HHHHLL", 0x600, 0x10, 0, 0, 0, 6))
+    return compound_file({"Workbook": opening + sheet + b"".join(cells) + _record(0x0A)})
+
+
+def text(line: int, column: int, value: str) -> bytes:
+    """A cell of text; line and column from 0, as in the others."""
+    return _cell(line, column, value)
+
+
+def number(line: int, column: int, value: float, style: int = 0) -> bytes:
+    """A cell with a number."""
+    return _record(0x203, struct.pack("<HHHd", line, column, style, value))
+
+
+def rk(line: int, column: int, raw: int, style: int = 0) -> bytes:
+    """A cell with a packed number."""
+    return _record(0x27E, struct.pack("<HHHL", line, column, style, raw))
+
+
+def mulrk(line: int, column: int, raws: Sequence[int], style: int = 0) -> bytes:
+    """Several cells of a row with packed numbers."""
+    packed = b"".join(struct.pack("<HL", style, raw) for raw in raws)
+    last = struct.pack("<H", column + len(raws) - 1)
+    return _record(0xBD, struct.pack("<HH", line, column) + packed + last)
+
+
+def error(line: int, column: int, code: int) -> bytes:
+    """A cell with an error."""
+    return _record(0x205, struct.pack("<HHHBB", line, column, 0, code, 1))
+
+
+def formula(line: int, column: int, result: bytes, style: int = 0) -> bytes:
+    """A cell with a formula and the eight bytes of its result."""
+    where = struct.pack("<HHH", line, column, style)
+    return _record(0x06, where + result + bytes(6) + struct.pack("<HB", 3, 0x1E) + b"\0\0")
+
+
 def _cell(line: int, column: int, value: str | float) -> bytes:
     where = struct.pack("<HHH", line, column, 0)
     if isinstance(value, str):

@@ -24,7 +24,7 @@ def validator_of(
 ) -> RowValidator:
     """What checks the rows of a table, all of which were looked at."""
     survey = Survey(spec, header)
-    survey.add([cells for _, cells in rows])
-    sorter = LineSorter(spec, header)
+    survey.add(rows)
     surveyed = survey.finish(options)
+    sorter = LineSorter(spec, surveyed)
     return RowValidator(spec, scope, surveyed, sorter, seen, findings or Findings())

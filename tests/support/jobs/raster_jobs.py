@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from activities.jobs.api import JobResources, StageContext, TaskContext, TaskDone
 from activities.jobs.types.process_raster import ProcessRaster
 from adapters.database import open_database
@@ -25,6 +27,9 @@ from contracts.jobs import (
 )
 from domain.errors import InvalidDocument, RuleViolation
 from domain.jobs.ids import job_id
+
+DAY = {"datetime": "2024-05-31"}
+"""The parameters of most jobs."""
 
 
 @dataclass
@@ -183,3 +188,21 @@ async def raster_jobs(folder: Path, rasters: FileRasters, url: str) -> AsyncIter
             more={Rasters: rasters},
         )
         yield RasterJobs(folder, resources)
+
+
+async def processed(jobs: RasterJobs, path: Path, **parameters: Any) -> tuple[Any, Path]:
+    """The item of a raster, and its file."""
+    name = await jobs.put(path)
+    result = await jobs.run(name, **{**DAY, **parameters})
+    item = await jobs.resources.catalogue.item("rasters", result["items"][0]["item"])
+    assert item is not None
+    return item, await jobs.file(item["assets"]["data"]["href"])
+
+
+async def refused(jobs: RasterJobs, path: Path, **parameters: Any) -> str:
+    """Why a raster is refused for good."""
+    name = await jobs.put(path)
+    with pytest.raises(InvalidDocument) as failed:
+        await jobs.run(name, **{**DAY, **parameters})
+    assert await jobs.resources.catalogue.item("rasters", path.stem) is None
+    return str(failed.value)

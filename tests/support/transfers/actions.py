@@ -17,10 +17,12 @@ from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
 from contracts.transfers import (
     Action,
     ActionOrder,
+    ActionResult,
     FileJobOrder,
     FileNotice,
     Manifest,
     Partner,
+    ReceiptStep,
     StagedFile,
 )
 from tests.support.transfers.places import open_places, pieces
@@ -94,3 +96,12 @@ class FarEnds:
         for file in await staged_files(staging, manifest):
             found[file.name] = b"".join([piece async for piece in staging.read(file.blob)])
         return found
+
+
+async def step_of(ends: FarEnds, result: ActionResult) -> ReceiptStep:
+    """What an action says in the receipt, checked against its digest."""
+    assert result.step is not None
+    content = b"".join([piece async for piece in ends.ports.staging.read(result.step)])
+    step = ReceiptStep.model_validate_json(content)
+    assert step.sha256 == result.step_sha256
+    return step

@@ -47,8 +47,8 @@ from workers.resources.common import Resources, open_resources
 from workers.resources.transfers import settings_source
 from workers.services.identity import OPERATOR, Identity
 from workers.services.transfers.intake import TransferIntake
+from workers.services.transfers.opening import transfer_service
 from workers.services.transfers.service import TransferService
-from workers.services.transfers.transfer_opening import transfer_service
 from workers.settings.transfers import TransferSettings
 
 QUEUES = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import gnupg
 
+from adapters.files.openpgp import GnuPg
 from contracts.transfers import OpenPgpKey
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -15,6 +16,7 @@ _CALL = (
     *("--batch", "--yes", "--no-options", "--quiet"),
     *("--trust-model", "always", "--pinentry-mode", "loopback"),
 )
+OUR_PASSPHRASE = "correct hörse battery"
 BEFORE = "20200101T000000!"
 """When old keys were made."""
 
@@ -119,3 +121,28 @@ async def collected(chunks: AsyncGenerator[bytes]) -> bytes:
 def fingerprints(parties: Sequence[Party]) -> list[str]:
     """Of some parties."""
     return [party.fingerprint for party in parties]
+
+
+class Work:
+    """A message on its way through a keyring of ours."""
+
+    def __init__(self, pgp: GnuPg, *keys: OpenPgpKey) -> None:
+        self.pgp = pgp
+        self.keys = keys
+        self.seen: list[bytes] = []
+        self.whole: bytes | None = None
+
+    async def sink(self, chunks: AsyncGenerator[bytes]) -> bytes:
+        """Keep what comes; `whole` only when it has come to its end."""
+        async for chunk in chunks:
+            self.seen.append(chunk)
+        self.whole = b"".join(self.seen)
+        return self.whole
+
+    async def decrypt(self, message: bytes, *signers: str, most: int = 1 << 30) -> str | None:
+        """Whoever signed it; `whole` is what the sink was given, if it was given an end."""
+        async with self.pgp.open(self.keys) as ring:
+            _, signature = await ring.decrypt(
+                pieces_of(message), self.sink, signers, most=most, signed=bool(signers)
+            )
+        return signature.fingerprint if signature else None

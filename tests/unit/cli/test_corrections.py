@@ -28,14 +28,18 @@ def test_fields_are_changed_by_options() -> None:
     made = installation()
     done = made.docflow(
         *("retry", "P1/T1", "--sheet", "Rev B", "--map", "Qty=quantity", "--map", "a=b=unit"),
-        *("--set", "leading_zeros=same", "--schedule", "U100"),
+        *("--set", "max_rejected_share=0.5", "--schedule", "U100", "--leading-zeros", "same"),
+        *("--date-order", "mdy", "--decimal", ","),
     )
     assert done.exit_code == 0, done.output
     changes = {
         "sheet": "Rev B",
         "schedule_id": "U100",
         "map": {"Qty": "quantity", "a=b": "unit"},
+        "date_order": "mdy",
+        "decimal": ",",
         "leading_zeros": "same",
+        "max_rejected_share": "0.5",
     }
     assert answers(made) == [("import/P1/T1", "retry", Retry(changes=changes, by="ada"))]
 

@@ -122,6 +122,20 @@ def test_a_folder_is_tried_file_by_file(url: str, tmp_path: Path) -> None:
     assert "holds no files" in refused.stderr
 
 
+def test_how_a_table_is_written_can_be_said(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text('code,Price a day,Remark\nE-1,"1,234",x\nE-2,abc,y\n')
+    options = ("--type", "equipment", "--map", "Price a day=rate", "--map", "Remark=-")
+    (found,) = dry(
+        url,
+        *(str(file), *options, "--decimal", ",", "--date-order", "dmy"),
+        *("--leading-zeros", "same", "--max-rejected-share", "0.2"),
+        code=4,
+    )
+    assert [each["value"] for each in found["problems"]] == ["abc"]
+    assert "more than the share of 0.2 allowed" in found["parks"]
+
+
 def test_what_would_park_says_why(url: str, tmp_path: Path) -> None:
     file = tmp_path / "strange.csv"
     file.write_text("nothing,known\n1,2\n")

@@ -131,6 +131,35 @@ def test_lines_are_those_that_records_start_on(tmp_path: Path) -> None:
     ]
 
 
+def test_values_of_several_lines_with_delimiters_are_one_value(tmp_path: Path) -> None:
+    _, rows = read(tmp_path / "t", b'a,b,c\n1,"x, y\nz",2\n"p,\nq","r\ns",3\n')
+    assert rows[1:] == [(2, ["1", "x, y\nz", "2"]), (4, ["p,\nq", "r\ns", "3"])]
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ('="00123"', "00123"),
+        ('"=""A """"q"""" B"""', 'A "q" B'),
+        ('\'="00123"', '="00123"'),
+        ("=A1", "=A1"),
+    ],
+)
+def test_a_formula_that_is_a_text_reads_as_that_text(
+    tmp_path: Path, field: str, shown: str
+) -> None:
+    _, rows = read(tmp_path / "t", f"a,b\n{field},1\n".encode())
+    assert rows[1] == (2, [shown, "1"])
+
+
+def test_fields_of_the_first_records_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"a,b,\n\n1\n1,2,3,4\n")
+    with open_delimited(path) as table:
+        assert len(list(table.rows())) == 3
+        assert table.widths == {1: 3, 3: 1, 4: 4}
+
+
 FIELD = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=8
 ).filter(lambda text: not text.lower().startswith("sep="))
@@ -162,10 +191,31 @@ def test_quoted_text_is_unquoted(
         (b'a,b\n1,"' + b"x" * 200_000, None, "line 2: field larger"),
         (b'a,b\n"\n' + b'","\n' * 20_000, None, "line 2: the record does not end"),
         (b'a,b\n1,2\n3,"4\n5,6\n', None, "line 3: a quote is opened and never closed"),
+        (
+            b'a;b;c\n1;"2 in;3\n2;x;3\n3;pipe 4";5\n',
+            None,
+            "line 2: a quote makes one value of 3 lines",
+        ),
+        (b'a\tb\n1\t"2 in\n2\t"4 in\n', None, "line 2: '\t' expected after"),
+        (b'a;b\n1;2\n"A" frame;2\n', None, "line 3: ';' expected after"),
         (b"a,b\n" + b"1," * 2_000, None, "line 2 holds 2,000 fields"),
         (b"\xff\xfea\x00b", "utf-16", "not in utf-16"),
     ],
-    ids=["nul", "bytes", "unknown", "no-text", "line", "quote", "record", "open", "fields", "cut"],
+    ids=[
+        *(
+            "nul",
+            "bytes",
+            "unknown",
+            "no-text",
+            "line",
+            "quote",
+            "record",
+            "open",
+            "rows",
+            "inches",
+        ),
+        *("frame", "fields", "cut"),
+    ],
 )
 def test_refused(tmp_path: Path, content: bytes, encoding: str | None, reason: str) -> None:
     with pytest.raises(UnreadableDocument, match=reason):

@@ -1,6 +1,7 @@
 """A report comes back: what was corrected goes in, what was not overwrites nothing."""
 
 import hashlib
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.support.imports.activities import (
     message_of,
     work_of,
 )
+from tests.support.imports.documents import workbook
 
 
 @pytest.fixture
@@ -192,3 +194,50 @@ async def test_a_load_of_an_earlier_release_is_the_same_work(ports: ActivityPort
     )
     identity = hashlib.sha256(content.encode()).hexdigest()
     assert (await ports.store.mark(KEY)).header[0] == identity
+
+
+async def test_a_row_that_was_cut_in_the_wrong_places_is_refused_until_it_is_corrected(
+    ports: ActivityPorts,
+) -> None:
+    first = await load(ports, b"Code,Status,Rate\nE-1,new,2\nE-2,old,1,5\nE-3,x,7,,\n")
+    assert first.counts == Counts(created=2, rejected=1)
+    assert first.problems[0].column == "column D"
+    assert first.problems[0].reason.startswith("stands behind the last column of the header")
+    again = await load_report(ports, first, {}, task_id="T2")
+    assert again.counts == Counts(rejected=1)
+    await load_report(ports, again, {"1": "1.5"}, task_id="T3")
+    assert rates(ports) == {"E-1": 2, "E-2": Decimal("1.5"), "E-3": 7}
+
+
+async def test_a_column_without_a_title_whose_header_has_a_field_is_named_only(
+    ports: ActivityPorts,
+) -> None:
+    found = await load(ports, b"Code,Rate,\nE-1,2,red\n")
+    assert found.counts == Counts(created=1)
+    assert "column C without a title (1 value)" in str(found.note)
+
+
+async def test_a_column_of_percentages_stays_one_in_the_report(ports: ActivityPorts) -> None:
+    item = {"document_type": "estimation_master", "service_id": "S1"}
+    content = b"Item,Markup\nA,10%\nB,12%\nC,12.50\n"
+    first = await load(ports, content, **item)
+    assert first.counts == Counts(created=2, rejected=1)
+    again = await load_report(ports, first, {}, task_id="T2", **item)
+    assert again.counts == Counts(rejected=1)
+    assert again.problems[0].reason == first.problems[0].reason
+
+
+async def test_doubtful_dates_come_back_as_they_were_and_are_refused_again(
+    ports: ActivityPorts,
+) -> None:
+    rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"], ["3", "x"]]
+    file = workbook(ports.folder / "us.xlsx", {"A": rows})
+    member = {"document_type": "crew_member"}
+    first = await load(ports, file.read_bytes(), **member)
+    assert first.counts == Counts(created=1, rejected=2)
+    again = await load_report(ports, first, {"x": "2025-01-07"}, task_id="T2", **member)
+    assert again.counts == Counts(created=1, rejected=1)
+    assert again.problems[0].reason.startswith("came back as it was: may have day and month")
+    day_number = "45778"
+    third = await load_report(ports, again, {day_number: "2025-01-05"}, task_id="T3", **member)
+    assert third.counts == Counts(created=1)

@@ -76,6 +76,13 @@ class TestSheets:
         with pytest.raises(InvalidDocument, match="only 'A' has rate; only 'B' has make"):
             read(xlsx({"A": EQUIPMENT, "B": other}))
 
+    def test_a_blank_form_is_no_second_table(self, xlsx: Any) -> None:
+        form = [["Fill in below"], ["Code", "Description", "Rate", "Make"]]
+        found = read(xlsx({"Form": form, "A": EQUIPMENT}))
+        assert codes(found) == ["E-1", "E-2"]
+        assert found.note == "Sheets not read: 'Form'."
+        assert read(xlsx({"Form": form})).rows == []
+
     def test_lines_of_several_sheets_are_those_of_their_sheet(self, xlsx: Any) -> None:
         more = [["Code", "Description", "Rate"], ["E-3", "Saw", "cheap"], ["E-3", "Saw", 1]]
         found = read(xlsx({"A": EQUIPMENT, "B": more}))
@@ -252,6 +259,50 @@ class TestRowsThatAreNoData:
         found = read(xlsx(one_sheet(*rows), merged=[(1, 0, 1, 2), (3, 0, 3, 2)]))
         assert codes(found) == ["E-1", "E-2"]
         assert found.note == "2 headings of sections were left out (lines 2, 4)."
+
+    @pytest.mark.parametrize("type", ["equipment", "mto"])
+    def test_a_text_alone_that_is_unlike_the_keys_is_a_heading(self, csv: Any, type: str) -> None:
+        titles = "Code,Description,Rate" if type == "equipment" else "Drawing,Commodity,Qty"
+        lines = ("CRANES,,", "E-1,P1,10", "E-2,P2,20", "Area 2", "E-3,P3,5", "E-4")
+        found = read(csv(titles, *lines, ",,", "Total,,35", "* prices without tax"), type)
+        assert len(found.rows) == (4 if type == "equipment" else 3)
+        assert {line for line, _, _ in found.rejected} == (set() if type == "equipment" else {7})
+        assert "1 total was left out (line 9)" in found.note
+        assert "3 headings or remarks were left out (lines 2, 5, 10)" in found.note
+
+    def test_titles_of_printed_pages_are_no_rows(self, csv: Any) -> None:
+        page = ("Code;Description;Rate", "E-1;Crane;1", "Page 1", "\x0cPlant and machines")
+        found = read(csv(*page, "Code;Description;Rate", "E-2;Pump;2"))
+        assert codes(found) == ["E-1", "E-2"]
+        assert "1 heading or remark was left out (line 4)" in found.note
+
+    def test_a_code_alone_is_a_row(self, csv: Any) -> None:
+        assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]
+        assert codes(read(csv("Code", "A1", "B", "C 3"))) == ["A1", "B", "C 3"]
+        assert codes(read(csv("Code,Rate", "A-1,1", "A-2,1", "A-3"))) == ["A-1", "A-2", "A-3"]
+
+    def test_totals_of_sap_are_marked_by_stars(self, csv: Any) -> None:
+        found = read(csv("Code|Status|Rate", "A1|*|10", "A2|ok|5", "*||15", "**||15"))
+        assert (codes(found), found.rejected) == (["A1", "A2"], [])
+        assert found.note == "2 totals were left out (lines 4, 5)."
+
+    def test_a_header_in_other_words_is_a_header(self, csv: Any) -> None:
+        lines = ("E-1,Crane,CAT", "CODE,DESCR,MANUFACTURER", "E-2,Pump,KSB")
+        found = read(csv("Code,Description,Make", *lines))
+        assert codes(found) == ["E-1", "E-2"]
+        assert found.note == "1 repeated header was left out (line 3)."
+
+    def test_a_table_with_other_columns_below_is_asked_about(self, csv: Any) -> None:
+        lines = ("E-1,Crane,CAT", "", "Code,Make,Description", "E-2,KSB,Pump")
+        said = r"another table begins on line 4: its column B is 'Make', that of line 1 is 'Descri"
+        with pytest.raises(InvalidDocument, match=said):
+            read(csv("Code,Description,Make", *lines))
+
+    def test_a_header_of_two_rows_is_repeated(self, xlsx: Any) -> None:
+        header = (["Item", "Description", "Cost", None], [None, None, "Labour", "Material"])
+        rows = (*header, ["A1", "Wall", 1, 2], *header, ["A2", "Roof", 3, 4])
+        found = read(xlsx(one_sheet(*rows)), "estimation_master")
+        assert (found.column("item_code"), found.rejected) == (["A1", "A2"], [])
 
     def test_rows_with_values_in_other_columns_only(self, xlsx: Any) -> None:
         rows = (["Code", "Rate", "Remark"], ["E-1", 5, None], [None, None, "see letter"])

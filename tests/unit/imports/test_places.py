@@ -6,13 +6,22 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.batches import extracts as batches
+from activities.imports import reports as import_reports
 from activities.imports.lifecycle import ImportLifecycle
+from activities.jobs import folders as jobs
+from activities.spreadsheets import reports as spreadsheet_reports
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.memory.runs import MemoryRuns
+from adapters.staging.store import KEPT, stem_of
+from contracts.batches import DocumentProcessed
+from contracts.blobs import OWN_PLACES
 from contracts.errors import PERMANENT
 from contracts.imports import ImportOrder
-from domain.imports.places import OWN, foreign_blob
-from tests.support.imports.activities import ActivityPorts, environment, message_of
+from contracts.jobs import StageRef
+from contracts.transfers.closing import receipt_blob
+from domain.imports.places import foreign_blob
+from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of
 from workers.services.imports.intake import ImportIntake
 from workers.services.verdicts import INVALID_MESSAGE, DeadLetter
 from workers.settings.errors import SettingsError
@@ -35,6 +44,10 @@ UPLOAD = {"temp_blob_name": "uploads/a", "target_blob_name": "sched/a"}
         ("schedule_upload", {**UPLOAD, "target_blob_name": "reports/a"}, (), "target_blob_name"),
         ("schedule_upload", {**UPLOAD, "temp_blob_name": "x/a"}, PREFIXES, "temp_blob_name"),
         ("mto_delete", {"service_id": "S1"}, PREFIXES, None),
+        ("equipment", {"blob_name": "uploads/P1/T1/0a1b/a.csv"}, ("sched/",), None),
+        ("equipment", {"blob_name": "uploads/P1/T2/a.csv"}, ("sched/",), "below sched/"),
+        ("schedule_upload", {**UPLOAD, "temp_blob_name": "jobs/0a/plan"}, (), "jobs/ is docflow's"),
+        ("schedule_upload", {**UPLOAD, "target_blob_name": "receipts/0a/r.json"}, (), "receipts/"),
     ],
 )
 def test_blobs_lie_where_the_queue_says(
@@ -42,6 +55,20 @@ def test_blobs_lie_where_the_queue_says(
 ) -> None:
     found = foreign_blob(message_of(document_type, **fields), prefixes)
     assert (found is None) if says is None else (says in (found or ""))
+
+
+def test_what_docflow_stores_among_the_documents_lies_in_its_own_places() -> None:
+    processed = DocumentProcessed(case_id=1, batch_id=1, document_id="d", blob_name="in/d.pdf")
+    names = [
+        import_reports.report_name(KEY),
+        spreadsheet_reports.report_name("u"),
+        jobs.folder_of("j", StageRef(stage=1, attempt=1)),
+        batches.folder_of(processed),
+        receipt_blob("0a1b"),
+        stem_of("transfer/1"),
+        f"{KEPT}/",
+    ]
+    assert [name for name in names if not name.startswith(OWN_PLACES)] == []
 
 
 async def test_the_intake_refuses_a_message_that_names_another_place() -> None:
@@ -73,6 +100,8 @@ def test_prefixes_are_folders() -> None:
     read = RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": "uploads, /sched/plans/"})
     assert read.blob_prefixes == ("uploads/", "sched/plans/")
     assert RunSettings.read({}).blob_prefixes == ()
-    for own in OWN:
+    with pytest.raises(SettingsError, match="permits nothing"):
+        RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": "uploads/, /"})
+    for own in OWN_PLACES:
         with pytest.raises(SettingsError, match="docflow's own place"):
             RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": own})

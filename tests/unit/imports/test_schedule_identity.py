@@ -1,13 +1,16 @@
 """A schedule meets its next update, whatever its planners call it then."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Counts, HandlerOutcome
 from domain.imports.schedule_identity import resembling
+from tests.support.imports.activities import message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
 
 MARCH = tuple(f"A{number}" for number in range(1000, 1100, 10))
@@ -19,14 +22,14 @@ async def setup(tmp_path: Path) -> AsyncIterator[ScheduleSetup]:
         yield made
 
 
-def export(short_name: str, codes: Sequence[str], other: Sequence[str] = ()) -> str:
+def export(short_name: str, codes: Sequence[str], other: Sequence[str] = (), date: str = "") -> str:
     """An XER file with ids of its own; `other` are codes of a second project."""
     first = int.from_bytes(os.urandom(3)) * 10
     owned = [(first, short_name, codes), (first + 1, "OTHER", other)]
     projects = [(id, name) for id, name, held in owned if held]
     lines = (
-        *("ERMHDR\t22.12", "%T\tPROJECT", "%F\tproj_id\tproj_short_name"),
-        *(f"%R\t{id}\t{name}" for id, name in projects),
+        *("ERMHDR\t22.12", "%T\tPROJECT", "%F\tproj_id\tproj_short_name\tlast_recalc_date"),
+        *(f"%R\t{id}\t{name}\t{date}" for id, name in projects),
         *("%T\tTASK", "%F\ttask_id\tproj_id\ttask_code\ttask_name"),
         *(
             f"%R\t{id * 1000 + number}\t{id}\t{code}\tActivity {code}"
@@ -83,6 +86,39 @@ async def test_five_updates_with_five_names_are_one_schedule(setup: ScheduleSetu
         *(f"U100-{n:02}" for n in range(1, 6)),
     ]
     assert await setup.rows("SELECT primavera_project_id FROM schedule_projects") == [("U100-05",)]
+
+
+async def test_exports_that_come_at_once_do_not_become_schedules_of_their_own(
+    setup: ScheduleSetup,
+) -> None:
+    store = SqlImportStore(setup.database)
+    names = ("U100-01", "U100-02", "U100-03")
+    for name in names:
+        given = message_of("schedule_extraction", task_id=name, blob_name="x.xer")
+        plan = work_of(given).plan
+        assert await store.begin(given, plan, given.workflow_id, None) is None
+    outcomes = await asyncio.gather(*(load(setup, name, name) for name in names))
+    (loaded,) = (name for name, found in zip(names, outcomes, strict=True) if found.counts.created)
+    for name in set(names) - {loaded}:
+        assert choices(await load(setup, name, name)) == [loaded, name]
+    assert await schedules(setup) == [(loaded, 10)]
+
+
+async def test_a_file_that_is_older_than_its_schedule_is_named(setup: ScheduleSetup) -> None:
+    notes: list[str | None] = []
+    for task, date in (
+        ("T1", "2025-04-30 00:00"),
+        ("T2", "2025-05-31 17:00"),
+        ("T3", "2025-03-31"),
+    ):
+        await setup.put(f"{task}.xer", export("U100", MARCH, date=date))
+        outcome = await setup.load(f"{task}.xer", task, primavera_project_id="U100")
+        again = await setup.load(f"{task}.xer", task, primavera_project_id="U100")
+        assert again.note == outcome.note
+        notes.append(outcome.note)
+    older = "; older than what was there: its data date is 2025-03-31, not 2025-05-31"
+    loaded = "10 activities, 1 WBS node"
+    assert notes == [loaded, loaded, f"{loaded}{older}"]
 
 
 async def test_a_baseline_is_asked_about_once_and_stays_apart(setup: ScheduleSetup) -> None:

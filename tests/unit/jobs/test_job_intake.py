@@ -15,7 +15,7 @@ from adapters.ports import Unavailable
 from adapters.ports.jobs import JobAlias
 from contracts.jobs import JobOrder, job_workflow_id
 from tests.support.jobs.submission import Runs, SubmissionSetup
-from workers.services.errors import TemporalUnavailable
+from workers.services.errors import TemporalRefused, TemporalUnavailable
 from workers.services.jobs.intake import JobIntake
 from workers.services.jobs.messages import without_secrets
 from workers.services.jobs.runs import StartedJob
@@ -139,6 +139,19 @@ async def test_a_start_that_failed_is_made_up_for_over_the_files_of_then(setup: 
     (order,) = up.orders
     assert verdict == Settle(job_workflow_id(order.job_id))
     assert setup.aliases.kept["abc"].job_id == order.job_id
+
+
+async def test_a_message_that_temporal_never_takes_is_refused(setup: Setup) -> None:
+    class Refusing(Runs):
+        async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
+            error = RPCError("Blob data size exceeds limit.", RPCStatusCode.INVALID_ARGUMENT, b"")
+            raise TemporalRefused("Temporal does not take the request") from error
+
+    setup.runs = Refusing()
+    verdict = await setup.accept(body(size=3))
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "InvalidMessage"
+    assert "exceeds limit" in verdict.description
+    assert len(await setup.rejected.list()) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,19 @@
-"""A group of tasks: its cursor, its results, and what it does with what a task raises."""
+"""A group of tasks: its cursor, its results, and what it does with tasks that fail."""
 
 import asyncio
 import dataclasses
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
-from temporalio.testing import ActivityEnvironment
 
+from activities.heartbeat import LOST_WORKERS, Attempts
 from activities.jobs import groups
-from activities.jobs.api import InputNeeded, JobTypes, NotReady, TaskContext
-from activities.jobs.contexts import JobPorts
-from activities.jobs.groups import LOST_WORKERS, TRANSIENT_RETRIES, TaskGroups
+from activities.jobs.api import JobTypes, TaskContext
+from activities.jobs.closing import StageClosing
+from activities.jobs.groups import TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.jobs.task_batches import BatchRecords
 from activities.jobs.types.hello_world import HelloWorld
@@ -28,77 +26,34 @@ from contracts.dependencies import Dependency
 from contracts.errors import UNAVAILABLE
 from contracts.jobs import (
     HEAVY_MEMORY,
-    BatchOrder,
-    BatchRecording,
     FinishedTask,
     GroupCursor,
-    GroupOrder,
     GroupResult,
-    JobOrder,
     Lane,
     PlannedTask,
     StageOrder,
-    StageRef,
+    StageTally,
     TaskStatus,
 )
-from domain.errors import RuleViolation
 from tests.support.jobs import computations
+from tests.support.jobs.groups import (
+    REF,
+    Build,
+    Rows,
+    environment,
+    finished,
+    group_of,
+    planning,
+    recording_of,
+)
 from tests.support.jobs.installation import order_of, ports_of
-from tests.support.jobs.types import Pieces, pieces
 
 ROOT = Path(__file__).parents[3]
-REF = StageRef(stage=1, attempt=1)
-
-
-class Rows:
-    """Stands for the table of tasks."""
-
-    def __init__(self) -> None:
-        self.tasks: list[Any] = []
-
-    async def put_tasks(self, tasks: list[Any]) -> None:
-        self.tasks += tasks
-
-
-Build = Callable[..., Any]
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """A planned stage of pieces that act as the test says, and the order of a group of it."""
-
-    async def planned(
-        act: Callable[[TaskContext[Any], int], Any], **stage: Any
-    ) -> tuple[type[Pieces], JobPorts, JobOrder]:
-        kind = pieces(**stage)
-        kind.act = staticmethod(act)
-        database = open_database(f"sqlite:///{tmp_path / 'unused.db'}")
-        ports = ports_of(tmp_path, MemoryBlobs(), database, [kind])
-        ports = dataclasses.replace(ports, store=Rows())  # type: ignore[arg-type]
-        job = order_of(kind, {"pieces": 5})
-        await ActivityEnvironment().run(
-            StagePlanning(ports).plan_stage, StageOrder(job=job, stage=1)
-        )
-        return kind, ports, job
-
-    return planned
-
-
-def group_of(job: JobOrder, *positions: int, **fields: Any) -> GroupOrder:
-    given = {"timeout_seconds": 30, **fields}
-    return GroupOrder(
-        job_id=job.job_id, ref=REF, batch=0, positions=positions or tuple(range(5)), **given
-    )
-
-
-def environment(**info: Any) -> ActivityEnvironment:
-    found = ActivityEnvironment()
-    found.info = dataclasses.replace(found.info, **info)
-    return found
-
-
-def finished(result: GroupResult) -> list[FinishedTask]:
-    return [FinishedTask.model_validate_json(line) for line in result.lines.splitlines()]
+    return planning(tmp_path)
 
 
 async def test_a_worker_that_follows_a_killed_one_continues_at_the_next_task(build: Build) -> None:
@@ -115,8 +70,8 @@ async def test_the_cursor_is_in_every_heartbeat(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats: list[GroupCursor] = []
-    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     _, ports, job = await build(lambda context, begun: context.progress(0.5, "half"))
+    monkeypatch.setattr(groups.Heartbeater, "beat", lambda self, details: beats.append(details))
     await environment().run(TaskGroups(ports).run_tasks, group_of(job, 0, 1))
     assert [(beat.done, beat.progress, beat.message) for beat in beats] == [
         (0, 0.5, "half"),
@@ -134,6 +89,24 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert (result.completed, result.failed) == (2, 1)
     assert kind.done == ["piece-2"]
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
+
+
+@pytest.mark.parametrize("step", ["plan", "aggregation", "results of a batch"])
+async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
+    build: Build, step: str
+) -> None:
+    _, ports, job = await build(lambda context, begun: None)
+    order = StageOrder(job=job, stage=1)
+    env = environment(heartbeat_details=[Attempts()], attempt=1 + LOST_WORKERS)
+    with pytest.raises(ApplicationError, match="20 workers in a row were lost") as raised:
+        match step:
+            case "plan":
+                await env.run(StagePlanning(ports).plan_stage, order)
+            case "aggregation":
+                await env.run(StageClosing(ports).close_stage, StageTally(order=order, tasks=5))
+            case _:
+                await env.run(BatchRecords(ports).close_batch, recording_of(job))
+    assert raised.value.non_retryable
 
 
 async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:
@@ -325,86 +298,3 @@ async def test_a_reply_reads_the_greeting_of_the_same_index(tmp_path: Path) -> N
     replies = [FinishedTask.model_validate_json(line).result for line in lines]
     assert [reply["reply"] for reply in replies] == ["Hello to task 0", "Hello to task 1"]
     assert [len(reply["replied_to"]) for reply in replies] == [1, 9_001]
-
-
-class _Mute(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("it says nothing")
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (RuleViolation("scene_\udcff.tif is empty"), "scene_?.tif is empty"),
-        (ApplicationError("scene_\udcff.tif", type="Own"), "scene_?.tif"),
-        (InputNeeded("year", "of scene_\udcff.tif"), "year: of scene_?.tif"),
-    ],
-)
-async def test_a_reason_that_cannot_be_encoded_fails_its_task_alone(
-    build: Build, error: Exception, said: str
-) -> None:
-    def act(context: TaskContext[Any], begun: int) -> None:
-        if context.index == "piece-1":
-            raise error
-
-    _, ports, job = await build(act)
-    result = await environment().run(TaskGroups(ports).run_tasks, group_of(job))
-    assert (result.completed, result.failed) == (4, 1)
-    assert [each.error for each in finished(result) if each.error] == [said]
-
-
-@pytest.mark.parametrize("error", [_Mute(), NotReady("soon", math.nan), NotReady("x\udcff", 1.0)])
-async def test_odd_errors_have_only_their_task_done_again(build: Build, error: Exception) -> None:
-    def act(context: TaskContext[Any], begun: int) -> None:
-        if context.index == "piece-1":
-            raise error
-
-    _, ports, job = await build(act)
-    result = await environment().run(TaskGroups(ports).run_tasks, group_of(job))
-    assert (result.completed, [each.position for each in result.again]) == (4, [1])
-    result.model_dump_json().encode()
-
-
-async def test_a_result_that_cannot_be_encoded_fails_its_task_alone(build: Build) -> None:
-    def act(context: TaskContext[Any], begun: int) -> Any:
-        return {"name": "\udcff"} if context.index == "piece-1" else None
-
-    _, ports, job = await build(act)
-    order = group_of(job, tries=dict.fromkeys(range(5), TRANSIENT_RETRIES))
-    result = await environment().run(TaskGroups(ports).run_tasks, order)
-    assert (result.completed, result.failed) == (4, 1)
-
-
-async def test_texts_keep_the_line_ends_of_unicode(build: Build) -> None:
-    def act(context: TaskContext[Any], begun: int) -> None:
-        raise RuleViolation("one\u2028two\u2029three\x85four")
-
-    _, ports, job = await build(act)
-    result = await environment().run(TaskGroups(ports).run_tasks, group_of(job))
-    definition = job.definition.stage(1)
-    batch = BatchOrder(
-        job_id=job.job_id, ref=REF, definition=definition, batch=0, tasks=5, window=5
-    )
-    recording = BatchRecording(order=batch, lines=(result.lines,))
-    end = await environment().run(BatchRecords(ports).close_batch, recording)
-    assert end.counts.failed == 5
-
-
-class _Panic(BaseException):
-    """As libraries in Rust raise it."""
-
-
-@pytest.mark.parametrize("error", [_Panic("index out of bounds"), SystemExit(3)])
-async def test_a_panic_or_an_exit_is_a_failure_of_its_task(
-    build: Build, error: BaseException
-) -> None:
-    def act(context: TaskContext[Any], begun: int) -> None:
-        if context.index == "piece-1":
-            raise error
-
-    _, ports, job = await build(act)
-    order = group_of(job, tries=dict.fromkeys(range(5), TRANSIENT_RETRIES))
-    result = await environment().run(TaskGroups(ports).run_tasks, order)
-    assert (result.completed, result.failed) == (4, 1)
-    [reason] = [each.error for each in finished(result) if each.error]
-    assert reason.startswith(f"unexpected {type(error).__name__}: ")

@@ -74,10 +74,10 @@ def test_the_file_is_read() -> None:
         ("most: 3", "most: 1", "most is less than count"),
         ("deadline: 06:00", "deadline: 26:00", "expected orders: deadline"),
         ("partner: acme", "partners: acme", "partners is not known"),
-        ('account_id: "4711"', "account_id: 4711", "watch acme-orders: account_id"),
+        ('account_id: "4711"', "account_id: [4711]", "only plain values are read here"),
         ("- name: bank", "- name: bank\n  - name: bank", "calendar bank is there twice"),
-        ("watches:", "watched:", "the first line has to be `watches:`"),
-        ("calendars:", "watches:", "there is a list watches already"),
+        ("watches:", "watched:", "line 2: watched is not known; known are watches, calendars"),
+        ("calendars:", "watches:", "the list watches stands there already"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said(before: str, after: str, said: str) -> None:

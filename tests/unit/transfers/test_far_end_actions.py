@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.call_http import HttpCalling
 from activities.transfers.far_ends import partner_probe
 from activities.transfers.read_file import FileReading
 from activities.transfers.source_settling import SourceSettling
@@ -21,7 +20,6 @@ from contracts.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
 from contracts.transfers import (
     ActionResult,
     AfterSource,
-    CallHttp,
     Manifest,
     Overwrite,
     Partner,
@@ -35,7 +33,6 @@ from contracts.transfers import (
 from domain.transfers.receipts import verify
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import NOON, TRANSFER, FarEnds
-from tests.support.transfers.http_files import http_files
 
 
 @pytest.fixture
@@ -102,6 +99,8 @@ async def test_files_of_a_pattern_are_staged_with_what_is_known_of_them(
         (reading("in/*.csv", at_most=1), "more than 1 files"),
         (reading("in/empty.csv"), "is empty"),
         (reading("../out.csv"), "would leave its folder"),
+        (reading("none/*.csv"), "there is no folder 'none' at acme"),
+        (reading("odd/*.csv", at_most=9), "'odd/a\\tb.csv' holds a control character; nothing"),
     ],
 )
 async def test_files_that_are_not_as_expected_are_refused_and_nothing_is_read(
@@ -109,12 +108,17 @@ async def test_files_that_are_not_as_expected_are_refused_and_nothing_is_read(
 ) -> None:
     for name, content in (("a.csv", b"x"), ("b.csv", b"y"), ("empty.csv", b"")):
         old(share / "in" / name, content)
+    old(share / "odd" / "a.csv", b"z")
+    old(share / "odd" / "a\tb.csv", b"z")
     assert said in str(await refused(ends, action))
 
 
 async def test_no_file_and_empty_files_are_remarks_where_they_are_allowed(
     ends: FarEnds, share: Path
 ) -> None:
+    nowhere = await read(ends, reading("in/*.csv", at_least=0))
+    assert nowhere.remarks[0] == "there is no folder 'in' at acme"
+    (share / "in").mkdir()
     none = await read(ends, reading("in/*.csv", at_least=0))
     assert none.files.files == 0 and "no file" in none.remarks[0]
     old(share / "in" / "a.csv", b"")
@@ -318,52 +322,6 @@ async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
     remarks = await settle(ends, action, {"move_to": "done/{name}"}, files)
     assert len(remarks) == 1 and "another file than the one that was read" in remarks[0]
     assert (share / "in" / "a.csv").read_bytes() == b"a new one"
-
-
-async def test_a_call_tells_of_the_transfer_with_one_key_for_every_attempt(
-    tmp_path: Path,
-) -> None:
-    async with http_files() as server:
-        partner = Partner(
-            name="acme",
-            kind=PlaceKind.HTTPS,
-            host="http://127.0.0.1",
-            port=server.port,
-            token="env:TOKEN",
-        )
-        ends = FarEnds.at(tmp_path, partner, secrets={"TOKEN": "planted-token"})
-        action = CallHttp(partner="acme", path="/hook?x=1", headers={"X-Account": "{accountId}"})
-        order = ends.order(action, {"path": "/hook?x=1", "headers.X-Account": "A"})
-        files = await ends.staged(order, **{"a.csv": b"one"})
-        order = order.model_copy(update={"files": files})
-        for _ in range(2):
-            result = await environment().run(HttpCalling(ends.ports).call_http, order)
-        (line, headers, body), second = server.requests
-        assert line == "POST /hook?x=1 HTTP/1.1"
-        assert headers["idempotency-key"] == second[1]["idempotency-key"] == f"{TRANSFER}-0"
-        assert (headers["x-account"], headers["authorization"]) == ("A", "Bearer planted-token")
-        told = json.loads(body)
-        assert told["files"][0]["name"] == "a.csv" and told["event"]["accountId"] == "A"
-        assert "planted" not in result.model_dump_json()
-        assert result.files == files
-        for status, kind in (("422 No", TRANSIENT), ("503 Later", UNAVAILABLE)):
-            server.status = status
-            with pytest.raises(ApplicationError, match=status[:3]) as raised:
-                await environment().run(HttpCalling(ends.ports).call_http, order)
-            assert raised.value.type == kind
-        server.status = None
-        sent = order.model_copy(update={"action": action.model_copy(update={"body": "file"})})
-        await environment().run(HttpCalling(ends.ports).call_http, sent)
-        assert server.requests[-1][2] == b"one"
-        hostile = order.model_copy(update={"names": {**order.names, "headers.X-A": "a\r\nb: c"}})
-        with pytest.raises(ApplicationError, match="X-A"):
-            await environment().run(HttpCalling(ends.ports).call_http, hostile)
-
-
-async def test_a_call_needs_a_server(ends: FarEnds) -> None:
-    order = ends.order(CallHttp(partner="acme", body="none"), {"path": "/"})
-    with pytest.raises(ApplicationError, match="no HTTPS server"):
-        await environment().run(HttpCalling(ends.ports).call_http, order)
 
 
 async def test_what_was_probed_is_kept_with_the_record(tmp_path: Path) -> None:

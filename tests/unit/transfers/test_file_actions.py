@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +15,7 @@ from activities.transfers.archives import ArchivePorts, ArchiveSteps
 from activities.transfers.checksum import Checksums
 from activities.transfers.fire_event import Firing
 from activities.transfers.receipt import ReceiptPorts, Receipts
-from activities.transfers.scan import Scanning, ScanPorts
 from adapters.files.archives import ArchiveFiles
-from adapters.memory.blobs import MemoryBlobs
-from adapters.ports.transfer_files import ScanVerdict
 from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
 from contracts.errors import INVALID_DOCUMENT, PERMANENT, UNREADABLE_DOCUMENT
 from contracts.transfers import (
@@ -30,16 +27,13 @@ from contracts.transfers import (
     FireEvent,
     KeepOrder,
     Manifest,
-    NotScanned,
     ReceiptOrder,
-    ReceiptStep,
-    Scan,
     receipt_blob,
 )
 from domain.transfers.events import head_of, read_event
 from domain.transfers.receipts import verify
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import TRANSFER, FarEnds
+from tests.support.transfers.actions import TRANSFER, FarEnds, step_of
 from tests.support.transfers.archives import gzip_of, tar_of, zip_of
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -50,14 +44,6 @@ PASSWORD = "correct hörse"
 @pytest.fixture
 def ends(tmp_path: Path) -> FarEnds:
     return FarEnds.at(tmp_path)
-
-
-async def step_of(ends: FarEnds, result: ActionResult) -> ReceiptStep:
-    assert result.step is not None
-    content = b"".join([piece async for piece in ends.ports.staging.read(result.step)])
-    step = ReceiptStep.model_validate_json(content)
-    assert step.sha256 == result.step_sha256
-    return step
 
 
 async def failure(activity: Any, order: Any) -> ApplicationError:
@@ -181,96 +167,6 @@ async def test_two_archives_with_one_name_in_both_are_refused(ends: FarEnds) -> 
     order = order.model_copy(update={"files": await ends.staged(order, **both)})
     failed = await failure(Archived(ends).steps.extract, order)
     assert (failed.type, failed.message) == (INVALID_DOCUMENT, "two files would be called 'a'")
-
-
-@dataclass
-class ScriptedScanner:
-    """Finds what it is told to find, by content."""
-
-    verdicts: Mapping[bytes, ScanVerdict]
-    signatures: datetime | None = field(default_factory=lambda: datetime.now(UTC))
-
-    async def scan(self, chunks: AsyncIterator[bytes], size: int) -> ScanVerdict:
-        content = b"".join([chunk async for chunk in chunks])
-        assert len(content) == size
-        return self.verdicts.get(content, ScanVerdict(clean=True, signatures=self.signatures))
-
-
-EVIL = ScanVerdict(clean=False, infected="Win.Test")
-LARGE = ScanVerdict(clean=False, reason="it is too large")
-
-
-async def scanned(
-    ends: FarEnds,
-    scanner: ScriptedScanner,
-    files: Mapping[str, bytes],
-    *,
-    undated: bool = False,
-    **settings: Any,
-) -> tuple[ActionResult, MemoryBlobs]:
-    quarantine = MemoryBlobs()
-    order = ends.order(Scan(**settings), {})
-    order = order.model_copy(update={"files": await ends.staged(order, **files)})
-    scanning = Scanning(ScanPorts(scanner, quarantine, ends.ports.staging, undated))
-    # Done twice, as after a crash: nothing changes.
-    await environment().run(scanning.scan, order)
-    return await environment().run(scanning.scan, order), quarantine
-
-
-async def test_clean_files_go_on_and_their_receipt_says_by_which_signatures(ends: FarEnds) -> None:
-    result, quarantine = await scanned(ends, ScriptedScanner({}), {"a.csv": CSV})
-    assert (result.infected, result.remarks) == (None, ())
-    assert await ends.contents(result.files) == {"a.csv": CSV}
-    (line,) = (await step_of(ends, result)).files
-    assert line.verdict == f"clean, signatures of {datetime.now(UTC):%Y-%m-%d}"
-    assert not await quarantine.list("", 10)
-
-
-async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: FarEnds) -> None:
-    scanner = ScriptedScanner({b"evil": EVIL, b"worse": EVIL})
-    files = {"a.csv": CSV, "b.exe": b"evil", "c.exe": b"worse"}
-    result, quarantine = await scanned(ends, scanner, files)
-    assert result.infected == "'b.exe': infected with Win.Test (and 1 more)"
-    names = [ref.name for ref in await quarantine.list("quarantine/", 10)]
-    stem = f"quarantine/{TRANSFER}/00"
-    assert names == [f"{stem}-{n:05}.{end}" for n in (1, 2) for end in ("bin", "json")]
-    kept = b"".join([piece async for piece in quarantine.read(names[0])])
-    facts = json.loads(b"".join([piece async for piece in quarantine.read(names[1])]))
-    assert (kept, facts["name"], facts["scanned"]) == (b"evil", "b.exe", "infected with Win.Test")
-    verdicts = [line.verdict for line in (await step_of(ends, result)).files]
-    assert verdicts[1:] == ["infected with Win.Test"] * 2
-
-
-@pytest.mark.parametrize(
-    ("scanner", "undated", "reason"),
-    [
-        (ScriptedScanner({CSV: LARGE}), False, "it is too large"),
-        (ScriptedScanner({}, None), False, "the age of the signatures is not known"),
-        (ScriptedScanner({}, datetime.now(UTC) - timedelta(days=8)), True, "more than 7 days old"),
-    ],
-)
-async def test_what_was_not_scanned_is_as_good_as_infected_unless_the_route_says_otherwise(
-    ends: FarEnds, scanner: ScriptedScanner, undated: bool, reason: str
-) -> None:
-    result, quarantine = await scanned(ends, scanner, {"a.csv": CSV}, undated=undated)
-    assert result.infected is not None
-    assert "not scanned" in result.infected
-    assert reason in result.infected
-    assert len(await quarantine.list("quarantine/", 10)) == 2
-    allowed, quarantine = await scanned(
-        ends, scanner, {"a.csv": CSV}, undated=undated, not_scanned=NotScanned.ALLOW
-    )
-    assert allowed.infected is None
-    assert reason in allowed.remarks[0]
-    assert not await quarantine.list("quarantine/", 10)
-
-
-async def test_infected_is_infected_whatever_the_route_says(ends: FarEnds) -> None:
-    scanner = ScriptedScanner({b"evil": EVIL})
-    result, _ = await scanned(ends, scanner, {"a": b"evil"}, not_scanned=NotScanned.ALLOW)
-    assert result.infected is not None
-    undated, _ = await scanned(ends, ScriptedScanner({}, None), {"a": CSV}, undated=True)
-    assert undated.infected is None
 
 
 SHA = hashlib.sha256(CSV).hexdigest()
@@ -397,6 +293,33 @@ async def test_an_event_that_names_the_file_is_sent_for_each(ends: FarEnds) -> N
     events = [read_event(body, datetime.now(UTC)) for body, _ in sent]
     assert [event.data["fileName"] for event in events] == ["a.csv", "b.csv"]
     assert len({event.id for event in events}) == 2
+
+
+async def test_actions_do_nothing_where_no_file_was_found_and_none_is_required(
+    ends: FarEnds,
+) -> None:
+    archived, summing = Archived(ends), Checksums(ends.ports.staging)
+    none = await ends.staged(ends.order(Checksum(), {}))
+    for run, action, names in (
+        (summing.checksum, Checksum(), {}),
+        (summing.checksum, Checksum(expected="x"), {"expected": "x"}),
+        (archived.steps.extract, Extract(), {}),
+        (archived.steps.compress, Compress(format=ArchiveFormat.ZIP), {"name": "{name}"}),
+        (archived.steps.compress, Compress(format=ArchiveFormat.GZIP), {"name": "{name}"}),
+    ):
+        result = await environment().run(run, ends.order(action, names, none))
+        assert (result.files.files, result.infected) == (0, None)
+
+
+async def test_no_event_is_sent_of_a_file_that_is_not_there(ends: FarEnds) -> None:
+    names = {**NAMES, "data.fileName": "{name}"}
+    firing = Firing(sender := RememberedEvents(), ends.ports.staging)
+    fire = FireEvent(source="s", subject="u")
+    none = await ends.staged(ends.order(fire, names))
+    result = await environment().run(firing.fire_event, ends.order(fire, names, none))
+    assert sender.sent == [] and "no event was sent" in result.remarks[0]
+    failed = await failure(firing.fire_event, ends.order(fire, names))
+    assert "a ReadFile has to stand before it" in failed.message
 
 
 async def test_a_chain_that_is_too_long_ends(ends: FarEnds) -> None:

@@ -19,6 +19,7 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.errors import RuleViolation
+from domain.transfers.action_order import writes_at_end
 from domain.transfers.job_settings import (
     ACTIONS,
     PLAN_BYTES,
@@ -78,6 +79,14 @@ def test_keys_that_nothing_reads_are_named_with_their_place() -> None:
     }
     plan = plan_of(found.jobs.jobs[0], EVENT, None, found.unused)
     assert "nothing reads the key Comment" in plan.remarks
+
+
+def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
+    jobs = one(Pth=1), one(Job="other", Queue="jobstmsroute", Qth=1)
+    found = read_settings(a_file(*jobs, Comment="y"))
+    first, second = found.jobs.jobs
+    assert found.unused_by(first) == ["Jobs[0].Pth", "Comment"]
+    assert found.unused_by(second) == ["Jobs[1].Qth", "Comment"]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +155,57 @@ def test_a_job_needs_a_file_before_it_works_on_one() -> None:
     plan_of(a_job(FIRE), EVENT, None)
 
 
+DELETED = {**READ, "After": "delete"}
+CALL = {"Action": "CallHttp", "Partner": "portal"}
+
+
+@pytest.mark.parametrize(
+    ("actions", "said"),
+    [
+        ([READ, READ, WRITE], r"action 2 \(ReadFile\) replaces the files of action 1 \(ReadFile\)"),
+        ([READ, SCAN, READ, WRITE], "no action has sent before"),
+        ([DELETED, SCAN], "deletes files that no WriteFile"),
+        ([DELETED, CALL], "deletes files that no WriteFile"),
+        ([DELETED, FIRE, READ, WRITE], "deletes files that no WriteFile"),
+        ([{**READ, "After": "move"}, WRITE], "belong together"),
+        ([{**READ, "MoveTo": "done/{name}"}, WRITE], "belong together"),
+        ([{**READ, "AtLeast": 3}, WRITE], "AtLeast is 3, and AtMost 1"),
+        ([READ, {"Action": "Checksum", "Write": True, "Expected": "{id}"}], "use two actions"),
+    ],
+)
+def test_actions_that_lose_files_or_contradict_themselves_are_refused(
+    actions: list[dict[str, Any]], said: str
+) -> None:
+    with pytest.raises(RuleViolation, match=said):
+        plan_of(a_job(*actions), EVENT, None)
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [DELETED, WRITE, READ, WRITE],
+        [DELETED, {**CALL, "Body": "file"}],
+        [READ, FIRE, READ, WRITE],
+        [{**READ, "After": "move", "MoveTo": "clean/{name}"}, SCAN],
+    ],
+)
+def test_actions_that_send_what_they_read_are_accepted(actions: list[dict[str, Any]]) -> None:
+    plan_of(a_job(*actions), EVENT, None)
+
+
+def test_only_what_writes_the_files_of_the_end_writes_a_kept_copy() -> None:
+    other = {**WRITE, "Partner": "other"}
+    encrypt = {"Action": "Encrypt", "Partner": "acme"}
+    for actions, end, before in (
+        ([READ, SCAN, WRITE, FIRE, other], ["store", "other"], []),
+        ([READ, WRITE, encrypt, other], ["other"], ["store"]),
+        ([READ, WRITE, READ, other], ["other"], ["store"]),
+        ([READ, WRITE, encrypt], [], ["store"]),
+    ):
+        found = writes_at_end(a_job(*actions).actions.list)
+        assert tuple([each.partner for each in writes] for writes in found) == (end, before)
+
+
 def test_a_plan_that_is_too_long_for_a_history_is_refused() -> None:
     fire = {**FIRE, "Data": {str(n): "{data.fileName}" + "x" * 1_000 for n in range(40)}}
     with pytest.raises(RuleViolation, match="are accepted: divide it"):
@@ -168,6 +228,8 @@ def test_a_corrected_action_keeps_its_kind_and_the_rest_of_the_plan() -> None:
     ):
         with pytest.raises(RuleViolation, match=said):
             corrected(plan, EVENT, 2, action)
+    with pytest.raises(RuleViolation, match="belong together"):
+        corrected(plan, EVENT, 0, {"After": "move"})
 
 
 def test_settings_that_changed_before_the_failed_action_are_refused() -> None:

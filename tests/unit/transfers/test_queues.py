@@ -33,18 +33,22 @@ def test_a_file_of_ones_own_takes_their_place(tmp_path: Path) -> None:
     file.write_text(
         '# ours\n---\nqueues:\n- name: orders   # the big one\n  handler: "Ours"\n  slots: 7\n'
         "  rate_per_second: 2.5\n  priority: 1\n  description: 'it''s # ours'\n"
+        "- {name: 123, handler: '10:30', rate_per_second: , description: of\n   two lines}\n"
     )
-    [queue] = queues_of({"DOCFLOW_TRANSFERS_QUEUES": str(file)}).values()
+    queue, other = queues_of({"DOCFLOW_TRANSFERS_QUEUES": str(file)}).values()
     assert (queue.name, queue.handler, queue.slots) == ("orders", "Ours", 7)
     assert (queue.rate_per_second, queue.priority) == (2.5, 1)
     assert queue.description == "it's # ours"
+    assert (other.name, other.handler, other.rate_per_second) == ("123", "10:30", None)
+    assert other.description == "of two lines"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "first line"),
-        ("jobs:\n", "first line"),
+        ("jobs:\n", "line 1: jobs is not known; known are queues"),
+        ("- queues\n", "first line"),
         ("queues:\n", "there is no queue"),
         ("queues:\n  name: a\n", "line 2"),
         ("queues:\n- name: abc\n  handler: [a]\n", "only plain values"),
@@ -54,7 +58,12 @@ def test_a_file_of_ones_own_takes_their_place(tmp_path: Path) -> None:
         ("queues:\n- name: Jobs\n  handler: x\n", "queue 1: name"),
         ("queues:\n- name: abc\n  handler: x\n  slots: 0\n", "queue 1: slots"),
         ("queues:\n- name: abc\n  handler: x\n- name: abc\n  handler: y\n", "two queues abc"),
-        ('queues:\n- name: abc\n  handler: "x\n', "in quotes"),
+        ('queues:\n- name: abc\n  handler: "x\n', "line 4: this is no YAML: found unexpected end"),
+        ("queues:\n- name: abc\n\thandler: x\n", "line 3: this is no YAML"),
+        ("queues: []\nqueues: []\n", "line 2: the list queues stands there already"),
+        ("queues: jobs\n", "line 1: queues is no list"),
+        ("queues:\n- name: abc\n  handler: \x07\n", "this is no YAML"),
+        ("queues: " + "[" * 5_000, "this is no YAML"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said(text: str, said: str) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.transfers import RouteKey, RouteRule
+from domain.transfers import routing
 from domain.transfers.routing import RouteTable, can_tie, rank, takes
 
 SEED = [
@@ -154,6 +155,32 @@ def test_ties_are_found_before_they_matter(
 
 def test_changing_a_rule_is_no_tie_with_itself() -> None:
     assert RouteTable(SEED).ties(SEED[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [
+        ("IN-{}*", "IN-77-a.csv"),
+        ("*.{}", "a.csv.77"),
+        ("*File Upload of *-{}-*", "a File Upload of x-77-y"),
+        ("File Upload of {}*", "File Upload of 77-y"),
+        ("*{}*File Upload*", "77 File Upload"),
+    ],
+)
+def test_a_look_up_looks_at_few_rules_whatever_texts_they_share(
+    pattern: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = RouteTable(rule(str(n), subject=pattern.format(n), source="*S*") for n in range(2_000))
+    looked_at: list[str] = []
+
+    def counted(one: RouteRule, event: RouteKey) -> bool:
+        looked_at.append(one.rule)
+        return takes(one, event)
+
+    monkeypatch.setattr(routing, "takes", counted)
+    found = table.find(key(source="TMS.Status", subject=value))
+    assert found is not None and found.rule == "77"
+    assert len(looked_at) <= 3
 
 
 VALUES = st.sampled_from(["a", "b", "ab", "ba", "*", "a*", "*a", "*a*", "a*b", "**"])

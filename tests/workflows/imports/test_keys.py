@@ -12,7 +12,14 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from contracts.errors import KEY_REUSED
-from contracts.imports import Answer, ImportOrder, ImportResult, ImportState, Preparation
+from contracts.imports import (
+    Answer,
+    HandlerOutcome,
+    ImportOrder,
+    ImportResult,
+    ImportState,
+    Preparation,
+)
 from contracts.origins import MEMO
 from tests.support.imports.scripted import ScriptedImport, import_message, planned
 from tests.support.waiting import eventually
@@ -61,6 +68,21 @@ async def test_a_run_waits_for_the_end_of_another_task_that_has_the_work(
         await server.skip(handle, by=timedelta(seconds=10))
         assert (await handle.result()).state is ImportState.COMPLETED
         assert not await _shows(handle, reason)
+
+
+async def test_a_handler_that_waits_for_another_task_is_tried_again_from_the_first_step(
+    server: Any, running: Running
+) -> None:
+    reason = "task t-0 is loading a schedule of the project: this one waits for its end"
+    script = ScriptedImport(outcomes=[HandlerOutcome(waits=reason)])
+    async with running(script) as handle:
+        await eventually(lambda: _shows(handle, reason))
+        status = await handle.query(DocumentImport.status)
+        assert (status.state, status.reason) == (ImportState.RUNNING, reason)
+        await server.skip(handle, by=timedelta(seconds=5))
+        assert (await handle.result()).state is ImportState.COMPLETED
+        assert not await _shows(handle, reason)
+    assert (len(script.prepared), len(script.handled)) == (2, 2)
 
 
 async def test_a_run_that_waits_for_another_task_can_be_cancelled(running: Running) -> None:

@@ -14,7 +14,7 @@ from domain.errors import RuleViolation
 from tests.support.jobs.installation import JobInstallation, job_installation, order_of
 from tests.support.jobs.types import Pieces, pieces
 from tests.support.waiting import eventually
-from workers.services.errors import InvalidRequest, NotFound, WrongState
+from workers.services.errors import InvalidRequest, NotFound, TemporalRefused, WrongState
 from workers.services.jobs.runs import JobRuns
 from workflows.jobs.job import Job
 
@@ -58,6 +58,12 @@ async def test_a_request_is_done_once_until_it_is_asked_for_again(
     assert second.note is None
     assert (record.attempt, record.status) == (2, JobStatus.COMPLETED)
     assert kind.done == ["piece-0", "piece-0"]
+
+
+async def test_a_job_that_temporal_never_takes_is_refused_and_is_no_outage(server: Any) -> None:
+    order = order_of(parameters={"message": "x" * 3_000_000})
+    with pytest.raises(TemporalRefused, match=r"does not take the request: .*limit"):
+        await JobRuns(server.client).start(order)
 
 
 @CACHED

@@ -108,8 +108,10 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     assert (script.made("read_file"), script.made("write_file")) == (1, 2)
     again = script.received["write_file"][1]
     assert (again.round, again.names) == (1, {"path": "fixed/{name}"})
-    [recorded] = script.received["record"]
-    assert recorded.reason == "parked: no such folder"
+    assert [(each.reason, each.by) for each in script.received["record"]] == [
+        ("parked: no such folder", None),
+        ("retry: 3. WriteFile", "ann"),
+    ]
 
 
 async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:

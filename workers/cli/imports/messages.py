@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from contracts.base import problem_text
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
 from workers.cli.errors import UsageError
 from workers.services.bodies import RefusedMessage
@@ -27,6 +28,11 @@ OPTIONS: Mapping[str, str] = {
     "idempotency_key": "--idempotency-key",
     "sheet": "--sheet",
     "encoding": "--encoding",
+    "map": "--map",
+    "date_order": "--date-order",
+    "decimal": "--decimal",
+    "leading_zeros": "--leading-zeros",
+    "max_rejected_share": "--max-rejected-share",
     "primavera_project_id": "--primavera-project",
     "extraction_id": "--extraction",
     "target_blob_name": "--target-blob",
@@ -170,7 +176,7 @@ def describe(error: ValidationError) -> str:
     for problem in error.errors(include_url=False, include_input=False, include_context=False):
         # The first part is the document type, the discriminator of the union.
         path = [str(part) for part in problem["loc"][1:]]
-        text = one_line(problem["msg"].removeprefix("Value error, "))
+        text = one_line(problem_text(problem))
         if not path:
             wrong.append(_in_options(text))
             continue

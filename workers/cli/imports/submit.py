@@ -21,6 +21,13 @@ from workers.cli.imports.context import open_imports, open_queue, open_runs
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen
 from workers.cli.imports.messages import build_message, new_task_id
 from workers.cli.imports.outcomes import show_ending, show_sent
+from workers.cli.notation_options import (
+    DateOrderOption,
+    DecimalOption,
+    LeadingZerosOption,
+    MapOption,
+    pair,
+)
 from workers.cli.output import JsonOption
 from workers.services.imports.verbs import name_of
 
@@ -70,6 +77,14 @@ def imports(
     sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Text encoding or code page; found out if absent.")
+    ] = None,
+    columns: MapOption = None,
+    date_order: DateOrderOption = None,
+    decimal: DecimalOption = None,
+    leading_zeros: LeadingZerosOption = None,
+    max_rejected_share: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Park where more of the rows are rejected [1.0]."),
     ] = None,
     primavera_project: Annotated[
         str | None, typer.Option(help="Short name or object id of the project in a schedule.")
@@ -121,6 +136,8 @@ def imports(
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow submit imports march/ april.xlsx --type equipment --project P1 --dry-run
       docflow submit imports takeoff.xlsx --type mto --project P1 --service S1 --strategy replace
+      docflow submit imports crew.csv --type crew_member --project P1 --date-order mdy \\
+          --map "Finish=valid_to"
       docflow submit imports plan.xer --type schedule_extraction --project P1 \\
           --primavera-project PLANT
       docflow submit imports --type schedule_fill_level --project P1 \\
@@ -146,6 +163,11 @@ def imports(
                 "idempotency_key": idempotency_key,
                 "sheet": sheet,
                 "encoding": encoding,
+                "map": dict(pair("--map", each) for each in columns or ()) or None,
+                "date_order": date_order,
+                "decimal": decimal,
+                "leading_zeros": leading_zeros,
+                "max_rejected_share": max_rejected_share,
                 "primavera_project_id": primavera_project,
                 "extraction_id": extraction,
                 "target_blob_name": target_blob,

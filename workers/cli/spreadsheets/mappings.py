@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from pydantic import ValidationError
 
+from contracts.base import problem_text
 from contracts.spreadsheets import CellDecision, ColumnDecision, MappingStatus
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, failures_in_one_line, run
@@ -252,4 +253,4 @@ def _decisions(
         return [kind.model_validate({"id": id, **decision}) for id, decision in decided]
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-        raise UsageError(f"{wrong['loc'][0]} {wrong['input']!r}: {wrong['msg']}") from None
+        raise UsageError(f"{wrong['loc'][0]} {wrong['input']!r}: {problem_text(wrong)}") from None

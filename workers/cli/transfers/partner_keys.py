@@ -11,6 +11,8 @@ from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, is_interactive, print_json, table, text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from contracts.transfers import Partner
 
 app = typer.Typer(
@@ -38,11 +40,13 @@ async def _list(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
+        lives = {} if as_json else await service.key_lives(partner)
     if as_json:
         chosen = partner.model_dump(mode="json", include={"host_keys", "keys"})
         print_json(chosen)
         return
-    print_keys(partner)
+    if not print_keys(partner, lives):
+        typer.echo(f"{name} has no keys")
 
 
 @app.command()
@@ -50,7 +54,7 @@ def accept(
     context: typer.Context,
     name: NameArgument,
     fingerprint: Annotated[
-        str | None, typer.Option(help="Of the key, as the partner has told it: SHA256:...")
+        str | None, typer.Option(help="Of the key, as the partner stated it: SHA256:...")
     ] = None,
     retire: Annotated[
         bool, typer.Option("--retire", help="Keys that are pinned so far end today.")
@@ -85,7 +89,7 @@ def _asked(name: str, shown: str) -> str:
             f"it as --fingerprint {shown}"
         )
     typer.echo(f"{name} shows the host key {shown}")
-    if not typer.confirm("Is it the one that the partner has told you?"):
+    if not typer.confirm("Is it the one that the partner gave you?"):
         raise UsageError("nothing is pinned")
     return shown
 
@@ -125,8 +129,8 @@ async def _add(cli: CliContext, name: str, key: dict[str, Any], public: Path | N
     if public is not None:
         key["public"] = read_body(public).decode("ascii", "replace")
     async with open_partners(cli.environment, cli.user) as (service, who):
-        await service.add_key(who, name, key)
-    typer.echo(f"the key {key['fingerprint']} of {name} is kept")
+        known = await service.add_key(who, name, key)
+    typer.echo(f"the key {key['fingerprint']} of {name} is saved; {known}")
 
 
 @app.command()
@@ -152,12 +156,17 @@ async def _remove(cli: CliContext, name: str, fingerprint: str) -> None:
     typer.echo(f"the key {fingerprint} of {name} is removed")
 
 
-def print_keys(partner: "Partner") -> None:
-    """The keys of a partner as a table."""
+def print_keys(partner: "Partner", lives: "Mapping[str, str]") -> bool:
+    """The keys of a partner as a table; whether there are any.
+
+    Args:
+        partner: Whose.
+        lives: How long OpenPGP keys last, by fingerprint.
+    """
     from domain.transfers.partner_rules import fingerprint
 
     if not partner.host_keys and not partner.keys:
-        return
+        return False
     made = table("key", "fingerprint", "from", "until")
     for host_key in partner.host_keys:
         made.add_row(
@@ -167,5 +176,11 @@ def print_keys(partner: "Partner") -> None:
             text(host_key.valid_until),
         )
     for key in partner.keys:
-        made.add_row(text("our OpenPGP key" if key.own else "OpenPGP key"), text(key.fingerprint))
+        made.add_row(
+            text("our OpenPGP key" if key.own else "OpenPGP key"),
+            text(key.fingerprint),
+            text(""),
+            text(lives.get(key.fingerprint, "")),
+        )
     console().print(made)
+    return True

@@ -157,11 +157,13 @@ def test(
 ) -> None:
     """Which rule takes an event, and why the nearest others do not.
 
+    Exit codes: 0 one does, 1 none does, 2 it is no event.
+
     \b
     Example:
       docflow routes test event.json
     """
-    run(_test(cli_context(context), event, as_json=as_json))
+    raise typer.Exit(run(_test(cli_context(context), event, as_json=as_json)))
 
 
 async def _test(cli: CliContext, event: Path, *, as_json: bool) -> ExitCode:

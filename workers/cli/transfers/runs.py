@@ -23,10 +23,11 @@ TransferArgument = Annotated[
 ]
 
 
-def _open(
+def open_service(
     cli: CliContext,
 ) -> "AbstractAsyncContextManager[tuple[TransferService, Identity]]":
-    from workers.services.transfers.transfer_opening import open_transfers
+    """The service of transfers, and who uses it."""
+    from workers.services.transfers.opening import open_transfers
 
     return open_transfers(cli.environment, cli.user)
 
@@ -60,7 +61,7 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
-    async with _open(cli) as (service, who):
+    async with open_service(cli) as (service, who):
         rows = await service.list(who, status=status, queue=queue, account_id=account, limit=limit)
     if as_json:
         print_json([_fields(row) for row in rows])
@@ -91,21 +92,25 @@ def show(context: typer.Context, transfer: TransferArgument, as_json: JsonOption
 
 
 async def _show(cli: CliContext, transfer: str, *, as_json: bool) -> None:
-    async with _open(cli) as (service, who):
+    async with open_service(cli) as (service, who):
         found = await service.get(who, transfer)
     if as_json:
-        print_json(
-            {
-                **_fields(found.row),
-                "trail": [_fields(row) for row in found.trail],
-                "run": found.view and found.view.model_dump(mode="json"),
-            }
-        )
+        print_json(details_json(found))
         return
-    _print(found)
+    print_transfer(found)
 
 
-def _print(found: "TransferDetails") -> None:
+def details_json(found: "TransferDetails") -> dict[str, Any]:
+    """A transfer as JSON."""
+    return {
+        **_fields(found.row),
+        "trail": [_fields(row) for row in found.trail],
+        "run": found.view and found.view.model_dump(mode="json"),
+    }
+
+
+def print_transfer(found: "TransferDetails") -> None:
+    """A transfer, its actions, and every state that it was in."""
     row, view = found.row, found.view
     shown: list[tuple[str, object]] = [
         ("transfer", row.transfer_id),
@@ -156,7 +161,7 @@ def assign(
 
 
 async def _assign(cli: CliContext, transfer: str, queue: str, reason: str | None) -> None:
-    async with _open(cli) as (service, who):
+    async with open_service(cli) as (service, who):
         row = await service.assign(who, transfer, queue, reason)
     typer.echo(
         f"{row.transfer_id[:12]} goes to {queue}; "
@@ -184,7 +189,7 @@ def reroute(
 
 
 async def _reroute(cli: CliContext, transfer: str | None, *, as_json: bool) -> None:
-    async with _open(cli) as (service, who):
+    async with open_service(cli) as (service, who):
         done = await service.reroute(who, transfer)
     if as_json:
         print_json([{"transfer_id": each.transfer_id, "problem": each.problem} for each in done])
@@ -218,7 +223,7 @@ def resend(
 
 
 async def _resend(cli: CliContext, transfer: str, to: str | None, *, as_json: bool) -> None:
-    async with _open(cli) as (service, who):
+    async with open_service(cli) as (service, who):
         done = await service.resend(who, transfer, to)
     if as_json:
         print_json({"transfer_id": done.transfer_id, "workflow_id": done.workflow_id})

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from adapters.ports import PortError
+from contracts.base import problem_text
 from workers.gateway.http.auth import KeysUnavailable, Unauthorised
 from workers.services.errors import (
     Conflict,
@@ -139,7 +140,7 @@ def _malformed(
     handler: ExceptionHandler, request: Request, error: RequestValidationError
 ) -> Problem:
     errors = [
-        {"location": ".".join(map(str, each["loc"])), "message": str(each["msg"])}
+        {"location": ".".join(map(str, each["loc"])), "message": problem_text(each)}
         for each in error.errors()[:20]
     ]
     return Problem(

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from adapters.ports.webhooks import WebhookDelivery
 from contracts.base import Contract
@@ -38,14 +38,20 @@ class TaskList(Contract):
     """`token` of the next page; null: there is none."""
 
 
-class RestartBody(Contract):
+class _Body(Contract):
+    """A request; an unknown field is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RestartBody(_Body):
     """Where a job begins again."""
 
     from_stage: int | None = Field(default=None, ge=1)
     """Null: the stage that failed."""
 
 
-class AnswerBody(Contract):
+class AnswerBody(_Body):
     """What becomes of a job that is parked."""
 
     decision: Decision = Decision.RETRY
@@ -57,7 +63,7 @@ class AnswerBody(Contract):
 
 
 class DeliveryView(Contract):
-    """One attempt to tell one receiver."""
+    """One delivery attempt to one receiver."""
 
     number: int
     """Of the receiver, from 0."""

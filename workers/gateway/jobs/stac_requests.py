@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from adapters.ports.catalogue import CatalogueQuery
-from contracts.base import Contract
+from contracts.base import Contract, problem_text
 from domain.errors import RuleViolation
 from domain.jobs.stac.queries import filter_of_text
 from workers.gateway.jobs.stac_fields import (
@@ -130,7 +130,7 @@ def _validated(value: object) -> SearchBody:
         return SearchBody.model_validate(value)
     except ValidationError as error:
         problems = (
-            f"{'.'.join(map(str, each['loc'])) or 'the search'}: {each['msg']}"
+            f"{'.'.join(map(str, each['loc'])) or 'the search'}: {problem_text(each)}"
             for each in error.errors()[:5]
         )
         raise RuleViolation("; ".join(problems)) from error

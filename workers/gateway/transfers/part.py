@@ -13,9 +13,9 @@ from workers.gateway.transfers import api
 from workers.gateway.transfers.pages.routes_page import RoutesPage
 from workers.pipelines.base import Context
 from workers.resources.transfers import route_store
+from workers.services.transfers.opening import transfer_service
 from workers.services.transfers.routes import RouteService
 from workers.services.transfers.service import TransferService
-from workers.services.transfers.transfer_opening import transfer_service
 from workers.settings.transfers import queues_of
 
 TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"

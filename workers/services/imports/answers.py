@@ -10,7 +10,7 @@ from contracts.imports import Answer, DocumentType, ImportMessage, ImportState, 
 from domain.imports.chunks import TaskKey
 from domain.imports.registry import REGISTRY
 from workers.pipelines.base import Run
-from workers.services.errors import InvalidRequest, ServiceError, WrongState
+from workers.services.errors import InvalidRequest, NotFound, Refused, WrongState
 from workers.services.imports.documents import upload_name
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ class ImportAnswers:
         contract = replace(answer, changes=changes).as_contract()
         try:
             return await self._runs.answer(run.workflow_id, answer.verb, contract)
-        except ServiceError:
+        except (NotFound, Refused):
+            # Of any other failure it is not known whether the run has the answer, and the file.
             if stored is not None:
                 await self._blobs.delete(stored.name)
             raise

@@ -3,10 +3,7 @@
 import re
 import unicodedata
 
-from contracts.imports import encoded
-
-UPLOADS = "uploads/"
-"""Prefix of documents that commands and pages upload."""
+from domain.imports.places import uploads_of
 
 
 def upload_name(project_id: str, task_id: str, filename: str, part: str = "") -> str:
@@ -20,5 +17,4 @@ def upload_name(project_id: str, task_id: str, filename: str, part: str = "") ->
     """
     ascii_name = unicodedata.normalize("NFKD", filename).encode("ascii", "ignore").decode("ascii")
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", ascii_name).strip("._")[-100:]
-    folder = f"{UPLOADS}{encoded(project_id)}/{encoded(task_id)}"
-    return "/".join(filter(None, (folder, part, safe or "file")))
+    return uploads_of(project_id, task_id) + "/".join(filter(None, (part, safe or "file")))

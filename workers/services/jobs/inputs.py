@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.ports import BlobNotFound, Blobs, PortError, Unavailable
+from contracts.base import problem_text
 from contracts.blobs import BlobName, BlobRef
 from contracts.jobs import InputIdentity
 from workers.services.jobs.errors import FieldError, InvalidJob
@@ -103,7 +104,7 @@ def _checked(name: str) -> str:
     try:
         return _NAME.validate_python(name)
     except ValidationError as error:
-        why = error.errors(include_url=False, include_input=False)[0]["msg"]
+        why = problem_text(error.errors(include_url=False, include_input=False)[0])
         raise _refused(f"{name[:100]!r} is not the name of a file: {why}") from None
 
 

@@ -4,13 +4,14 @@ import hashlib
 import json
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from adapters.ports import PortError, RejectedMessages
 from adapters.ports.jobs import JobAlias, JobAliases
 from contracts.jobs import JobQueueMessage, JobRequest, job_workflow_id
 from workers.services.bodies import RefusedMessage, printable
-from workers.services.errors import ServiceUnavailable
-from workers.services.intake import both_answer, refuse, warn_of_deliveries
+from workers.services.errors import ServiceUnavailable, TemporalRefused
+from workers.services.intake import both_answer, given_back, refuse, warn_of_deliveries
 from workers.services.jobs.errors import InvalidJob
 from workers.services.jobs.messages import read_message, without_secrets
 from workers.services.jobs.parameters import without_secret
@@ -89,7 +90,12 @@ class JobIntake:
         if kept != wanted:
             # Never started, and the files have changed since.
             await self._aliases.move(wanted)
-        done = await self._submission.start(job)
+        try:
+            done = await self._submission.start(job)
+        except TemporalRefused as error:
+            if isinstance(error.__cause__, RPCError):
+                return given_back(error.__cause__)
+            raise
         return Settle(job_workflow_id(done.job_id), duplicate=not done.created)
 
     async def _verdict(self, kept: JobAlias, digest: str) -> Verdict | None:

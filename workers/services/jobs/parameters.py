@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.base import Contract
+from contracts.base import Contract, problem_text
 from contracts.jobs import JsonObject, WebhookParameters
 from workers.services.jobs.errors import FieldError, InvalidJob
 
@@ -90,7 +90,7 @@ def errors_of(error: ValidationError, *, within: str = "parameters") -> Iterator
     found = error.errors(include_url=False, include_context=False, include_input=False)
     for problem in found[:ERRORS_LISTED]:
         location = ".".join(str(part) for part in (within, *problem["loc"]) if part != "")
-        yield FieldError(location, problem["msg"].removeprefix("Value error, ")[:300])
+        yield FieldError(location, problem_text(problem)[:300])
 
 
 def _names(model: type[BaseModel]) -> frozenset[str]:

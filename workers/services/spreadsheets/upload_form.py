@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from adapters.files.tables.formats import refuse_head
 from adapters.ports import UnreadableDocument
+from contracts.base import problem_text
 from contracts.spreadsheets import EntityId, Layout, TypeName
 from workers.services.bodies import Body
 from workers.services.errors import Refused, UnsupportedFile
@@ -54,12 +55,8 @@ def problems_of(error: ValidationError) -> str:
     """What is wrong with some input, in a sentence that repeats none of it."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[:5]
     return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'body'}: {_plain(each['msg'])}" for each in first
+        f"{'.'.join(map(str, each['loc'])) or 'body'}: {problem_text(each)}" for each in first
     )
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ")
 
 
 def _blank_is_absent(value: object) -> object:

@@ -4,34 +4,29 @@ import logging
 from typing import Final
 
 from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from adapters.ports import RejectedMessages
 from contracts.transfers import EVENT_BYTES
 from domain.transfers.queues import Queue
-from workers.services import search_attributes
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import both_answer, given_back, refuse
 from workers.services.transfers.starts import TransferStarts
-from workers.services.verdicts import INVALID_MESSAGE, NOT_ACCEPTED, Abandon, Settle, Verdict
+from workers.services.verdicts import (
+    INVALID_MESSAGE,
+    NOT_ACCEPTED,
+    Abandon,
+    DeadLetter,
+    Settle,
+    Verdict,
+)
 
 logger = logging.getLogger(__name__)
 
-DELIVERIES: Final = 5
-"""So often a message is tried that Temporal refuses; then it is set aside."""
-_PASSES: Final = frozenset(
-    {
-        RPCStatusCode.ABORTED,
-        RPCStatusCode.CANCELLED,
-        RPCStatusCode.DEADLINE_EXCEEDED,
-        RPCStatusCode.NOT_FOUND,
-        RPCStatusCode.PERMISSION_DENIED,
-        RPCStatusCode.RESOURCE_EXHAUSTED,
-        RPCStatusCode.UNAUTHENTICATED,
-        RPCStatusCode.UNAVAILABLE,
-    }
-)
-"""Not for the message's sake: Temporal is down, busy, or does not let us in."""
+MOST_DELIVERIES: Final = 5
+"""Neither storage queues nor event hubs set a message aside after so many."""
+LOUD_FROM_DELIVERY: Final = MOST_DELIVERIES - 1
+"""From here on an operator should look."""
 
 
 class TransferIntake:
@@ -64,24 +59,54 @@ class TransferIntake:
         """Start the run of a message.
 
         May be called again with the same message: one event is one run. Another event of the same
-        source and id is refused; what is no event is recorded by its run. What Temporal refuses
-        for the message's own sake is recorded and set aside at its fifth delivery.
+        source and id is refused; what is no event is recorded by its run.
 
         Args:
             raw: The body as it came.
             delivery_count: Deliveries before this one; 0 the first time.
             message_id: As the queue or its sender set it.
         """
+        if delivery_count + 1 >= LOUD_FROM_DELIVERY:
+            logger.error(
+                "message %r of %r is at delivery %d: it will soon be set aside; find out why it "
+                "cannot be accepted",
+                message_id,
+                self._way_in,
+                delivery_count + 1,
+            )
         try:
-            return await self._start(raw, delivery_count, message_id)
+            return await self._start(raw)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._way_in, message_id, refused, raw)
+
+    async def give_up(
+        self, raw: bytes, delivery_count: int, message_id: str | None, reason: str
+    ) -> DeadLetter | Abandon:
+        """Set a message aside whose deliveries are used up; give it back before.
+
+        To be asked only where everything that a start needs has answered meanwhile: an outage uses
+        up no delivery.
+
+        Args:
+            raw: The body as it came.
+            delivery_count: Deliveries before this one.
+            message_id: As the queue or its sender set it.
+            reason: Why it is not accepted.
+        """
+        if delivery_count + 1 < MOST_DELIVERIES:
+            return Abandon(reason)
+        refused = RefusedMessage(
+            NOT_ACCEPTED,
+            f"not accepted in {delivery_count + 1} deliveries, although everything that docflow "
+            f"needs answers: {reason}",
+        )
+        return await refuse(self._rejected, self._way_in, message_id, refused, raw)
 
     async def ready(self) -> bool:
         """Whether Temporal and the record of rejected messages answer."""
         return await both_answer(self._client, self._rejected)
 
-    async def _start(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
+    async def _start(self, raw: bytes) -> Verdict:
         if len(raw) > EVENT_BYTES:
             raise RefusedMessage(
                 INVALID_MESSAGE,
@@ -96,26 +121,6 @@ class TransferIntake:
             )
         except RPCError as error:
             verdict = given_back(error)
-            self._warn(verdict, delivery_count, message_id)
-            if delivery_count + 1 >= DELIVERIES and not _passes(error):
-                raise RefusedMessage(
-                    NOT_ACCEPTED, f"not accepted at {DELIVERIES} deliveries: {verdict.reason}"
-                ) from error
+            logger.warning("an event of %r was not started: %s", self._way_in, error)
             return verdict
         return Settle(started.workflow_id, duplicate=not started.created)
-
-    def _warn(self, verdict: Abandon, delivery_count: int, message_id: str | None) -> None:
-        is_late = delivery_count + 2 >= DELIVERIES
-        logger.log(
-            logging.ERROR if is_late else logging.WARNING,
-            "message %r of %r was not started at delivery %d: %s",
-            message_id,
-            self._way_in,
-            delivery_count + 1,
-            verdict.reason,
-        )
-
-
-def _passes(error: RPCError) -> bool:
-    """Whether a start that was refused may be accepted later, by itself or by `docflow setup`."""
-    return error.status in _PASSES or search_attributes.is_refusal(error)

@@ -1,23 +1,74 @@
 """The services of transfers over what a process has opened."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
-from temporalio.client import Client
-
+from adapters.database import Database
 from adapters.database.transfers.store import SqlTransferStore
 from adapters.ports import RejectedMessages
 from domain.transfers.queues import Queue
-from workers.resources.tables import open_tables
-from workers.resources.transfers import route_store
 from workers.services.identity import OPERATOR, Identity
+from workers.services.runs import TemporalRuns
 from workers.services.transfers.intake import TransferIntake
 from workers.services.transfers.routes import RouteService
-from workers.services.verdicts import Verdict
+from workers.services.transfers.service import TransferService
+from workers.services.transfers.starts import TransferStarts
 from workers.settings.transfers import queues_of
 
-Accept = Callable[[bytes, int, str | None], Awaitable[Verdict]]
-"""Body, deliveries before this one, message id -> what becomes of the message."""
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from workers.services.transfers.clocks import ClockService
+
+_SECONDS_TO_ANSWER: Final = 5.0
+
+
+def transfer_service(
+    environment: Mapping[str, str], client: "Client", database: Database
+) -> TransferService:
+    """The service of transfers.
+
+    Raises:
+        SettingsError: The file of queues is missing or wrong.
+    """
+    return TransferService(
+        SqlTransferStore(database),
+        TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER),
+        TransferStarts(client),
+        queues_of(environment),
+    )
+
+
+def intake_of(
+    client: "Client", rejected: RejectedMessages, queues: Mapping[str, Queue]
+) -> Callable[[str], TransferIntake]:
+    """What decides about the messages of a queue or hub, by its name.
+
+    Args:
+        client: Of Temporal.
+        rejected: Keeps messages that can never be accepted.
+        queues: Those whose messages are routed already; all others are routed by the rules.
+    """
+    return lambda name: TransferIntake(client, rejected, way_in=name, queue=queues.get(name))
+
+
+@asynccontextmanager
+async def open_transfers(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple[TransferService, Identity]]:
+    """The service for an operator at a terminal: who has the settings may do everything.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.connect import connect
+    from workers.resources.tables import open_tables
+
+    async with open_tables(environment) as database:
+        yield transfer_service(environment, await connect(), database), _operator(user)
 
 
 @asynccontextmanager
@@ -34,26 +85,39 @@ async def open_routes(
         SettingsError: A setting is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
+    from workers.resources.tables import open_tables
+    from workers.resources.transfers import route_store
+
     queues = tuple(queues_of(environment))
     async with open_tables(environment) as database:
         store = route_store(environment, database)
-        service = RouteService(store, SqlTransferStore(database), queues)
-        yield service, Identity(user or "operator", (), frozenset({OPERATOR}))
+        yield RouteService(store, SqlTransferStore(database), queues), _operator(user)
 
 
-def intake_of(
-    client: Client, rejected: RejectedMessages, queues: Mapping[str, Queue]
-) -> Callable[[str], tuple[Accept, Callable[[], Awaitable[bool]]]]:
-    """What decides about the messages of a queue or hub, by its name.
+@asynccontextmanager
+async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockService"]:
+    """Watches and expected files, for an operator at a terminal.
 
-    Args:
-        client: Of Temporal.
-        rejected: Keeps messages that can never be accepted.
-        queues: Those whose messages are routed already; all others are routed by the rules.
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
     """
+    from adapters.database.transfers.expected import SqlExpectedStore
+    from adapters.database.transfers.watches import SqlWatchStore
+    from workers.connect import connect
+    from workers.resources.tables import open_tables
+    from workers.services.transfers.clocks import ClockService
+    from workers.settings.errors import SettingsError
+    from workers.settings.transfer_watches import WATCHES, clocks_of
 
-    def of(name: str) -> tuple[Accept, Callable[[], Awaitable[bool]]]:
-        intake = TransferIntake(client, rejected, way_in=name, queue=queues.get(name))
-        return intake.accept, intake.ready
+    clocks = clocks_of(environment)
+    if clocks is None:
+        raise SettingsError(f"{WATCHES} is not set: no watch and nothing expected is declared")
+    async with open_tables(environment) as database:
+        stores = SqlWatchStore(database), SqlExpectedStore(database)
+        yield ClockService(await connect(), clocks, *stores)
 
-    return of
+
+def _operator(user: str | None) -> Identity:
+    return Identity(user or "operator", (), frozenset({OPERATOR}))

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.files.openpgp import GnuPg
 from workers.resources.far_ends import partner_places, partner_secrets
 from workers.resources.tables import open_tables
 from workers.services.identity import OPERATOR, Identity
@@ -23,5 +24,6 @@ async def open_partners(
     secrets = partner_secrets(environment)
     async with open_tables(environment) as database:
         store = SqlPartnerStore(database)
-        service = PartnerService(store, partner_places(environment, store, secrets))
+        places = partner_places(environment, store, secrets)
+        service = PartnerService(store, places, GnuPg(secrets))
         yield service, Identity(user or "operator", (), frozenset({OPERATOR}))

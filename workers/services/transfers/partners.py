@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from adapters.ports import NotYet, PortError
+from adapters.ports import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
+from adapters.ports.transfer_files import KeyFacts, OpenPgp
 from adapters.ports.transfers import PartnerStore
-from contracts.transfers import HOSTS, HostKey, Partner, PlaceKind, Rename
+from contracts.base import problem_text
+from contracts.transfers import HOSTS, HostKey, OpenPgpKey, Partner, PlaceKind, Rename
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
 from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
@@ -20,7 +22,7 @@ _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
 _LISTED: Final = 100
 _RENAMES: Final = {
-    Rename.ATOMIC_REPLACE: "a file replaces another in one step: nobody sees half of it",
+    Rename.ATOMIC_REPLACE: "a file replaces another in one step: no reader sees a partial file",
     Rename.NON_ATOMIC: "a rename onto an existing name is refused: what is there is removed first",
     Rename.DIRECT: "it renames nothing: files are written under their own names and read back",
 }
@@ -42,10 +44,11 @@ class PartnerService:
     Args:
         store: Keeps the records.
         places: Connects.
+        openpgp: Reads keys.
     """
 
-    def __init__(self, store: PartnerStore, places: Places) -> None:
-        self._store, self._places = store, places
+    def __init__(self, store: PartnerStore, places: Places, openpgp: OpenPgp) -> None:
+        self._store, self._places, self._openpgp = store, places, openpgp
 
     async def all(self, who: Identity) -> Sequence[Partner]:
         """Records by name; they hold references and no secrets."""
@@ -110,7 +113,7 @@ class PartnerService:
             raise NotFound(f"there is no partner {name}")
 
     async def test(self, who: Identity, name: str, folder: str = "") -> PartnerReport:
-        """Connect, see what the far end can do, and move no file of anybody.
+        """Connect, and see what the endpoint can do; no file is moved.
 
         Args:
             who: Who asks.
@@ -184,11 +187,15 @@ class PartnerService:
         changed = partner.model_copy(update={"host_keys": hosts, "keys": keys})
         return await self._put(who, changed, partner)
 
-    async def add_key(self, who: Identity, name: str, key: Mapping[str, Any]) -> Partner:
+    async def add_key(self, who: Identity, name: str, key: Mapping[str, Any]) -> str:
         """Add an OpenPGP key, in place of one with the same fingerprint.
 
+        Returns:
+            What is known of it: when it expires, or why it could not be read here. A private key is
+            read by workers; their secrets need not be on this machine.
+
         Raises:
-            InvalidRequest: A field is missing or wrong.
+            InvalidRequest: A field is missing or wrong, or its text is that of another key.
         """
         partner = await self.get(who, name)
         others = [each for each in partner.keys if each.fingerprint != key.get("fingerprint")]
@@ -197,7 +204,31 @@ class PartnerService:
             "keys": [*(each.model_dump() for each in others), dict(key)],
         }
         changed = _record(record)
-        return await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
+        known = await self._key_facts(changed.keys[-1])
+        if isinstance(known, PortError):
+            if not (changed.keys[-1].own or isinstance(known, NotInstalled)):
+                raise InvalidRequest(str(known))
+            said = f"it is not read here: {known}"
+        else:
+            said = _lasts(known)
+        await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
+        return said
+
+    async def key_lives(self, partner: Partner) -> Mapping[str, str]:
+        """How long each OpenPGP key of a partner lasts, in words, by fingerprint."""
+        said: dict[str, str] = {}
+        for key in partner.keys:
+            known = await self._key_facts(key)
+            said[key.fingerprint] = str(known) if isinstance(known, PortError) else _lasts(known)
+        return said
+
+    async def _key_facts(self, key: OpenPgpKey) -> KeyFacts | PortError:
+        """What a key says of itself; or why it cannot be read."""
+        try:
+            async with self._openpgp.open([key]) as ring:
+                return ring.keys[0]
+        except (Denied, Unavailable) as error:
+            return error
 
     async def _shown(self, partner: Partner) -> HostKey:
         """The host key that a server shows."""
@@ -235,11 +266,20 @@ def _record(fields: Mapping[str, Any]) -> Partner:
     return partner
 
 
+def _lasts(key: KeyFacts) -> str:
+    if key.revoked:
+        return "it was revoked"
+    if key.expires is None:
+        return "it never expires"
+    tense = "has expired" if key.expires <= datetime.now(UTC) else "expires"
+    return f"it {tense} on {key.expires:%Y-%m-%d}"
+
+
 def _problems(error: ValidationError) -> Sequence[str]:
     said: list[str] = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
         where = ".".join(map(str, each["loc"]))
-        text = each["msg"]
+        text = problem_text(each)
         if each["loc"] and each["loc"][-1] in ("password", "private_key", "passphrase", "token"):
             text = "must be a reference: env:NAME, file:PATH or aws:NAME, never the secret itself"
         said.append(f"{where}: {text}")

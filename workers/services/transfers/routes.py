@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from activities.transfers.route_cache import RouteCache
 from adapters.ports.transfers import RouteStore, StatusRow, TransferStore
+from contracts.base import problem_text
 from contracts.transfers import (
     EVENT_BYTES,
     RouteKey,
@@ -207,7 +208,7 @@ def _rule(fields: Mapping[str, Any]) -> RouteRule:
         return RouteRule.model_validate(fields)
     except ValidationError as error:
         problems = (
-            f"{LABELS.get(str(each['loc'][0]), each['loc'][0])}: {each['msg']}"
+            f"{LABELS.get(str(each['loc'][0]), each['loc'][0])}: {problem_text(each)}"
             for each in error.errors()
         )
         raise InvalidRequest("; ".join(problems)) from error

@@ -46,6 +46,13 @@ class TransferDetails:
     view: TransferView | None
     """What its run says; None: it has ended, or no worker answers."""
 
+    @property
+    def is_parked(self) -> bool:
+        """It waits for a person."""
+        if self.row.status is TransferStatus.NO_ASSIGNED:
+            return True
+        return self.view is not None and self.view.since is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Rerouted:

@@ -141,7 +141,7 @@ def _mask(pattern: str) -> Mask | None:
     return Mask(tuple(parts))
 
 
-_LONGEST_TIME = 366
+LONGEST_TIME = 366
 """Days: a number that is shown as a time and is larger is a day of the calendar with a time."""
 _LAST_SERIAL = 2_958_465  # 9999-12-31
 _LEAP_BUG = 60  # 1900-02-29, a day that Excel knows and the calendar does not
@@ -153,7 +153,7 @@ def from_serial(value: int | float, kind: Format, date1904: bool) -> Cell:
         return value
     milliseconds = round(value * 86_400_000)
     days, rest = divmod(milliseconds, 86_400_000)
-    if kind is Format.TIME and days < _LONGEST_TIME:
+    if kind is Format.TIME and days < LONGEST_TIME:
         return _clock(milliseconds)
     if days == 0 and not date1904:
         return _clock(milliseconds) if rest else value

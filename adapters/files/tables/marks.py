@@ -1,0 +1,42 @@
+"""What cells of XLS and ODS files show, where the library that reads them drops it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from adapters.files import limits
+
+_MOST: Final = 1_000_000
+
+
+class TooManyMarks(Exception):
+    """More cells of a sheet show something else than they hold than can be kept."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"more than {_MOST:,} cells of a sheet show errors or leading zeros; "
+            "save the file as XLSX and send that"
+        )
+
+
+@dataclass
+class Marks:
+    """Of one sheet.
+
+    Attributes:
+        cells: Line, from 1, and column, from 0, to what the cell shows.
+        merges: First and last line, from 1, first and last column, from 0.
+    """
+
+    cells: dict[tuple[int, int], Any] = field(default_factory=dict[tuple[int, int], Any])
+    merges: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+
+    def add(self, line: int, column: int, shown: Any) -> None:
+        """Note one cell.
+
+        Raises:
+            TooManyMarks: There are too many.
+        """
+        if len(self.cells) >= _MOST:
+            raise TooManyMarks
+        if column < limits.COLUMNS:
+            self.cells[line, column] = shown

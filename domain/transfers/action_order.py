@@ -1,0 +1,95 @@
+"""What the order of a job's actions means: which files an action works on, and which are lost."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from contracts.transfers import (
+    Action,
+    AfterSource,
+    CallHttp,
+    Checksum,
+    FireEvent,
+    ReadFile,
+    Scan,
+    WriteFile,
+)
+from domain.errors import RuleViolation
+
+_NEEDS_NO_FILE: Final = (ReadFile, FireEvent, CallHttp)
+_LEAVES_FILES: Final = (Scan, FireEvent, CallHttp, WriteFile)
+"""The files after such an action are those before it."""
+_SENDS: Final = (WriteFile, FireEvent, CallHttp)
+
+
+def refuse_order(actions: Sequence[Action], *, has_files: bool = False) -> None:
+    """Refuse actions that have no file to work on, contradict themselves, or lose files.
+
+    Args:
+        actions: Of a job.
+        has_files: It begins with files that are there.
+
+    Raises:
+        RuleViolation: Which of them, and what to do.
+    """
+    if not has_files and not isinstance(actions[0], _NEEDS_NO_FILE):
+        raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
+    for index, action in enumerate(actions):
+        if isinstance(action, ReadFile):
+            _refuse_contradiction(index, action)
+            _refuse_loss(index, action, actions[index + 1 :])
+        if isinstance(action, Checksum) and action.write and action.expected is not None:
+            raise RuleViolation(
+                f"{_named(index, action)}: Write adds a checksum, and Expected compares with one; "
+                "use two actions"
+            )
+
+
+def _refuse_contradiction(index: int, action: ReadFile) -> None:
+    if (action.after is AfterSource.MOVE) != (action.move_to is not None):
+        raise RuleViolation(
+            f"{_named(index, action)}: `After: move` and `MoveTo` belong together, and only one "
+            "of them is set"
+        )
+    if action.at_least > action.at_most:
+        raise RuleViolation(
+            f"{_named(index, action)}: AtLeast is {action.at_least}, and AtMost {action.at_most}"
+        )
+
+
+def _refuse_loss(index: int, action: ReadFile, behind: Sequence[Action]) -> None:
+    """See that its files are sent somewhere before others take their place, or they are deleted."""
+    following = next((n for n, each in enumerate(behind) if isinstance(each, ReadFile)), None)
+    own = behind[:following]
+    if following is not None and not any(isinstance(each, _SENDS) for each in own):
+        raise RuleViolation(
+            f"{_named(index + following + 1, behind[following])} replaces the files of "
+            f"{_named(index, action)}, which no action has sent before: send them first, read all "
+            "with one pattern, or use two jobs"
+        )
+    if action.after is AfterSource.DELETE and not any(map(_takes_files, own)):
+        raise RuleViolation(
+            f"{_named(index, action)}: `After: delete` deletes files that no WriteFile and no "
+            "CallHttp with `Body: file` has sent"
+        )
+
+
+def _takes_files(action: Action) -> bool:
+    if isinstance(action, CallHttp):
+        return action.body == "file"
+    return isinstance(action, WriteFile)
+
+
+def writes_at_end(actions: Sequence[Action]) -> tuple[Sequence[WriteFile], Sequence[WriteFile]]:
+    """The actions that write the files as they are at the end, and those that wrote other ones.
+
+    What is kept of a transfer are its files at the end: an earlier WriteFile sent what they were
+    made of, or files of another ReadFile.
+    """
+    changes = [n for n, each in enumerate(actions) if not isinstance(each, _LEAVES_FILES)]
+    end = changes[-1] + 1 if changes else 0
+    writes = [(n, each) for n, each in enumerate(actions) if isinstance(each, WriteFile)]
+    return [each for n, each in writes if n >= end], [each for n, each in writes if n < end]
+
+
+def _named(index: int, action: Action) -> str:
+    return f"action {index + 1} ({action.action})"

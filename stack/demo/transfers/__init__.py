@@ -1,0 +1,1 @@
+"""The demo's transfers: files carried from an SFTP server to blobs."""

@@ -1,0 +1,52 @@
+"""`docflow routes` over a database."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.support.cli import run_docflow_in_thread
+from tests.support.transfers.events import an_event
+from workers.cli.context import CliContext
+
+Docflow = Callable[..., Any]
+
+
+@pytest.fixture
+def docflow(sqlite_database_url: str) -> Docflow:
+    context = CliContext({"DATABASE_URL": sqlite_database_url, "USER": "ida"})
+
+    async def call(*arguments: str, code: int = 0) -> Result:
+        done = await run_docflow_in_thread("routes", *arguments, context=context)
+        assert done.exit_code == code, done.output
+        return done
+
+    return call
+
+
+async def test_a_rule_is_added_tested_disabled_and_removed(
+    docflow: Docflow, tmp_path: Path
+) -> None:
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps(an_event()))
+    assert "there are no rules" in (await docflow("list")).output
+    assert "none of 0 rules" in (await docflow("test", str(event), code=1)).output
+    await docflow("add", "jobstmsroute", "--source", "TMS.*", "--account", "TMS001")
+    await docflow("add", "jobs", "--priority", "-1")
+    assert "did you mean jobs" in (await docflow("add", "jobz", code=1)).output
+    tie = await docflow("add", "jobscalgary", "--source", "TMS.*", "--account", "TMS001", code=1)
+    assert "jobstmsroute/1" in tie.output
+    assert "jobstmsroute/1 takes it" in (await docflow("test", str(event))).output
+    await docflow("disable", "jobstmsroute", "1")
+    verdict = json.loads((await docflow("test", str(event), "--json")).output)
+    assert verdict["winner"]["queue"] == "jobs"
+    await docflow("enable", "jobstmsroute", "1")
+    await docflow("remove", "jobs", "1")
+    rules = json.loads((await docflow("list", "--json")).output)["rules"]
+    assert [each["queue"] for each in rules] == ["jobstmsroute"]
+    assert "removed" in (await docflow("history")).output
+    (tmp_path / "none.json").write_text("[]")
+    await docflow("test", str(tmp_path / "none.json"), code=2)

@@ -1,0 +1,62 @@
+"""What a job does, as it is decided when its run begins."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.transfers.planning import Planning, PlanningPorts
+from adapters.memory.transfers.partners import MemoryPartners
+from adapters.ports.transfers import SettingsFile, StatusRow
+from contracts.blobs import BlobRef
+from contracts.transfers import LoadOrder, Partner, PlaceKind, TransferPlan, WriteFile
+from tests.support.imports.activities import environment
+from tests.support.transfers.events import ARRIVED, READ, WRITE, a_job_order
+
+EVENT = a_job_order()
+ENCRYPT = {"Action": "Encrypt", "Partner": "acme"}
+
+
+@dataclass
+class OneJob:
+    """`jobsettings.json` with one job, and rows that are kept nowhere."""
+
+    fields: dict[str, Any]
+
+    async def read(self) -> SettingsFile:
+        job = {"Job": "orders", "Queue": "jobs", **self.fields}
+        return SettingsFile(json.dumps({"Jobs": [job]}).encode(), BlobRef(name="file", size=1))
+
+    async def record(self, row: StatusRow) -> None:
+        return
+
+
+async def planned(
+    *actions: dict[str, Any], order: Any = EVENT, keeps_copies: bool = True, **fields: Any
+) -> TransferPlan:
+    job: Any = OneJob({**fields, "Actions": {"List": [*actions]}})
+    names = ("acme", "store", "backup")
+    partners = MemoryPartners(*(Partner(name=name, kind=PlaceKind.FOLDER) for name in names))
+    ports = PlanningPorts(job, partners, ["jobs"], job, job, keeps_copies)
+    return await environment().run(Planning(ports).load_plan, LoadOrder(job=order, at=ARRIVED))
+
+
+async def test_a_kept_copy_goes_only_where_the_same_files_were_written() -> None:
+    order = a_job_order(resent_from="5eed" * 16, resend=1)
+    elsewhere = {**WRITE, "Partner": "backup"}
+    plan = await planned(READ, WRITE, ENCRYPT, elsewhere, order=order)
+    assert [each.action for each in plan.job.actions.list] == ["WriteFile"]
+    assert [each.partner for each in plan.job.actions.list if isinstance(each, WriteFile)] == [
+        "backup"
+    ]
+    assert plan.remarks == ("not sent to store, which was sent other files",)
+    with pytest.raises(ApplicationError, match="there is nothing to send again"):
+        await planned(READ, WRITE, ENCRYPT, order=order)
+
+
+async def test_copies_that_cannot_be_encrypted_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(ApplicationError, match="set DOCFLOW_TRANSFERS_STAGING_KEY"):
+        await planned(READ, WRITE, KeepCopyDays=3, keeps_copies=False)
+    assert (await planned(READ, WRITE, KeepCopyDays=3)).job.keep_copy_days == 3
