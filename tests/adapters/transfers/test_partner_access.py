@@ -323,14 +323,19 @@ async def test_new_connections_are_spread(site: SftpSite) -> None:
             pass
 
 
-async def test_bytes_pass_no_faster_than_a_partner_bears(tmp_path: Path) -> None:
-    limits = Limits(sessions=2, bytes_per_second=2 << 20)
+async def test_bytes_pass_no_faster_than_a_partner_bears_in_however_many_files(
+    tmp_path: Path,
+) -> None:
+    limits = Limits(sessions=2, connections_per_second=100, bytes_per_second=2 << 20)
     partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path), limits=limits)
+    places = open_places(folders=[tmp_path])
     begun = time.monotonic()
-    async with open_places(folders=[tmp_path]).open(partner) as place:
-        written = await write(place, "file.bin", bytes(1 << 20))
-        await joined(place.read(written.entry))
-    # One of two sessions: 1 MB a second, of which a quarter of a second may burst.
+    for number in range(8):
+        async with places.open(partner) as place:
+            written = await write(place, f"{number}.bin", bytes(100 << 10))
+            await joined(place.read(written.entry))
+    # Each of 100 KB is written, read back and read, in one of two sessions: 1 MB a second, of which
+    # a quarter of a second may burst.
     assert time.monotonic() - begun >= 1.5
 
 
