@@ -23,7 +23,7 @@ from contracts.transfers import (
     file_job_id,
     transfer_workflow_id,
 )
-from domain.transfers.events import NoEvent, read_event
+from domain.transfers.events import NoEvent, file_of, read_event
 from domain.transfers.queues import Queue
 
 _UNKNOWN = "unknown"
@@ -104,7 +104,7 @@ class Receiving:
                 subject=event and event.subject,
                 queue=order.queue,
                 job=order.job,
-                file=order.file,
+                file=order.file or (event and file_of(event)),
                 reason=order.reason,
                 by=order.by,
                 run=order.run,

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -167,14 +167,20 @@ class Survey:
         )
         found |= decide(map(number_notations, written))
 
-    def finish(self, options: ReadingOptions) -> Surveyed:
+    def finish(self, options: ReadingOptions, hidden: Collection[int] = ()) -> Surveyed:
         """What all rows show.
+
+        Args:
+            options: What a person has said.
+            hidden: Positions of columns that are not shown.
 
         Raises:
             InvalidDocument: Two columns of the same title hold different values.
         """
         chosen = {
-            name: self._choose(self._spec.by_name[name], places)
+            name: self._choose(
+                self._spec.by_name[name], [p for p in places if p not in hidden] or places
+            )
             for name, places in self._header.candidates.items()
         }
         header = self._header.with_positions(chosen)

@@ -62,7 +62,7 @@ class TaskBatch:
         self._running: set[int] = set()
         self._recorded = 0
         self._shown = 0, 0
-        self._told = 0
+        self._reported = 0
         self._stopped = self._failing = False
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
@@ -173,9 +173,9 @@ class TaskBatch:
         is_first = is_failing and not self._failing
         self._failing = self._failing or is_failing
         is_long = workflow.now() - workflow.info().start_time >= QUICK
-        is_new = self._told < part < REPORTS
+        is_new = self._reported < part < REPORTS
         if is_first or (is_new and is_long and self._order.reports):
-            self._told = part
+            self._reported = part
             asyncio.create_task(self._tell())  # noqa: RUF006
 
     def _report_wait(self) -> None:

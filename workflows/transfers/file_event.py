@@ -35,7 +35,7 @@ from contracts.transfers import (
     queue_task_queue,
     transfer_workflow_id,
 )
-from domain.transfers.events import file_of
+from domain.transfers.events import fairness_of, file_of
 from workflows import attributes, policies
 from workflows.failures import explain
 from workflows.notices import Notices
@@ -49,8 +49,6 @@ _MEANINGS: Final = {
     "skip": "leave it out",
     "fail": "give it up",
 }
-_FAIRNESS_KEY: Final = 64
-"""Bytes of a fairness key."""
 _SUMMARY: Final = 200
 
 
@@ -274,11 +272,6 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             waiting_for=self._waiting.label,
             since=self._parking.since,
         )
-
-
-def fairness_of(account_id: str) -> str:
-    """The fairness key of an account: a busy one does not hold the others up."""
-    return account_id.encode()[:_FAIRNESS_KEY].decode(errors="ignore")
 
 
 def _attributes(order: FileJobOrder) -> TypedSearchAttributes:

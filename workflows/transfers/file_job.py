@@ -201,7 +201,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
-            raise _Failed(f"infected: {result.infected}")
+            raise _Failed(result.infected)
 
     async def _leaves_out(self, index: int, failure: FailureError) -> bool:
         """Ask a person about an action that has failed; whether it is left out."""
@@ -346,16 +346,15 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return self.status()
 
     def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
-        if decision is not Decision.SKIP or self._closing:
+        corrects = isinstance(answer, TransferRetry) and bool(answer.action)
+        if self._closing or not (corrects or decision is Decision.SKIP):
             return
         if self._index is None:
-            raise ApplicationError("no action has begun: retry or fail", type=WRONG_STATE)
+            raise ApplicationError("no action has begun: plain retry, or fail", type=WRONG_STATE)
         action = self._actions[self._index]
-        if not may_be_left_out(action):
-            raise ApplicationError(
-                f"{action.action} cannot be left out: what follows relies on it; retry or fail",
-                type=WRONG_STATE,
-            )
+        if not (corrects or may_be_left_out(action)):
+            said = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
+            raise ApplicationError(said, type=WRONG_STATE)
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> TransferView:

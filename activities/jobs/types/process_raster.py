@@ -49,6 +49,7 @@ from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import sidecars_of
 from domain.jobs.rasters.tiles import needs_rewriting
 from domain.jobs.rasters.times import PATTERNS, acquired, is_mistyped
+from domain.jobs.results import fitting
 
 VALIDATE, CHUNK, PROCESS, CATALOGUE = range(1, 5)
 _TILE_BYTES: Final = 192 << 20
@@ -265,7 +266,9 @@ class ProcessRaster(JobType[RasterParameters]):
                     results.append(each.result)
         if stage.stage_number == CATALOGUE:
             outputs = outputs_of(results).model_dump(mode="json")
-            return {"datasets": done, "items": results, OUTPUTS: outputs}
+            items = fitting(_without_footprint(each) for each in results)
+            left = done - len(items)
+            return {"datasets": done, "items": items, "more_items": left, OUTPUTS: outputs}
         return {"tasks": done}
 
     @asynccontextmanager
@@ -352,6 +355,10 @@ def _summary(facts: RasterFacts) -> JsonObject:
 def _rasters(context: TaskContext[RasterParameters]) -> Rasters:
     found: Rasters = context.resources.port(Rasters)
     return found
+
+
+def _without_footprint(result: JsonObject) -> JsonObject:
+    return {name: value for name, value in result.items() if name != "footprint"}
 
 
 def _text(context: TaskContext[RasterParameters], name: str) -> str:

@@ -269,7 +269,7 @@ async def test_a_name_that_is_not_unicode_hides_no_other_file(far: FarEnd) -> No
             await joined(place.read(second))
 
 
-async def test_a_read_goes_on_where_it_broke_off(far: FarEnd) -> None:
+async def test_a_read_continues_where_it_broke_off(far: FarEnd) -> None:
     async with far.open() as place:
         await write(place, "file.bin", LARGE)
         entry = await place.stat("file.bin")

@@ -205,6 +205,7 @@ async def test_events_without_a_route_are_rerouted_when_a_rule_was_added(
 
     await eventually(is_rerouted)
     await ended(transfers, id)
+    assert row.file == "orders.csv"
     assert row.reason is not None and "jobs/1: source is 'Pricing.LCP'" in row.reason
     assert tried.problem is None
     assert (await transfers.states(id))[:2] == ["NoAssigned", "Assigned"]
@@ -313,6 +314,12 @@ async def test_an_event_is_submitted_and_followed(
     transfers.far.fails["write"] = [RuleViolation("no such folder")]
     parked = await submit(id="it parks")
     assert parked.exit_code == 4 and "no such folder" in parked.output
+    id = head_of(file.read_text()).transfer_id
+    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    shown = await run_docflow_in_thread("show", id[:12], context=context)
+    assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
+    listed = await run_docflow_in_thread("list", "--pipeline", "transfers", context=context)
+    assert f" {id[:12]} " in listed.output and "no such folder" in listed.output
 
 
 async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:

@@ -179,8 +179,22 @@ class TestHeaders:
         assert found.column(field) == [value]
         assert (named or "") in found.note
 
+    def test_a_hidden_column_is_not_chosen_before_a_visible_one(self, xlsx: Any) -> None:
+        rows = (["Drawing", "Commodity", "Quantity", "Qty"], ["D-1", "P", 99, 2])
+        found = read(
+            xlsx(
+                one_sheet(*rows),
+                also=lambda _, sheet: sheet.set_column(2, 2, None, None, {"hidden": True}),
+            ),
+            "mto",
+        )
+        assert found.column("quantity") == [2]
+        assert found.note == "Columns not used: 'Quantity' (1 value, fits quantity too)."
+
     @pytest.mark.parametrize("items", [["Excavation", "Excavation"], [1, 2]])
-    def test_codes_are_told_from_names_and_numbers(self, xlsx: Any, items: list[Any]) -> None:
+    def test_codes_are_distinguished_from_names_and_numbers(
+        self, xlsx: Any, items: list[Any]
+    ) -> None:
         rows = (["Item", "Code"], [items[0], "03.10"], [items[1], "03.20"])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert found.column("item_code") == ["03.10", "03.20"]

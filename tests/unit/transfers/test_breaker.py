@@ -47,7 +47,7 @@ class Far:
         return str(raised.value)
 
 
-async def test_after_a_failure_nobody_connects_for_some_seconds() -> None:
+async def test_after_a_failure_there_is_no_connection_for_some_seconds() -> None:
     far = Far(PartnerAway("acme", "no route to host"))
     assert await far.is_away() == "no route to host"
     far.failure = None

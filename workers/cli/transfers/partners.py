@@ -169,8 +169,7 @@ async def _add(
     record = {**_read(file), **options}
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.add(who, record, replace=replace)
-    typer.echo(f"partner {partner.name} is kept; see whether it works: ", nl=False)
-    typer.echo(f"docflow partners test {partner.name}")
+    typer.echo(f"partner {partner.name} is saved; test it: docflow partners test {partner.name}")
 
 
 @app.command()
@@ -182,7 +181,7 @@ def test(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Connect to a partner and show what it can do; no file is moved.
+    """Connect to a partner and show what it can do; no file of the partner is moved.
 
     \b
     Example:

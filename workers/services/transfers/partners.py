@@ -269,10 +269,10 @@ def _record(fields: Mapping[str, Any]) -> Partner:
 def _lasts(key: KeyFacts) -> str:
     if key.revoked:
         return "it was revoked"
-    if key.expires is None:
-        return "it never expires"
-    tense = "has expired" if key.expires <= datetime.now(UTC) else "expires"
-    return f"it {tense} on {key.expires:%Y-%m-%d}"
+    if key.expires is not None and key.expires <= datetime.now(UTC):
+        return f"it has expired on {key.expires:%Y-%m-%d}"
+    when = "never expires" if key.expires is None else f"expires on {key.expires:%Y-%m-%d}"
+    return f"it {when}{'' if key.encrypts else ', and is not for encryption'}"
 
 
 def _problems(error: ValidationError) -> Sequence[str]:
