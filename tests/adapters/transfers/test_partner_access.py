@@ -230,6 +230,22 @@ async def test_nothing_is_sent_to_addresses_that_are_not_permitted(
     assert "planted" not in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", [PlaceKind.S3, PlaceKind.AZURE_BLOB, PlaceKind.HTTPS])
+async def test_no_proxy_of_the_environment_makes_a_connection(
+    kind: PlaceKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http_files() as server, http_files() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        host = f"http://127.0.0.1:{server.port}"
+        fields = {"container": "far", "user": "u", "token": "env:T"}
+        partner = Partner(name="acme", kind=kind, host=host, **fields)
+        async with open_places({"T": "sv=2024&sig=planted"}).open(partner) as place:
+            await place.ping()
+        assert len(server.requests) == 1
+        assert proxy.requests == []
+
+
 async def test_only_hosts_of_the_list_are_connected_to(site: SftpSite) -> None:
     for hosts, permitted in ((("sftp.example.org",), False), (("127.0.0.1",), True)):
         places = open_places(SECRETS, egress=Egress(hosts, local=True))
