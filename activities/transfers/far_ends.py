@@ -112,8 +112,12 @@ async def partner_probe(places: Places, partners: PartnerStore, name: str) -> No
     Raises:
         PartnerAway: It cannot.
     """
-    async with opened(places, partners, name) as (_, place):
-        await place.ping()
+    try:
+        async with opened(places, partners, name) as (_, place):
+            await place.ping()
+    except RuleViolation:
+        # Removed by a person: nothing is to be waited for, and the step of the run says so.
+        return
 
 
 class NotedNamings:

@@ -301,6 +301,12 @@ async def test_a_record_that_cannot_be_used_is_waited_for_and_no_file_fails_for_
         assert (await read(ends, reading("a.csv"))).files.files == 1
 
 
+async def test_a_partner_that_was_removed_is_waited_for_no_longer(ends: FarEnds) -> None:
+    await ends.partners.remove("acme")
+    await partner_probe(ends.ports.places, ends.partners, "acme")
+    assert "no partner acme" in str(await refused(ends, reading("a.csv")))
+
+
 async def test_a_partner_without_a_record_is_named(ends: FarEnds) -> None:
     order = ends.order(ReadFile(partner="nobody", path="a"), {"path": "a"})
     with pytest.raises(ApplicationError, match="no partner nobody"):
