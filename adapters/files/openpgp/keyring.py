@@ -36,7 +36,7 @@ _OPTIONS: Final = (
 _PROMPTS: Final = ("--pinentry-mode", "cancel")
 """Whatever asks for a passphrase is refused: those of our keys are known to the agent."""
 _PLAIN: Final = ("--compress-algo", "none", "--set-filename", "", "--no-encrypt-to")
-_PIECE: Final = 1 << 18
+_PIECE: Final = 1 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
 _TOO_LARGE: Final = "exceeded --max-output limit"
 _DEAD: Final = frozenset("eridn")
