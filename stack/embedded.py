@@ -294,6 +294,23 @@ def aws_pointers(aws: AwsSettings) -> dict[str, str]:
     }
 
 
+def carrying_pointers(folder: Path) -> dict[str, str]:
+    """The environment variables that let a worker carry files between folders of partners.
+
+    Args:
+        folder: Of the stack; its file of job settings is made with no job in it, when missing.
+    """
+    settings, partners = folder / "jobsettings.json", folder / "partners"
+    partners.mkdir(exist_ok=True)
+    if not settings.exists():
+        settings.write_text('{"Version": 1, "Jobs": []}\n')
+    return {
+        "DOCFLOW_TRANSFERS_SETTINGS": str(settings),
+        "DOCFLOW_TRANSFERS_FOLDERS": str(partners),
+        "DOCFLOW_TRANSFERS_LOCAL": "true",
+    }
+
+
 def batch_pointers(aws: AwsSettings, installed: Installation) -> dict[str, str]:
     """The environment variables that let a worker build batches there."""
     return {
