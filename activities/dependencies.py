@@ -179,7 +179,7 @@ class _Check:
             return failure
         if self._next is None:
             self._next = asyncio.create_task(self._run(task_queue), context=Context())
-        # One who no longer waits does not end the check of the others.
+        # A cancelled caller does not end the check for the others.
         return await asyncio.shield(self._next)
 
     def _recent_failure(self) -> Unavailable | None:

@@ -44,7 +44,7 @@ NOT_YET_ATTEMPTS: Final = 200
 """Waiting is not a failure; this many waits in a row are."""
 CANCELLATIONS: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 """What ends a step from outside. A library's own `SystemExit` or panic is a failure like others:
-left alone, the server would take the worker for lost and repeat the step for ever."""
+left alone, the server would take the worker for lost and repeat the step without end."""
 MESSAGE_CHARACTERS: Final = 1_500
 """A failure travels through history and search: libraries put whole statements into theirs."""
 
@@ -212,7 +212,7 @@ def _is_exit(error: BaseException) -> bool:
 
 
 def _can_be_sent(error: BaseException | None) -> bool:
-    """Whether the texts of an error and its causes can: else the server is told of another."""
+    """Whether the texts of an error and its causes can: else the server is sent a replacement."""
     while error is not None:
         try:
             str(error).encode()

@@ -31,7 +31,7 @@ class _Due(Exception):
 
 
 def chunk_committed() -> None:
-    """Tell a step that is to be handed over that this is the moment."""
+    """Signal a step that is to be handed over that the time has come."""
     due = _due.get()
     if due is not None and asyncio.get_running_loop().time() >= due:
         raise _Due

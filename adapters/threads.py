@@ -1,7 +1,7 @@
 """Streams between the event loop and blocking code that runs in a thread of its own.
 
 Not the loop's own pool: a thread that waits for bytes whose reading needs another thread of the
-same pool would wait for ever once all of them do.
+same pool would wait without end once all of them do.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class BlockingStream(Generic[T]):
 
     Args:
         call: Is given a function that takes the pieces; its result is `result` after the end.
-        stop: Called when nobody reads on, so that the call ends soon.
+        stop: Called when the reader has ended, so that the call ends soon.
     """
 
     def __init__(

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
 Request = TypeVar("Request")
 T = TypeVar("T")
 
@@ -20,6 +22,25 @@ class Cancellation(Generic[Request]):
         """Start the work that a request cancels."""
         self._work = asyncio.create_task(work)
         return self._work
+
+    async def completes(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the work that a request cancels.
+
+        Returns:
+            False: It was cancelled, by a request or by Temporal's own cancel.
+
+        Raises:
+            FailureError: It has failed.
+        """
+        try:
+            await self.start(work)
+        except asyncio.CancelledError:
+            return False
+        except FailureError as error:
+            if not is_cancelled_exception(error):
+                raise
+            return False
+        return True
 
     def stop(self, request: Request) -> None:
         """Cancel the work."""

@@ -1,4 +1,4 @@
-"""How runs tell people that they are needed, and how it ended, without being held up by it."""
+"""Notices of runs: that a person is needed, and how a run ended; no run waits for them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ class Notices:
     async def end(
         self, kind: NoticeKind, state: str, reason: str, *, once: bool = False, **facts: Any
     ) -> None:
-        """Tell people how the run has ended.
+        """Notify people of how the run has ended.
 
         A run of its own delivers it, which outlives this one; nothing stands in the history of a
         run that ends as it should, unless the policy asks for a notice.
@@ -182,7 +182,7 @@ class Reminders:
         self._reminded, self._receipt = Reminded(), NoticeReceipt()
         self._sending: asyncio.Task[None] | None = None
 
-    def tell(self, kind: NoticeKind) -> None:
+    def notify(self, kind: NoticeKind) -> None:
         """Send a notice in the background, in place of one that is still being sent."""
         self.stop()
         self._sending = asyncio.create_task(self._tell(kind))
@@ -213,7 +213,7 @@ class Reminders:
                     raise
                 passed = workflow.now() - self._since
                 self._reminded = Reminded(self._reminded.count + 1, passed)
-                self.tell(NoticeKind.REMINDER)
+                self.notify(NoticeKind.REMINDER)
 
     def stop(self) -> None:
         """A notice that is still being sent is of no use any more."""

@@ -148,7 +148,7 @@ class Parking:
         later: asyncio.Task[None] | None = None
         try:
             if reminders is not None:
-                reminders.tell(NoticeKind.PARKED)
+                reminders.notify(NoticeKind.PARKED)
             later = await _announced_or_later(announce)
             await self._until_answered(reminders)
         except TimeoutError:
@@ -196,6 +196,11 @@ class Parking:
         return Reminders(
             self.notices, notice, since, self.timeout, lambda: self.waits and self._show(step)
         )
+
+    async def unrecorded(self, failure: FailureError) -> None:
+        """Park a run whose work is done and whose record is missing: any answer tries again."""
+        await self.wait("record", explain(failure))
+        self.resume()
 
     def resume(self, state: str = "running") -> None:
         """Show that the run continues and needs no answer."""

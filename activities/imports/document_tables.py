@@ -213,7 +213,7 @@ class DocumentTables:
             if kept is not None:
                 kept.extend(part)
                 kept = kept if _is_little(kept) else None
-        surveyed = survey.finish(self._options)
+        surveyed = survey.finish(self._options, source.hidden_columns)
         return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
 
     def _compare(self, tables: Sequence[DocumentTable]) -> None:

@@ -1,18 +1,19 @@
 """Settles, chunk by chunk, whether codes that differ only in leading zeros are the same."""
 
+from collections.abc import Sequence
+
 from adapters.ports import ImportStore
 from contracts.imports import DocumentType, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk, TaskKey
 from domain.imports.leading_zeros import (
     QUESTION,
-    Codes,
     code_fields,
     codes_of,
-    folded,
     is_zero_led,
     lookalikes,
     question,
+    spellings,
     with_known_codes,
 )
 from domain.imports.tables import TableSpec, scope_of
@@ -38,7 +39,7 @@ class CodeSpelling:
         self._names = code_fields(spec)
         self._key = TaskKey(message.project_id, message.task_id)
         self._answer: str | None = None
-        self._zero_led: list[Codes] = []
+        self._lengths: Sequence[int] = ()
 
     async def begin(self) -> None:
         """Look up what is known; keep the answer that the message gives."""
@@ -50,10 +51,8 @@ class CodeSpelling:
         else:
             self._answer = await self._store.remembered(self._key.project_id, kind, QUESTION)
         if self._answer != "distinct":
-            self._zero_led = list(
-                await self._store.zero_led_codes(
-                    self._key, self._spec.table, scope_of(self._message), self._names
-                )
+            self._lengths = await self._store.zero_led_lengths(
+                self._key, self._spec.table, scope_of(self._message), self._names
             )
 
     async def settle(self, chunk: RowChunk) -> RowChunk:
@@ -66,23 +65,18 @@ class CodeSpelling:
         if self._answer == "distinct" or not chunk.rows:
             return chunk
         found = codes_of(chunk, self._names)
-        led = {codes for codes in found if is_zero_led(codes)}
-        if not led and not self._zero_led:
+        if not self._lengths and not any(map(is_zero_led, found)):
             return chunk
-        plain = await self._known({folded(codes) for codes in led}) if led else []
-        alike = lookalikes(found, [*self._zero_led, *plain])
-        if alike:
-            exact = set(await self._known(set(alike)))
-            alike = {codes: known for codes, known in alike.items() if codes not in exact}
+        known = await self._store.known_codes(
+            self._key,
+            self._spec.table,
+            scope_of(self._message),
+            self._names,
+            spellings(found, self._lengths),
+        )
+        alike = lookalikes(found, known)
         if not alike:
             return chunk
         if self._answer is None:
             raise InvalidDocument(question(chunk, self._names, alike))
         return with_known_codes(chunk, self._names, alike)
-
-    async def _known(self, codes: set[Codes]) -> list[Codes]:
-        return list(
-            await self._store.known_codes(
-                self._spec.table, scope_of(self._message), self._names, sorted(codes)
-            )
-        )

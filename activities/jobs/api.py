@@ -224,10 +224,6 @@ class JobType(Generic[P]):
         return dict(context.stage_results.get(self.definition.total_stages, {}))
 
 
-_NEEDED: Final[Mapping[str, object]] = {"parameters": None, "plan": JobType.plan}
-"""What every job type has to say, with what stands there when it does not."""
-
-
 def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:
     """Give a class its definition.
 
@@ -247,7 +243,10 @@ def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:
                 )
             functions[task_type] = name
         check_definition(definition, functions)
-        if missing := [name for name in _NEEDED if getattr(cls, name, None) is _NEEDED[name]]:
+        missing = [] if hasattr(cls, "parameters") else ["parameters"]
+        if not any("plan" in each.__dict__ for each in cls.__mro__ if each is not JobType):
+            missing.append("plan")
+        if missing:
             text = f"{cls.__name__} does not say its {' and '.join(missing)}"
             raise InvalidDefinition(definition.job_type, [text])
         cls.definition = definition

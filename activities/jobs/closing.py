@@ -59,11 +59,11 @@ class StageClosing:
         tally = _Tally(order)
 
         async def own() -> AsyncIterator[FinishedTask]:
-            async for each in self._ports.folders.results(job_id, ref):
+            async for each in self._ports.folders.whole_results(job_id, ref):
                 yield each
 
         async with BoundedHeartbeater("aggregated the results of the stage"):
-            async for each in own():
+            async for each in self._ports.folders.results(job_id, ref):
                 tally.add(each)
             left = work.tasks - tally.counts.total
             if left:
@@ -115,13 +115,13 @@ class StageClosing:
     async def _result(self, recording: JobRecording) -> JsonObject:
         if recording.status is not JobStatus.COMPLETED:
             return {}
-        job = recording.job
+        job, folders = recording.job, self._ports.folders
         order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
         last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
 
         async def previous() -> AsyncIterator[FinishedTask]:
             if last is not None:
-                async for each in self._ports.folders.results(job.job_id, last):
+                async for each in folders.whole_results(job.job_id, last):
                     yield each
 
         context = await self._ports.stage_context(order, previous)

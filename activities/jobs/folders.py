@@ -99,8 +99,19 @@ class StageFolders:
         async for _, each in self.placed_results(job_id, ref):
             yield each
 
+    async def whole_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[FinishedTask]:
+        """The same with the content of long results, as job types are given it."""
+        async for each in self.results(job_id, ref):
+            yield await self.whole(each)
+
+    async def whole(self, task: FinishedTask) -> FinishedTask:
+        """A task with the content of its result, which has a blob of its own when it is long."""
+        if task.large_result is None or task.result:
+            return task
+        return task.model_copy(update={"result": json.loads(await self._read(task.large_result))})
+
     async def placed_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[_Placed]:
-        """The same, each with its place."""
+        """Finished tasks without the content of long results, each with its place."""
         size = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
         done = self._placed(job_id, ref, range(size.get("planned", 0)))
         before = self._placed(job_id, ref, range(FIRST_KEPT, FIRST_KEPT + size.get("kept", 0)))
@@ -208,7 +219,7 @@ class ReadOnce(Generic[T]):
                 self._reads.popitem(last=False)
         self._reads.move_to_end(name)
         try:
-            # One who no longer waits does not end the reading of the others.
+            # A cancelled caller does not end the reading for the others.
             return await asyncio.shield(reading)
         finally:
             if _has_failed(reading) and self._reads.get(name) is reading:

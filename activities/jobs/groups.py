@@ -222,6 +222,8 @@ class _Group:
         predecessor = line.predecessor
         if line.predecessor_at is not None:
             predecessor = await self.ports.folders.result_at(self.order.job_id, line.predecessor_at)
+        if predecessor is not None:
+            predecessor = await self.ports.folders.whole(predecessor)
         job = self.basics.stage.job
         return TaskContext(
             job_id=job.job_id,

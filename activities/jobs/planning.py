@@ -63,7 +63,7 @@ class StagePlanning:
 
         async def previous() -> AsyncIterator[FinishedTask]:
             if ref is not None:
-                async for each in self._ports.folders.results(job_id, ref):
+                async for each in self._ports.folders.whole_results(job_id, ref):
                     yield each
 
         async with BoundedHeartbeater("planned the stage"):

@@ -1,4 +1,4 @@
-"""Tells a receiver that a job has ended: one attempt, logged."""
+"""Notifies a receiver that a job has ended: one attempt, logged."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,8 +1,9 @@
 """`transfers.call_http`: a call to a partner's server."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import cast
+from urllib.parse import quote
 
 from temporalio import activity
 
@@ -20,6 +21,7 @@ from contracts.transfers import (
     StagedFile,
 )
 from domain.errors import RuleViolation
+from domain.transfers.templates import filled, names_file, plain
 
 _AWAY = (500, 502, 503, 504)
 _HEADERS = "headers."
@@ -49,6 +51,7 @@ class HttpCalling:
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
         body, size = self._body(order, files)
+        names = _names(order, files)
         async with (
             Heartbeater(),
             opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
@@ -56,7 +59,7 @@ class HttpCalling:
             if partner.kind is not PlaceKind.HTTPS:
                 raise RuleViolation(f"{partner.name} is no HTTPS server, but {partner.kind}")
             answer = await cast(Calls, place).call(
-                action.method, order.names["path"], _headers(order), body, size
+                action.method, names["path"], _headers(order, names), body, size
             )
         if answer.status not in action.succeeds:
             text = f"{action.partner} answered {answer.status} to {action.method}"
@@ -65,7 +68,7 @@ class HttpCalling:
             raise PlaceError(f"{text}: {answer.text[:200]}")
         line = ReceiptFile(
             name=f"{action.method} {answer.status}"[:1_024],
-            place=shown(partner, order.names["path"].partition("?")[0].lstrip("/")),
+            place=shown(partner, names["path"].partition("?")[0].lstrip("/")),
             size=size,
             verdict=f"answered {answer.status}",
         )
@@ -108,11 +111,28 @@ def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, objec
     }
 
 
-def _headers(order: ActionOrder) -> dict[str, str]:
+def _names(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, str]:
+    """Its templates, with the name of the file.
+
+    Raises:
+        RuleViolation: One names the file, and the run has not one.
+    """
+    if len(files) == 1:
+        own = files[0].name
+        return {
+            field: filled(text, quote(own, safe="") if field == "path" else own)
+            for field, text in order.names.items()
+        }
+    if field := next((field for field, text in order.names.items() if names_file(text)), None):
+        raise RuleViolation(f"{field} names the file, and the run has {len(files)}")
+    return {field: plain(text) for field, text in order.names.items()}
+
+
+def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
     action = _action(order)
     given = {
         name.removeprefix(_HEADERS): value
-        for name, value in order.names.items()
+        for name, value in names.items()
         if name.startswith(_HEADERS)
     }
     for name, value in given.items():

@@ -8,6 +8,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports.transfers import Staging, StatusRow, TransferStore, Turns
 from contracts.transfers import KeptTransfer, TransferClosing, file_job_id
+from domain.transfers.events import file_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Closing:
                 subject=job.event.subject,
                 queue=job.queue,
                 job=closing.settings_job,
-                file=closing.file,
+                file=closing.file or file_of(job.event),
                 reason=closing.reason,
                 by=closing.by,
                 run=run,

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from activities.transfers.pairs import pairs_of
 from activities.transfers.staged_paths import staged_path
 from activities.transfers.step_files import StepFiles, content_of, line_of
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfer_files import Keyring, OpenPgp
+from adapters.ports.transfer_files import KeyFacts, Keyring, OpenPgp
 from adapters.ports.transfers import PartnerStore, Staging
 from contracts.transfers import (
     ActionOrder,
@@ -86,7 +87,8 @@ class Crypto:
                     )
                     after.append(_derived(file, file.name + action.suffix, blob=blob))
                     lines.append(line_of(file, after[-1], f"encrypted to {', '.join(to)}"))
-            return await step.result(await step.manifest(after), lines)
+                remarks = _passed_over(ring, theirs, to)
+            return await step.result(await step.manifest(after), lines, remarks=remarks)
 
     @activity.defn(name="transfers.decrypt")
     @translate_failures
@@ -245,6 +247,24 @@ def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequen
     if not usable:
         raise Denied(f"partner {partner.name} has no key that can be encrypted to and is valid")
     return usable
+
+
+def _passed_over(ring: Keyring, theirs: Sequence[OpenPgpKey], to: Sequence[str]) -> Sequence[str]:
+    """Keys of a partner to which nothing was encrypted, because that cannot be done now."""
+    left_out = {key.fingerprint for key in theirs} - set(to)
+    return [
+        f"nothing is encrypted to the key {facts.fingerprint}: {_why_not(facts)}"
+        for facts in ring.keys
+        if facts.fingerprint in left_out
+    ]
+
+
+def _why_not(key: KeyFacts) -> str:
+    if key.revoked:
+        return "it was revoked"
+    if key.expires is not None and key.expires <= datetime.now(UTC):
+        return f"it has expired on {key.expires:%Y-%m-%d}"
+    return "it is not for encryption"
 
 
 def _signers(partner: Partner, named: Sequence[str], *, required: bool) -> Sequence[OpenPgpKey]:

@@ -108,8 +108,8 @@ async def partner_probe(places: Places, partners: PartnerStore, name: str) -> No
     Raises:
         PartnerAway: It cannot.
     """
-    async with opened(places, partners, name):
-        return
+    async with opened(places, partners, name) as (_, place):
+        await place.ping()
 
 
 class NotedNamings:

@@ -10,7 +10,7 @@ from adapters.ports.transfers import EventSender, Staging
 from contracts.transfers import ActionOrder, ActionResult, FireEvent, ReceiptFile
 from domain.errors import RuleViolation
 from domain.transfers.fired_events import fired_body
-from domain.transfers.templates import filled
+from domain.transfers.templates import filled, names_file
 
 
 class Firing:
@@ -58,7 +58,7 @@ def _without_files(order: ActionOrder) -> Sequence[str]:
     Raises:
         RuleViolation: A template names a file, and no action has read any.
     """
-    if _filled(order.names, "a.b") == _filled(order.names, "c.d"):
+    if not any(map(names_file, order.names.values())):
         return [""]
     if order.files.blob is None:
         raise RuleViolation("FireEvent names a file: a ReadFile has to stand before it")

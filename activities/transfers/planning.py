@@ -1,5 +1,6 @@
 """`transfers.load_plan` and `transfers.take_turn`: what a job will do, and when it may begin."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,7 @@ class Planning:
     def __init__(self, ports: PlanningPorts) -> None:
         self._ports = ports
         self._read: tuple[SettingsFile, Settings] | None = None
+        self._reading = asyncio.Lock()
 
     @activity.defn(name="transfers.load_plan")
     @translate_failures
@@ -94,8 +96,8 @@ class Planning:
                 f"there is no queue {job.queue}; there are {', '.join(sorted(self._ports.queues))}"
             )
         file = await self._ports.settings.read()
-        settings = self._settings(file)
-        found = job_of(settings.jobs, job.queue, job.event.key)
+        settings = await self._settings(file)
+        found = job_of(settings, job.queue, job.event.key)
         unused = settings.unused_by(found)
         if found.keep_copy_days and not self._ports.keeps_copies:
             raise RuleViolation(
@@ -133,11 +135,13 @@ class Planning:
             )
         )
 
-    def _settings(self, file: SettingsFile) -> Settings:
+    async def _settings(self, file: SettingsFile) -> Settings:
         """The settings of a file, read once for as long as it is the same."""
-        if self._read is None or self._read[0].ref.sha256 != file.ref.sha256:
-            self._read = file, read_settings(file.text)
-        return self._read[1]
+        async with self._reading:
+            if self._read is None or self._read[0].ref.sha256 != file.ref.sha256:
+                # A file of thousands of jobs takes a while: other runs are served meanwhile.
+                self._read = file, await asyncio.to_thread(read_settings, file.text)
+            return self._read[1]
 
     @activity.defn(name="transfers.take_turn")
     @translate_failures

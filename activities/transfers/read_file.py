@@ -24,7 +24,8 @@ from contracts.transfers import (
 )
 from contracts.transfers.ends import ReadCursor
 from domain.errors import RuleViolation
-from domain.transfers.paths import has_wildcards, path_problem, printable, split
+from domain.transfers.paths import literal, path_problem, printable, split
+from domain.transfers.templates import plain
 
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
@@ -66,7 +67,7 @@ class FileReading:
             Heartbeater() as beats,
             opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
         ):
-            entries, remarks = await _found(place, action, order.names["path"])
+            entries, remarks = await _found(place, action, plain(order.names["path"]))
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
             try:
@@ -192,11 +193,12 @@ async def _found(
 ) -> tuple[Sequence[Entry], Sequence[str]]:
     """The files that a path names, and remarks; what looks like a pattern may be a name."""
     remarks: list[str] = []
+    exact = literal(path)
     try:
-        entries: Sequence[Entry] = [await place.stat(path)]
+        entries: Sequence[Entry] = [await place.stat(exact or path)]
     except FileMissing:
         try:
-            entries = await place.list(path, action.at_most) if has_wildcards(path) else []
+            entries = [] if exact is not None else await place.list(path, action.at_most)
         except FileMissing as error:
             if action.at_least:
                 raise
@@ -204,7 +206,7 @@ async def _found(
             remarks.append(str(error))
     if len(entries) < action.at_least:
         raise FileMissing(
-            f"{printable(path)} names {len(entries)} files at {action.partner}; "
+            f"{printable(exact or path)} names {len(entries)} files at {action.partner}; "
             f"at least {action.at_least} are expected"
         )
     if len(entries) > action.at_most:

@@ -23,7 +23,7 @@ from contracts.transfers import (
     file_job_id,
     transfer_workflow_id,
 )
-from domain.transfers.events import NoEvent, read_event
+from domain.transfers.events import NoEvent, file_of, read_event
 from domain.transfers.queues import Queue
 
 _UNKNOWN = "unknown"
@@ -57,6 +57,10 @@ class Receiving:
         known = await self._ports.store.get(order.transfer_id)
         if known is not None and known.digest not in (None, order.digest):
             return await self._refuse_other(order, known)
+        if known is not None and known.status is TransferStatus.SUCCEEDED:
+            # Temporal has forgotten its run: a job of this one cannot have ended yet.
+            reason = f"it was carried out before, and ended at {known.at:%Y-%m-%d %H:%M} UTC"
+            return Reception(status=known.status, reason=reason)
         try:
             event = read_event(order.body, order.arrived)
         except NoEvent as error:
@@ -100,7 +104,7 @@ class Receiving:
                 subject=event and event.subject,
                 queue=order.queue,
                 job=order.job,
-                file=order.file,
+                file=order.file or (event and file_of(event)),
                 reason=order.reason,
                 by=order.by,
                 run=order.run,

@@ -156,7 +156,7 @@ class Redrive:
 
 
 def _has_no_tasks(error: PortError) -> bool:
-    """Whether the messages have to be moved in another way, for now or for ever."""
+    """Whether the messages have to be moved in another way, for now or always."""
     return has_code(error, *_WITHOUT_TASKS) or is_trouble(error)
 
 

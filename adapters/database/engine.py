@@ -115,6 +115,18 @@ class Database:
             async with self._reading.connect() as connection:
                 yield connection
 
+    @asynccontextmanager
+    async def streaming(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection for results that arrive page by page, each as it was at one moment.
+
+        Raises:
+            Unavailable: The database is unavailable or busy.
+        """
+        with translated():
+            # Cursors of a server live in transactions.
+            async with self.engine.connect() as connection:
+                yield connection
+
 
 def open_database(url: str) -> Database:
     """A database by its URL; connections are made when they are needed.

@@ -22,6 +22,10 @@ class SqlRejectedMessages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def probe(self) -> None:
+        """See whether messages can be recorded: the database is no standby, and has room."""
+        await self._database.probe_by_writing()
+
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:

@@ -1,8 +1,11 @@
 """Blobs in a local folder: the container of the embedded stack."""
 
 import asyncio
+import fcntl
 import hashlib
 import os
+import re
+import time
 import uuid
 from collections.abc import (
     AsyncGenerator,
@@ -13,7 +16,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,15 +30,20 @@ from contracts.dependencies import Dependency
 
 _BLOCK = 1 << 20
 _PROGRESS_STEP = 8 << 20
-_PART = ".part"
+_PARTS = ".parts"
+"""Folder of files that are being written."""
+_PART = re.compile(r"[0-9a-f]{32}\.part")
+_LEFT_SECONDS = 60
+"""After which a file that no process writes to was left behind by one that was killed."""
 _NAME: TypeAdapter[str] = TypeAdapter(BlobName)
 
 
 class FolderBlobs:
     """Each blob is a file below one folder.
 
-    New bytes are written beside the blob and renamed onto it, so that readers see the old or
-    the new blob. Names that lead out of the folder, by '..' or by a symbolic link, are refused.
+    New bytes are written to a file of their own and renamed onto the blob, so that readers see the
+    old or the new one; what a killed process has left of that is removed by later writers. Names
+    that lead out of the folder, by '..' or by a symbolic link, are refused.
     `delete` with an etag looks and then deletes: another process may change the blob between.
     """
 
@@ -79,24 +87,21 @@ class FolderBlobs:
         return await asyncio.to_thread(self._upload, source, name, overwrite)
 
     async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Write bytes beside the blob as they arrive, and rename them when all are there."""
+        """Write bytes to a file as they arrive, and rename it when all are there."""
         path = self._path(name)
-        part = self._part()
         digest = hashlib.sha256()
+        with self._translated(name, overwrite=False):
+            sink = await asyncio.to_thread(self._new_part)
         try:
-            with self._translated(name, overwrite=False):
-                self._require_folder()
-                sink = part.open("xb")
-            with sink:
-                async for block in in_blocks(chunks, _BLOCK):
-                    with self._translated(name, overwrite=False):
-                        await asyncio.to_thread(_append, sink, block, digest.update)
+            async for block in in_blocks(chunks, _BLOCK):
                 with self._translated(name, overwrite=False):
-                    return await asyncio.to_thread(
-                        self._publish, sink, path, name, digest.hexdigest(), overwrite=False
-                    )
+                    await asyncio.to_thread(_append, sink, block, digest.update)
+            with self._translated(name, overwrite=False):
+                return await asyncio.to_thread(
+                    self._publish, sink, path, name, digest.hexdigest(), overwrite=False
+                )
         finally:
-            await asyncio.to_thread(part.unlink, missing_ok=True)
+            await asyncio.to_thread(_discard, sink)
 
     async def copy(self, source: str, target: str) -> BlobRef:
         """Copy a blob onto another."""
@@ -133,12 +138,12 @@ class FolderBlobs:
             raise self._unavailable(f"blob {name!r} cannot be fetched", error) from error
 
     def _write_and_remove(self) -> None:
-        self._require_folder()
-        part = self._part()
+        part = self._new_part()
         try:
-            part.write_bytes(bytes(_BLOCK))
+            part.write(bytes(_BLOCK))
+            part.flush()
         finally:
-            part.unlink(missing_ok=True)
+            _discard(part)
 
     def _path(self, name: str) -> Path:
         try:
@@ -191,18 +196,26 @@ class FolderBlobs:
 
     def _store(self, file: BinaryIO, name: str, overwrite: bool) -> BlobRef:
         path = self._path(name)
-        part = self._part()
         with self._translated(name, overwrite=overwrite):
-            self._require_folder()
+            sink = self._new_part()
             try:
-                with part.open("xb") as sink:
-                    digest = _pour(_file_blocks(file), sink, lambda written: None)
-                    return self._publish(sink, path, name, digest, overwrite=overwrite)
+                digest = _pour(_file_blocks(file), sink, lambda written: None)
+                return self._publish(sink, path, name, digest, overwrite=overwrite)
             finally:
-                part.unlink(missing_ok=True)
+                _discard(sink)
 
-    def _part(self) -> Path:
-        return self._folder / f".{uuid.uuid4().hex}{_PART}"
+    def _new_part(self) -> BinaryIO:
+        """A file of one's own, locked for as long as it is open: so others see that it is used."""
+        self._require_folder()
+        folder = self._folder / _PARTS
+        folder.mkdir(exist_ok=True)
+        for left in folder.iterdir():
+            _remove_left(left)
+        part = (folder / f"{uuid.uuid4().hex}.part").open("xb")
+        # Where a file system has no locks, nothing that is left behind is removed.
+        with suppress(OSError):
+            fcntl.flock(part, fcntl.LOCK_EX)
+        return part
 
     def _publish(
         self, sink: BinaryIO, path: Path, name: str, digest: str, *, overwrite: bool
@@ -245,6 +258,24 @@ class FolderBlobs:
         except OSError as error:
             raise self._unavailable(f"blob {name!r} cannot be deleted", error) from error
         return True
+
+
+def _discard(part: BinaryIO) -> None:
+    """Close a file, and remove it unless it has got the name of its blob."""
+    with part:
+        Path(part.name).unlink(missing_ok=True)
+
+
+def _remove_left(part: Path) -> None:
+    """Remove a file that a killed process has left behind."""
+    # Locked, removed by another process, or without locks.
+    with suppress(OSError):
+        is_new = time.time() - part.stat().st_mtime < _LEFT_SECONDS
+        if is_new or not _PART.fullmatch(part.name):
+            return
+        with part.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()
 
 
 def _file_blocks(file: BinaryIO) -> Iterator[bytes]:

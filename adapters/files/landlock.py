@@ -1,4 +1,4 @@
-"""Landlock: what the Linux kernel lets a process take away from itself, for ever.
+"""Landlock: rights that a process of Linux gives up for good.
 
 Source: `linux/landlock.h` and https://docs.kernel.org/userspace-api/landlock.html.
 """

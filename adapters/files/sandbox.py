@@ -65,7 +65,7 @@ def stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def limit(memory: int, seconds: int, file: int | None = None) -> None:
-    """Bound this process for ever, and leave no core dumps.
+    """Restrict this process for good, and leave no core dumps.
 
     Args:
         memory: Address space in bytes.

@@ -19,6 +19,10 @@ class MemoryRejectedMessages:
         self._rows: list[RejectedMessage] = []
         self._known = set[tuple[str, str, bytes]]()
 
+    async def probe(self) -> None:
+        """See whether messages can be recorded."""
+        self._check()
+
     async def record(
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:

@@ -1,5 +1,6 @@
 """What far ends of all kinds have in common."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
@@ -7,16 +8,18 @@ from typing import ClassVar
 
 from adapters.places.pace import Pace
 from adapters.places.writing import WriteOrder, checked
+from adapters.ports import PortError
 from adapters.ports.places import (
     Entry,
     FileChanged,
     FileMissing,
     Namings,
+    PartnerAway,
     Progress,
     Written,
 )
 from contracts.transfers import Guarantee, Overwrite, Partner
-from domain.transfers.paths import printable
+from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
 
 
 class BasePlace(ABC):
@@ -51,6 +54,16 @@ class BasePlace(ABC):
     @abstractmethod
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         """Write one file."""
+
+    async def ping(self) -> None:
+        """Ask for a file that nobody has."""
+        try:
+            await self.entry(probe_name())
+        except PartnerAway:
+            raise
+        except PortError:
+            # It refuses something, so it answers.
+            return
 
     async def stat(self, path: str) -> Entry:
         """One file."""
@@ -133,6 +146,11 @@ def is_same(entry: Entry, now: Entry) -> bool:
 def is_strong(tag: str | None) -> bool:
     """Whether equal tags mean equal bytes (RFC 9110, 8.8.1)."""
     return bool(tag) and not str(tag).startswith("W/")
+
+
+def probe_name(folder: str = "", suffix: str = "") -> str:
+    """The path of a file of our own that is there for a probe at most."""
+    return join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}{suffix}")
 
 
 async def no_bytes() -> AsyncGenerator[bytes]:

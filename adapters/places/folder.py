@@ -4,7 +4,6 @@ import asyncio
 import errno
 import io
 import os
-import secrets
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
 from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
+from domain.transfers.paths import join, matcher, printable, split
 
 _BLOCK: Final = 1 << 20
 _AWAY: Final = frozenset(
@@ -107,7 +106,7 @@ class FolderPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Write a file of our own, and remove it."""
-        name = join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}")
+        name = probe_name(folder)
         await self.write_file(name, no_bytes())
         await self.remove(name)
         return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))

@@ -35,6 +35,7 @@ from domain.transfers.paths import has_wildcards, printable
 SILENCE_SECONDS: Final = 60.0
 _BLOCK: Final = 1 << 20
 _ANSWER_BYTES: Final = 2_000
+_IN_TROUBLE: Final = (500, 502, 503, 504)
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
 
@@ -70,6 +71,14 @@ class HttpsPlace(BasePlace):
         """See that it answers; nothing is written, for nobody knows what a PUT sets off."""
         await self.call("HEAD", "/" if not folder else f"/{folder}", {})
         return ServerProfile(rename=Rename.DIRECT, probed_at=datetime.now(UTC))
+
+    async def ping(self) -> None:
+        """Ask for its root: names that are not there are answered with anything."""
+        answer = await self._sent("HEAD", f"{self._base}/", "/")
+        if answer.status_code in _IN_TROUBLE:
+            raise PartnerAway(
+                self._partner.name, f"{self._partner.name} answered {answer.status_code}"
+            )
 
     async def stat(self, path: str) -> Entry:
         """One file."""

@@ -1,47 +1,37 @@
 """Object stores: Azure Blob and S3, through `obstore`."""
 
-import re
-import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError
 
-from adapters.places.base import BasePlace, no_bytes
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
+from adapters.places.object_errors import failure
 from adapters.places.pace import Pace
 from adapters.places.whole import BLOCK, WholeWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, sha256_of, taken
-from adapters.ports import Denied, PortError, Throttled
+from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,
     FileChanged,
     FileMissing,
-    NameRefused,
     PartnerAway,
     PlaceError,
     Written,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
+from domain.transfers.paths import join, matcher, printable, split
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
 
 _READ_BLOCK: Final = 2 << 20
 _IN_FLIGHT: Final = 2
-_STATUS: Final = re.compile(r"status code: (\d{3})|status: (\d{3})|\b(\d{3}) [A-Z][a-z]+ ?[A-Z]?")
-_QUERY: Final = re.compile(r"\?\S*")
-"""Of a URL: it may hold a signature."""
+_RAISED: Final = (BaseError, FileNotFoundError, TimeoutError, ConnectionError, ValueError)
 
 
 class ObjectPlace(BasePlace):
@@ -83,7 +73,7 @@ class ObjectPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Store an empty object of our own, and remove it."""
-        path = join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}")
+        path = probe_name(folder)
         await self.put(path, no_bytes(), 0, replaces=True)
         await self.remove(path)
         return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))
@@ -202,36 +192,16 @@ class ObjectPlace(BasePlace):
 
     @contextmanager
     def _translated(self, path: str) -> Generator[None]:
-        name = self._partner.name
         try:
             yield
         except PortError:
             raise
-        except FileNotFoundError:
-            raise FileMissing(f"there is no file {printable(path)} at {name}") from None
-        except AlreadyExistsError:
-            raise taken(path) from None
-        except PreconditionError:
-            raise FileChanged(f"{printable(path)} is another one now") from None
-        except (PermissionDeniedError, UnauthenticatedError):
-            raise Denied(f"{name} refuses access to {printable(path)}") from None
-        except (BaseError, TimeoutError, ConnectionError, ValueError) as error:
-            raise self._failure(str(error), path) from None
-
-    def _failure(self, message: str, path: str) -> PortError:
-        name = self._partner.name
-        if refusal := self._refusal():
-            return Denied(refusal)
-        text = _QUERY.sub("", self._credentials.hide(message.partition("\n")[0]))[:300]
-        found = _STATUS.search(message)
-        status = int(next(filter(None, found.groups()))) if found else 0
-        if status in (429, 503):
-            return Throttled(f"{name} asks for fewer requests: {text}")
-        if status in (401, 403, 407):
-            return Denied(f"{name} refuses access to {printable(path)}")
-        if 400 <= status < 500:
-            return NameRefused(f"{printable(path)}: {text}") if status == 400 else PortError(text)
-        return PartnerAway(name, f"{name} cannot be reached: {text}")
+        except _RAISED as error:
+            found = failure(self._partner, self._credentials, path, error)
+            refusal = self._refusal()
+            if refusal is not None and isinstance(found, PartnerAway | Denied):
+                raise Denied(refusal) from None
+            raise found from None
 
 
 def _tag(etag: str | None) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, Self, TypeVar
 
 from adapters.ports import NotYet
-from adapters.ports.places import PlaceError
+from adapters.ports.places import Busy, PlaceError
 from domain.errors import RuleViolation
 
 S = TypeVar("S")
@@ -99,7 +99,7 @@ class SessionPool(Generic[S]):
             is_alive: Whether one that was kept can still be used.
 
         Raises:
-            NotYet: All of them are in use, for longer than a step waits.
+            Busy: All of them are in use, for longer than a step waits.
         """
         if key not in self._known:
             self._known[key] = _Sessions(asyncio.Semaphore(most))
@@ -130,7 +130,9 @@ class SessionPool(Generic[S]):
             async with asyncio.timeout(self._patience):
                 await sessions.slots.acquire()
         except TimeoutError:
-            raise NotYet("all sessions of it are in use", random.uniform(5.0, 15.0)) from None
+            raise Busy(
+                "all sessions of the partner are in use", random.uniform(5.0, 15.0)
+            ) from None
 
     async def _kept(
         self, sessions: _Sessions[S], is_alive: Callable[[S], Awaitable[bool]]

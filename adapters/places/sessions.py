@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from adapters.ports import NotYet, Unavailable
+from adapters.ports import Unavailable
+from adapters.ports.places import Busy
 from adapters.ports.transfers import PartnerStore
 from contracts.transfers import Limits, Partner, PlaceKind
 
@@ -51,7 +52,7 @@ class Sessions:
         """Hold one of a partner's sessions for the length of the block.
 
         Raises:
-            NotYet: All are in use, for longer than a step waits.
+            Busy: All are in use, for longer than a step waits.
         """
         if not _is_limited(partner):
             yield
@@ -79,7 +80,7 @@ class Sessions:
             if time.monotonic() >= end:
                 partner = name.partition("/")[0]
                 # Spread, so that not all of those who wait come back at once.
-                raise NotYet(f"all {what} of {partner} are in use", random.uniform(5.0, 15.0))
+                raise Busy(f"all {what} of {partner} are in use", random.uniform(5.0, 15.0))
             await asyncio.sleep(random.uniform(0.5, 1.5) * _PAUSE_SECONDS)
 
     async def _keep(self, partner: Partner, owner: str) -> None:

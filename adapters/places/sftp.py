@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import secrets
 import stat
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Sequence
@@ -13,7 +12,7 @@ from typing import Final, TypeVar
 import asyncssh
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
@@ -22,7 +21,7 @@ from adapters.places.writing import WriteOrder, checked, checked_pattern, no_fol
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
 from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import TEMPORARY_PREFIX, join, matcher, printable, split
+from domain.transfers.paths import join, matcher, printable, split
 
 _BLOCK: Final = 1 << 20
 _IN_FLIGHT: Final = 4
@@ -64,8 +63,7 @@ class SftpPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Try renames with two empty files of our own."""
-        mark = f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}"
-        first, second = (join(folder, f"{mark}-{each}") for each in "ab")
+        first, second = probe_name(folder, "-a"), probe_name(folder, "-b")
         try:
             for path in (first, second):
                 await self.write_file(path, no_bytes())

@@ -15,7 +15,14 @@ from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.pace import Pace
 from adapters.ports import Denied, PortError
-from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
+from adapters.ports.places import (
+    FileMissing,
+    LoginRefused,
+    NameRefused,
+    PartnerAway,
+    PlaceError,
+    UnknownHostKey,
+)
 from contracts.transfers import HostKey, Partner
 from domain.transfers.partner_rules import fingerprint
 from domain.transfers.paths import printable
@@ -60,6 +67,12 @@ class _Client(asyncssh.SSHClient):
 
     def __init__(self) -> None:
         self.shown: asyncssh.SSHKey | None = None
+        self.is_expired = False
+
+    def password_change_requested(self, prompt: str, lang: str) -> tuple[str, str]:
+        """A password is changed by people alone."""
+        self.is_expired = True
+        return NotImplemented
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -97,8 +110,9 @@ async def connected(
 
     Raises:
         PartnerAway: The server cannot be reached.
+        LoginRefused: It does not let us in.
         UnknownHostKey: It shows a key that is not pinned; nothing was sent to it.
-        Denied: It refuses us, or may not be connected to.
+        Denied: It may not be connected to, or our key cannot be read.
     """
     client = _Client()
     connection = await _connection(partner, credentials, pinned, egress, timeouts, client)
@@ -148,6 +162,13 @@ async def _connection(
                 keepalive_interval=timeouts.keepalive,
                 keepalive_count_max=KEEPALIVES,
             )
+        except asyncssh.PermissionDenied as error:
+            why = "the password has expired" if client.is_expired else error.reason
+            raise LoginRefused(
+                partner.name,
+                f"{partner.name} does not let {partner.user} in: {credentials.hide(why)}; once "
+                "that is put right, runs continue within five minutes",
+            ) from None
         except asyncssh.HostKeyNotVerifiable:
             if client.shown is None:
                 raise
@@ -218,10 +239,6 @@ def translated(partner: Partner, credentials: Credentials, path: str = "") -> Ge
         raise PartnerAway(partner.name, f"{partner.name} does not answer in time") from None
     except asyncssh.SFTPError as error:
         raise _failure(partner, error, credentials.hide(error.reason), path) from None
-    except asyncssh.PermissionDenied as error:
-        raise Denied(
-            f"{partner.name} refuses {partner.user}: {credentials.hide(error.reason)}"
-        ) from None
     except (asyncssh.Error, OSError) as error:
         reason = credentials.hide(str(error))[:300]
         raise PartnerAway(partner.name, f"{partner.name} cannot be reached: {reason}") from None

@@ -85,7 +85,7 @@ class WholeWrites(Found):
             return target
         written = await self._written(chunks, order, target)
         remarks = [
-            f"{what} of the file cannot be set at this far end"
+            f"{what} of the file cannot be set at this endpoint"
             for what, asked in (("the rights", order.mode), ("the time", order.changed))
             if asked is not None
         ]

@@ -25,6 +25,8 @@ class TableSource(Protocol):
     widths: dict[int, int]
     """Of a text table: line number to the number of fields of its first records, empty ones
     included."""
+    hidden_columns: set[int]
+    """Positions of columns that the user's program does not show."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.

@@ -149,23 +149,32 @@ class ImportStore(Protocol):
         """The answer to a question; None: nobody has given one."""
         ...
 
-    async def zero_led_codes(
+    async def zero_led_lengths(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
-    ) -> Sequence[tuple[str, ...]]:
-        """Codes of a scope, as `names` has them, of which one begins with a zero.
+    ) -> Sequence[int]:
+        """Where some code begins with a zero, how long the first one is: each length once.
 
-        Those of rows that the task has written itself are left out.
+        Args:
+            key: The task; rows that it has written itself are left out.
+            table: Where to look.
+            scope: Column values that bound it.
+            names: Columns of the codes.
         """
         ...
 
     async def known_codes(
         self,
+        key: TaskKey,
         table: str,
         scope: Mapping[str, Any],
         names: Sequence[str],
-        codes: Sequence[tuple[str, ...]],
-    ) -> Sequence[tuple[str, ...]]:
-        """Those of some codes, as `names` has them, that a scope of a table holds."""
+        firsts: Sequence[str],
+    ) -> Mapping[tuple[str, ...], bool]:
+        """Codes of a scope, as `names` has them, of which the first is one of `firsts`.
+
+        Returns:
+            Each with whether the task itself has written it.
+        """
         ...
 
     async def finish(self, key: TaskKey) -> LoadMark:

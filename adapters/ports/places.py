@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from adapters.ports.errors import PortError, Unavailable
+from adapters.ports.errors import NotYet, PortError, Unavailable
 from contracts.dependencies import Dependency
 from contracts.transfers import Guarantee, Overwrite, Partner, ServerProfile
 
@@ -20,6 +20,17 @@ class PartnerAway(Unavailable):
     def __init__(self, partner: str, message: str) -> None:
         super().__init__(message, Dependency.PARTNER, name=partner)
         self.partner = partner
+
+
+class LoginRefused(PartnerAway):
+    """A partner lets us in no more, as with a password that has expired: no file's failure.
+
+    Nobody asks often: servers lock accounts and addresses out.
+    """
+
+
+class Busy(NotYet):
+    """All sessions or new connections that a partner bears are in use."""
 
 
 class PlaceError(PortError):
@@ -131,6 +142,14 @@ class Place(Protocol):
     @property
     def profile(self) -> ServerProfile | None:
         """What is known of it: as its record says, or as it was probed for the first write."""
+        ...
+
+    async def ping(self) -> None:
+        """See that it answers, whatever it says; to have opened it need not have reached it.
+
+        Raises:
+            PartnerAway: It does not.
+        """
         ...
 
     async def stat(self, path: str) -> Entry:
@@ -262,10 +281,11 @@ class Places(Protocol):
         """Connect; sessions are counted over all workers and given back at the end.
 
         Raises:
-            PartnerAway: It cannot be reached, or is stopped or disabled: the run waits until a
-                person has put that right.
-            Denied: It refuses us, or its address is one that nothing is sent to.
+            PartnerAway: It cannot be reached, does not let us in, or is stopped or disabled: the
+                run waits until a person has put that right.
+            Denied: Its record cannot be used, or its address is one that nothing is sent to.
             UnknownHostKey: It is not the server that it was.
-            NotYet: Outside of its windows, or all of its sessions are in use.
+            Busy: All of its sessions are in use.
+            NotYet: Outside of its windows.
         """
         ...

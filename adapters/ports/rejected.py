@@ -48,6 +48,14 @@ class RejectionRecord(Protocol):
 class RejectedMessages(RejectionRecord, Protocol):
     """The record of rejected messages."""
 
+    async def probe(self) -> None:
+        """See whether messages can be recorded.
+
+        Raises:
+            Unavailable: They cannot.
+        """
+        ...
+
     async def list(self, limit: int = 50) -> Sequence[RejectedMessage]:
         """The newest first."""
         ...

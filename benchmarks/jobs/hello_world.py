@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,16 @@ from temporalio.worker import Worker
 from activities.jobs.api import JobTypes
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import upgrade
+from adapters.ports.jobs import JobStore
 from benchmarks.jobs.bare import LIGHT, QUEUE, BareBatch, BareJob, BareOrder, greet
 from benchmarks.report import Table, at_most, middle, percentile, spread
-from contracts.jobs import JobOrder, StageRef, WorkflowDefinition, job_workflow_id
+from contracts.jobs import (
+    JobOrder,
+    StageRef,
+    TaskStatus,
+    WorkflowDefinition,
+    job_workflow_id,
+)
 from contracts.jobs import stage_workflow_id as stage_id
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
@@ -42,6 +49,8 @@ MEGABYTES: Final = 400.0
 EVENTS: Final = 500
 BESIDE_SECONDS: Final = 2.0
 SMALL_JOBS: Final = 40
+LIGHT_SLOTS: Final = (100, 30)
+"""That there are by default, and fewer."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class Installation:
 
     client: Client
     runs: JobRuns
+    store: JobStore
 
     async def job(self, order: JobOrder) -> float:
         """Seconds that a job takes."""
@@ -68,6 +78,11 @@ class Installation:
             task_queue=QUEUE,
         )
         return time.perf_counter() - began
+
+    async def completed(self, order: JobOrder) -> int:
+        """Tasks of a job that have completed so far."""
+        counts = await self.store.counts(order.job_id, order.attempt)
+        return sum(each.get(TaskStatus.COMPLETED, 0) for each in counts.values())
 
     async def events(self, order: JobOrder) -> int:
         """Length of the longest history of a job and its stages."""
@@ -96,7 +111,9 @@ def one_by_one() -> WorkflowDefinition:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncGenerator[Installation]:
+async def opened(
+    folder: Path, settings: Mapping[str, str] | None = None
+) -> AsyncGenerator[Installation]:
     """Temporal in memory, PostgreSQL, blobs in a folder, one process of workers."""
     async with AsyncExitStack() as stack:
         url = stack.enter_context(postgres_server(durable=True))
@@ -108,6 +125,7 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
             "DATABASE_URL": url,
             "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
             "DOCFLOW_SCRATCH": str(folder / "scratch"),
+            **(settings or {}),
         }
         common = await stack.enter_async_context(open_resources(environment))
         client = await connect(server.address)
@@ -134,7 +152,7 @@ async def opened(folder: Path) -> AsyncGenerator[Installation]:
         for worker in workers:
             await stack.enter_async_context(worker)
         tune_collector()
-        yield Installation(client, JobRuns(client, own.store))
+        yield Installation(client, JobRuns(client, own.store), own.store)
 
 
 async def grouped(folder: Path, rounds: int) -> Table:
@@ -188,28 +206,38 @@ async def beside(folder: Path) -> Table:
     """Small jobs of one project while another one has ten thousand tasks to do."""
     table = Table(
         f"A hello_world of 3 beside {TASKS:,} tasks of another project",
-        ("jobs", "median s", "p95 s", "load"),
+        ("light slots", "jobs", "median s", "p95 s", "other tasks/s", "load"),
     )
-    async with opened(folder) as installation:
-        flood = asyncio.create_task(_flood(installation))
+    for slots in LIGHT_SLOTS:
+        await _beside(folder / str(slots), slots, table)
+    table.notes.append("16 slots of control, and the light ones, in one process")
+    return table
+
+
+async def _beside(folder: Path, slots: int, table: Table) -> None:
+    settings = {"DOCFLOW_JOBS_LIGHT_SLOTS": str(slots)}
+    async with opened(folder, settings) as installation:
+        began, order = time.perf_counter(), an_order(one_by_one(), TASKS, "P1")
+        flood = asyncio.create_task(installation.job(order))
         seconds: list[float] = []
         try:
-            for _ in range(SMALL_JOBS):
+            while len(seconds) < SMALL_JOBS and not flood.done():
                 seconds.append(await installation.job(an_order(HelloWorld.definition, 3, "P2")))
+            rate = await installation.completed(order) / (time.perf_counter() - began)
         finally:
             flood.cancel()
             await asyncio.gather(flood, return_exceptions=True)
         load = os.getloadavg()[0]
     slow = percentile(seconds, 0.95)
-    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", f"{load:.1f}")
-    table.notes.append(at_most(slow, BESIDE_SECONDS, " s"))
-    table.notes.append("100 light slots and 16 of control in one process")
-    return table
-
-
-async def _flood(installation: Installation) -> None:
-    while True:
-        await installation.job(an_order(one_by_one(), TASKS, "P1"))
+    table.add(
+        f"{slots}",
+        f"{len(seconds)}",
+        f"{middle(seconds):.2f}",
+        f"{slow:.2f}",
+        f"{rate:.0f}",
+        f"{load:.1f}",
+    )
+    table.notes.append(f"{slots} light slots: {at_most(slow, BESIDE_SECONDS, ' s')}")
 
 
 def _megabytes() -> float:

@@ -31,7 +31,7 @@ SHAPES: Final[Mapping[str, Callable[[int], tuple[RouteRule, RouteKey]]]] = {
 
 
 def _rule(number: int, **fields: str) -> RouteRule:
-    return RouteRule.model_validate({"queue": "jobs", "rule": f"r{number}", **fields})
+    return RouteRule.model_validate({"queue": "urgent", "rule": f"r{number}", **fields})
 
 
 def _key(account_id: str, source: str = "S", subject: str = "File Upload") -> RouteKey:

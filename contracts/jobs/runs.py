@@ -153,7 +153,7 @@ class BatchOrder(Contract):
     window: int
     """Activities at once."""
     reports: bool = True
-    """It tells its stage how far it is, besides at its end."""
+    """It reports progress to its stage, besides at its end."""
 
 
 class GroupOrder(Contract):

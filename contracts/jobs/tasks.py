@@ -22,9 +22,9 @@ class FinishedTask(Contract):
     status: TaskStatus
     parameters: JsonObject = Field(default_factory=dict)
     result: JsonObject = Field(default_factory=dict)
-    """Without content when it is too long; `large_result` says where it lies."""
+    """In blobs without content when it is too long; job types are given it whole."""
     next_stage_params: JsonObject = Field(default_factory=dict)
     large_result: str | None = None
-    """Name of a blob."""
+    """Name of the blob with a long result."""
     error: Text | None = None
     attempts: int = 1

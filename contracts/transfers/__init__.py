@@ -1,7 +1,6 @@
 """The `transfers` pipeline: events, routes, partners, job settings, runs and receipts."""
 
 from contracts.transfers.closing import (
-    KEEP,
     CopyRetentionOrder,
     CopyRetentionResult,
     KeepOrder,
@@ -133,7 +132,6 @@ __all__ = [
     "FILE_EVENT",
     "FILE_JOB",
     "HOSTS",
-    "KEEP",
     "KEYS",
     "LINES",
     "PARK_SECONDS",

@@ -1,7 +1,6 @@
 """What ends a transfer: its receipt, and the copy that is kept of what was written."""
 
 from datetime import date, datetime
-from typing import Final
 
 from pydantic import Field
 
@@ -12,9 +11,6 @@ from contracts.transfers.events import FileNotice
 from contracts.transfers.names import Sentence, SettingsJobName, TransferStatus
 from contracts.transfers.runs import FileJobOrder, Manifest
 from contracts.transfers.settings import ACTIONS
-
-KEEP: Final = "Keep"
-"""Action of the receipt's step that names the kept copy."""
 
 
 class ReceiptOrder(Contract):

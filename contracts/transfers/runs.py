@@ -158,9 +158,9 @@ class Reception(Contract):
 
     status: TransferStatus
     reason: Sentence | None = None
-    """What is wrong with it."""
+    """What is wrong with it; of one that has succeeded, when it was carried out before."""
     event: FileNotice | None = None
-    """None: it is invalid, or garbage."""
+    """None: it is invalid, or garbage, or was carried out before."""
     route: EventRoute | None = None
     refused: Sentence | None = None
     """Another event came with its source and id: this one is recorded as rejected."""

@@ -18,12 +18,12 @@ class HeaderBelow(NamedTuple):
     """A row that names columns.
 
     Attributes:
-        index: Of the row.
+        row: Its index.
         other: Position whose title means something else than that of the header; None: the
             columns are the same.
     """
 
-    index: int
+    row: int
     other: int | None
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from domain.imports.tables import TableSpec
+from domain.tabular.fields import normalise
 from domain.tabular.rows import Cell
 from domain.tabular.words import may_hold_words, word_of
 
@@ -37,10 +39,12 @@ class KeyShapes:
 
     Args:
         place: Position of the first column of the key.
+        spec: What the table holds: its titles are no keys.
     """
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, spec: TableSpec) -> None:
         self._place = place
+        self._spec = spec
         self._keys = self._with_digits = self._solid = 0
 
     def add(self, rows: Sequence[Sequence[Cell]]) -> None:
@@ -51,11 +55,16 @@ class KeyShapes:
                 continue
             text = str(key).strip()
             has_digits = any(map(str.isdigit, text))
-            if not has_digits and may_hold_words((text,)) and word_of(text) is not None:
+            if not has_digits and self._is_no_key(text):
                 continue
             self._keys += 1
             self._with_digits += has_digits
             self._solid += not any(map(str.isspace, text))
+
+    def _is_no_key(self, text: str) -> bool:
+        if may_hold_words((text,)) and word_of(text) is not None:
+            return True
+        return normalise(text) in self._spec.by_header
 
     def usual(self) -> KeyShape:
         """What nearly all of them have in common."""

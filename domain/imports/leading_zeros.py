@@ -39,18 +39,35 @@ def codes_of(chunk: RowChunk, names: Sequence[str]) -> list[Codes]:
     return [tuple(str(row[place]) for place in places) for row in chunk.rows]
 
 
-def lookalikes(found: Iterable[Codes], known: Iterable[Codes]) -> dict[Codes, Codes]:
+def spellings(codes: Iterable[Codes], lengths: Iterable[int]) -> list[str]:
+    """First codes under which the known ones may stand that differ in leading zeros only.
+
+    Args:
+        codes: Codes of a file.
+        lengths: Of first codes of the table, where some code has leading zeros.
+    """
+    found: set[str] = set()
+    for first in {each[0] for each in codes}:
+        (plain,) = folded((first,))
+        found |= {first, plain}
+        if plain[:1].isdigit():
+            found.update(plain.zfill(length) for length in lengths)
+    return sorted(found)
+
+
+def lookalikes(found: Iterable[Codes], known: Mapping[Codes, bool]) -> dict[Codes, Codes]:
     """Codes of a file to the known ones that differ from them only in leading zeros.
 
     Args:
         found: Codes of the file.
-        known: Codes of the table; a code of the file that is among them is no question.
+        known: Codes of the table, and whether this load has written each; a code of the file that
+            is among them is no question.
     """
-    stored = set(known)
-    by_fold = {folded(codes): codes for codes in sorted(stored, reverse=True)}
+    candidates = sorted((codes for codes, is_own in known.items() if not is_own), reverse=True)
+    by_fold = {folded(codes): codes for codes in candidates}
     return {
         codes: other
-        for codes in set(found) - stored
+        for codes in set(found) - known.keys()
         if (other := by_fold.get(folded(codes))) is not None
     }
 
@@ -61,7 +78,7 @@ def with_known_codes(
     """A chunk whose codes are spelled as the known ones.
 
     Raises:
-        InvalidDocument: The file holds both spellings.
+        InvalidDocument: It holds several spellings of one.
     """
     places = [chunk.columns.index(name) for name in names]
     found = codes_of(chunk, names)
@@ -77,12 +94,14 @@ def with_known_codes(
 
 
 def _refuse_both(found: Collection[Codes], same: Mapping[Codes, Codes]) -> None:
-    both = [codes for codes, known in same.items() if known in set(found)]
-    if both:
-        raise InvalidDocument(
-            f"the document holds both {_shown(both[0])} and {_shown(same[both[0]])}, which are "
-            "the same here; keep one of them"
-        )
+    spelled: dict[Codes, Codes] = {}
+    for codes in sorted(set(found), reverse=True):
+        other = spelled.setdefault(same.get(codes, codes), codes)
+        if other != codes:
+            raise InvalidDocument(
+                f"the document holds both {_shown(other)} and {_shown(codes)}, which are "
+                "the same here; keep one of them"
+            )
 
 
 def question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]) -> str:
@@ -92,8 +111,8 @@ def question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]
     more = f", as do {len(alike) - 1:,} more" if len(alike) > 1 else ""
     return (
         f"{_shown(codes)} on line {line} and the known {_shown(alike[codes])} differ only in "
-        f"leading zeros{more}: say in the message whether they are `leading_zeros` 'same' or "
-        "'distinct', and retry; the answer is remembered for the project and type"
+        f"leading zeros{more}: retry with `leading_zeros` 'same' or 'distinct' "
+        "(--leading-zeros same); the answer is remembered for the project and type"
     )
 
 

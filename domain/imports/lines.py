@@ -197,7 +197,7 @@ class LineSorter:
                 if i in keyless or _filled(rows[i][1]) == len(pattern):
                     found.append(i)
         below = self._below.find([cells for _, cells in rows], columns)
-        return [*found, *(each.index for each in below if each.other is None)]
+        return [*found, *(each.row for each in below if each.other is None)]
 
     def _merged(self, rows: Sequence[tuple[int, Sequence[Cell]]]) -> dict[int, Left | Suspect]:
         return {

@@ -50,7 +50,8 @@ def read_memory(rows: Iterable[Sequence[Cell]]) -> ReportMemory:
     for number, cells in enumerate(rows):
         if number == 0 and cells[:1] != [_TITLE]:
             break
-        kind, name, value, *_ = (*(str(cell or "") for cell in cells), "", "", "")
+        texts = [str(cell or "") for cell in cells[:3]]
+        kind, name, value = texts + [""] * (3 - len(texts))
         if kind == _NOTATION and (value == _OPEN or value in known):
             notations[name] = known.get(value)
         elif kind == _COLUMN:

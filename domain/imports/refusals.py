@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -41,7 +41,9 @@ def _text(value: Any) -> str:
 
 def unreadable_as_text(value: Any, cell: Cell) -> Any:
     """What stands for a cell in a mark: its value, or its text where it has none."""
-    return readable(cell, _WHY_CHARACTERS) if isinstance(value, Flaw) else value
+    if not isinstance(value, Flaw):
+        return value
+    return cell.date() if isinstance(cell, datetime) else readable(cell, _WHY_CHARACTERS)
 
 
 def marked(cells: Sequence[Cell]) -> dict[int, tuple[str, str]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.errors import InvalidDocument
-from domain.imports.header import TableHeader
+from domain.imports.header import HEADER_WITHIN, TableHeader
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -39,9 +39,16 @@ class FoundSheet:
         line = self.header.line - len(self.header.rows)
         return [cells for number, cells in self.top if number <= line]
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing stands below its header."""
+        if self.header is None or len(self.top) >= HEADER_WITHIN:
+            return False
+        return self.top[-1][0] <= self.header.line
+
 
 def choose_sheets(found: Sequence[FoundSheet]) -> list[FoundSheet]:
-    """The sheets to read, in their order; a hidden one never by itself.
+    """The sheets to read, in their order; a hidden one never by itself, nor a blank form.
 
     Raises:
         InvalidDocument: No visible sheet holds the table, or several do with different columns.
@@ -50,6 +57,7 @@ def choose_sheets(found: Sequence[FoundSheet]) -> list[FoundSheet]:
     fitting = [sheet for sheet in visible if sheet.header is not None]
     if not fitting:
         raise InvalidDocument(_none_fits(found, visible))
+    fitting = [sheet for sheet in fitting if not sheet.is_blank] or fitting
     first, *others = fitting
     for other in others:
         _refuse_other_columns(first, other)

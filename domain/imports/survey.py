@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from domain.errors import InvalidDocument
+from domain.imports.currencies import count_currencies, usual_currency
+from domain.imports.exchanged_days import DayOrder
 from domain.imports.header import TableHeader
 from domain.imports.headers_below import HeadersBelow, refuse_other_tables
 from domain.imports.key_shapes import KeyShape, KeyShapes
@@ -14,7 +16,7 @@ from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
-from domain.tabular.habits import is_percentage, plain_cells
+from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
 from domain.tabular.notations import Notation, date_readings, decide, number_notations
 from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters
@@ -71,6 +73,8 @@ class Surveyed:
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
         keys: What most keys look like.
+        doubtful: Fields whose real dates may have day and month exchanged.
+        currencies: Field to the currency that most of its amounts name.
     """
 
     header: TableHeader
@@ -79,6 +83,8 @@ class Surveyed:
     unused: Sequence[UnusedColumn]
     rows: int
     keys: KeyShape = field(default_factory=KeyShape)
+    doubtful: frozenset[str] = frozenset()
+    currencies: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Survey:
@@ -101,13 +107,19 @@ class Survey:
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
         self._percent: Counter[int] = Counter()
+        self._currencies: dict[int, Counter[str]] = {}
+        self._orders = {
+            position: DayOrder()
+            for position, field in self._written.items()
+            if field.kind is ColumnKind.DATE
+        }
         self._filled: list[int] = []
         self._sample: dict[int, list[Cell]] = {
             position: [] for places in header.candidates.values() for position in places
         }
         self._rows = 0
         self._below = HeadersBelow(spec, header)
-        self._keys = KeyShapes(header.positions[spec.key[0]])
+        self._keys = KeyShapes(header.positions[spec.key[0]], spec)
 
     def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
         """Look at the next rows, with their line numbers.
@@ -133,6 +145,8 @@ class Survey:
 
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
         spec, found = self._written[position], self._found[position]
+        if position in self._orders:
+            self._orders[position].add(cells)
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -144,6 +158,8 @@ class Survey:
             return
         if "%" in joined:
             self._percent[position] += sum(map(is_percentage, texts))
+        if NAMES_CURRENCY.search(joined):
+            count_currencies(texts, self._currencies.setdefault(position, Counter()))
         if len(found) == 2 or not _may_add(joined, found):
             return
         written = (
@@ -151,14 +167,20 @@ class Survey:
         )
         found |= decide(map(number_notations, written))
 
-    def finish(self, options: ReadingOptions) -> Surveyed:
+    def finish(self, options: ReadingOptions, hidden: Collection[int] = ()) -> Surveyed:
         """What all rows show.
+
+        Args:
+            options: What a person has said.
+            hidden: Positions of columns that are not shown.
 
         Raises:
             InvalidDocument: Two columns of the same title hold different values.
         """
         chosen = {
-            name: self._choose(self._spec.by_name[name], places)
+            name: self._choose(
+                self._spec.by_name[name], [p for p in places if p not in hidden] or places
+            )
             for name, places in self._header.candidates.items()
         }
         header = self._header.with_positions(chosen)
@@ -177,6 +199,22 @@ class Survey:
             self._unused(header),
             self._rows,
             self._keys.usual(),
+            self._doubtful(at, options),
+            {
+                name: usual
+                for name, position in at.items()
+                if (usual := usual_currency(self._currencies.get(position, Counter())))
+            },
+        )
+
+    def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
+        if options.dates is not None:
+            return frozenset()
+        return frozenset(
+            name
+            for name, position in at.items()
+            if position in self._orders
+            and self._orders[position].is_doubtful(self._found[position])
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:

@@ -8,6 +8,8 @@ from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
+from domain.imports import exchanged_days
+from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
 from domain.imports.lines import SUSPECT, LineSorter, Suspect
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
@@ -148,14 +150,23 @@ class RowValidator:
         values: dict[str, Sequence[Any]] = {}
         problems: Problems = defaultdict(list)
         keyless: set[int] = set()
+        returning: set[int] = set()
         for name, (field, cells) in source.items():
             values[name], refused = self._convert(field, cells)
             if refused:
                 bad = [i for i, value in enumerate(values[name]) if isinstance(value, Flaw)]
                 for i in bad:
                     problems[i].append(self._problem(lines[i], name, cells[i], values[name][i]))
+                returning.update(i for i in bad if values[name][i].returns)
                 if name in self._spec.key:
                     keyless.update(bad)
+        for name, usual in self._surveyed.currencies.items():
+            for i, flaw in conflicts(source[name][1], usual, values.get(CURRENCY)):
+                problems[i].append(self._problem(lines[i], name, source[name][1][i], flaw))
+                returning.update([i] if flaw.returns else [])
+        for i in returning:
+            mark = self._mark(source, values, i)
+            problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
         aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, problems, aside)
@@ -174,6 +185,8 @@ class RowValidator:
         plain = plain_cells(field, cells, is_key=is_key, date1904=self._date1904)
         notation = self._surveyed.notations.get(field.name)
         values, refused = convert_column(field, plain, notation)
+        if field.name in self._surveyed.doubtful:
+            return exchanged_days.refused(cells, values), True
         if field.name not in self._surveyed.percentages:
             return values, refused
         checked = [

@@ -1,7 +1,7 @@
 """A GeoJSON geometry as a drawing to scale."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ _POINTS: Final = 2_000
 KILOMETRES_PER_DEGREE: Final = 111.195
 _SMALLEST: Final = 1e-5
 """Degrees, about a metre: a point is drawn in an area of this size."""
+_POLE: Final = 89.999
+"""Degrees of latitude from which on a footprint holds the pole."""
 _BAR: Final = 100.0
 """Longest scale bar, in units of the drawing."""
 
@@ -50,7 +52,7 @@ def footprint(geometry: Mapping[str, Any]) -> Footprint | None:
     """Draw a geometry; None: it holds no position that can be drawn.
 
     Degrees of longitude are shortened as they are at the middle latitude, so that distances
-    compare in both directions.
+    compare in both directions. What surrounds a pole is drawn as seen from above it.
 
     Args:
         geometry: GeoJSON (RFC 7946), in degrees.
@@ -62,20 +64,24 @@ def footprint(geometry: Mapping[str, Any]) -> Footprint | None:
     every = [position for line in lines for position in line.positions]
     if not every or not all(math.isfinite(number) for position in every for number in position):
         return None
-    if max(x for x, _ in every) - min(x for x, _ in every) > 180:
+    west, _, east, _ = _bounds(every)
+    surrounds = any(_width(line) > 180 for line in lines)
+    if east - west > 180 and not surrounds:
         # Parts on both sides of the antimeridian are drawn beside each other.
-        lines = [_Line([_eastward(each) for each in line.positions], line.closed) for line in lines]
+        lines = [_moved(line, _eastward) for line in lines]
         every = [position for line in lines for position in line.positions]
-    west, east = min(x for x, _ in every), max(x for x, _ in every)
-    south, north = min(y for _, y in every), max(y for _, y in every)
+    west, south, east, north = _bounds(every)
     shrink = max(math.cos(math.radians((south + north) / 2)), 0.01)
-    wide, high = max((east - west) * shrink, _SMALLEST), max(north - south, _SMALLEST)
+    flat = _from_above(south, north) if surrounds else None
+    lines = [_moved(line, flat or (lambda at: (at[0] * shrink, at[1]))) for line in lines]
+    x0, y0, x1, y1 = _bounds([position for line in lines for position in line.positions])
+    wide, high = max(x1 - x0, _SMALLEST), max(y1 - y0, _SMALLEST)
     scale = min((WIDTH - 2 * _MARGIN) / wide, (HEIGHT - 2 * _MARGIN - 20) / high)
     left, top = (WIDTH - wide * scale) / 2, (HEIGHT - 20 - high * scale) / 2
 
     def placed(position: Position) -> Position:
         x, y = position
-        return left + (x - west) * shrink * scale, top + (north - y) * scale
+        return left + (x - x0) * scale, top + (y1 - y) * scale
 
     length, label = _bar(scale)
     return Footprint(
@@ -88,6 +94,36 @@ def footprint(geometry: Mapping[str, Any]) -> Footprint | None:
         east=east,
         north=north,
     )
+
+
+def _bounds(positions: Sequence[Position]) -> tuple[float, float, float, float]:
+    xs, ys = [x for x, _ in positions], [y for _, y in positions]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _width(line: _Line) -> float:
+    west, _, east, _ = _bounds(line.positions)
+    return east - west
+
+
+def _moved(line: _Line, move: Callable[[Position], Position]) -> _Line:
+    return _Line([move(each) for each in line.positions], line.closed)
+
+
+def _from_above(south: float, north: float) -> Callable[[Position], Position] | None:
+    """Degrees from a pole in every direction; None: there is nothing around one pole alone."""
+    if south > 0 and north >= _POLE:
+        side = 1.0
+    elif north < 0 and south <= -_POLE:
+        side = -1.0
+    else:
+        return None
+
+    def move(position: Position) -> Position:
+        angle, distance = math.radians(position[0]), 90 - side * position[1]
+        return distance * math.sin(angle), -side * distance * math.cos(angle)
+
+    return move
 
 
 def _lines(geometry: Mapping[str, Any]) -> Iterator[_Line]:

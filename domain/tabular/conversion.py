@@ -53,9 +53,16 @@ _TOO_NARROW: Final = re.compile(r"#{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Stands in a converted column where a cell could not be converted."""
+    """Stands in a converted column where a cell could not be converted.
+
+    Attributes:
+        reason: What is wrong.
+        returns: Other rows of the document are needed to see it: the row is to be recognised when
+            it comes back without them.
+    """
 
     reason: str
+    returns: bool = False
 
 
 def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:

@@ -1,7 +1,7 @@
 """Text in delimited files that a spreadsheet program would take for a formula.
 
-Whoever opens such a file would run what another person has typed. An apostrophe in front keeps it
-text; reading takes that off again, so that a table that goes out comes back as it was.
+A program that opens such a file would run what another person has typed. An apostrophe in front
+keeps it text; reading takes that off again, so that a table that goes out comes back as it was.
 """
 
 from typing import Final

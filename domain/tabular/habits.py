@@ -45,6 +45,8 @@ _MONEY: Final = re.compile(
     rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
     rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?:[.,][-\u2013\u2014]+)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
 )
+NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
+"""What a text holds that names a currency, and a bare number does not."""
 _PLAIN: Final = re.compile(r"-?[0-9.,]+")
 _MINUS: Final = "\u2212"
 
@@ -177,6 +179,17 @@ def _is_money(found: re.Match[str]) -> bool:
         not sign.isalpha() or sign.lower() in CURRENCIES or len(sign) == 2 or sign == "SFr"
         for sign in signs
     )
+
+
+def currency_of(cell: str) -> str | None:
+    """The currency that a text of an amount names, in capitals; None: it names none."""
+    if not NAMES_CURRENCY.search(cell) or len(cell) > _LONGEST:
+        return None
+    found = _MONEY.fullmatch(cell.strip().strip("()").strip())
+    if found is None or not _is_money(found):
+        return None
+    sign = found["before"] or found["after"]
+    return sign.rstrip(".").upper() if sign else None
 
 
 def is_percentage(cell: Cell) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -36,7 +37,7 @@ from contracts.transfers import (
 from domain.errors import RuleViolation
 from domain.transfers.action_order import refuse_order
 from domain.transfers.routing import RouteTable
-from domain.transfers.templates import Facts, names_of, resolve
+from domain.transfers.templates import DAYS, Facts, names_of, resolve
 
 ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
     each.__name__: each
@@ -58,6 +59,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
+_DATE: Final = re.compile(rf"\{{(?:{'|'.join(DAYS)})[:}}]")
 _JOB: Final = re.compile(r"jobs\[(\d+)\]", re.IGNORECASE)
 PLAN_BYTES: Final = 256 * 1024
 """Of a plan as JSON, which stands in the history of its run."""
@@ -70,6 +72,8 @@ class Settings:
     jobs: JobSettings
     unused: Sequence[str]
     """Keys that nothing reads, each with its place."""
+    tables: Mapping[str, RouteTable]
+    """Queue to its jobs, as rules."""
 
     def unused_by(self, job: SettingsJob) -> Sequence[str]:
         """Those of one job, and of the file as a whole; those of other jobs are no matter of it."""
@@ -96,8 +100,9 @@ def read_settings(text: str | bytes) -> Settings:
         settings = JobSettings.model_validate(raw)
     except ValidationError as error:
         raise RuleViolation(f"jobsettings.json: {_explained(error)}") from error
-    _refuse_ties(settings)
-    return Settings(settings, tuple(_unused(JobSettings, raw, "")))
+    tables = _tables(settings)
+    _refuse_ties(tables)
+    return Settings(settings, tuple(_unused(JobSettings, raw, "")), tables)
 
 
 def _explained(error: ValidationError) -> str:
@@ -109,22 +114,24 @@ def _explained(error: ValidationError) -> str:
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 
 
-def _refuse_ties(settings: JobSettings) -> None:
+def _tables(settings: JobSettings) -> Mapping[str, RouteTable]:
+    rules: dict[str, list[RouteRule]] = defaultdict(list)
     seen: set[tuple[str, str]] = set()
     for job in settings.jobs:
         if (job.queue, job.job) in seen:
             raise RuleViolation(f"queue {job.queue} has two jobs {job.job!r}; rename one of them")
         seen.add((job.queue, job.job))
-    for queue in {job.queue for job in settings.jobs}:
-        for one, other in _table(settings, queue).all_ties():
+        rules[job.queue].append(_rule(job))
+    return {queue: RouteTable(found) for queue, found in rules.items()}
+
+
+def _refuse_ties(tables: Mapping[str, RouteTable]) -> None:
+    for queue, table in tables.items():
+        for one, other in table.all_ties():
             raise RuleViolation(
                 f"the jobs {one.rule!r} and {other.rule!r} of queue {queue} take the same events; "
                 "give one of them a higher Priority"
             )
-
-
-def _table(settings: JobSettings, queue: str) -> RouteTable:
-    return RouteTable(_rule(job) for job in settings.jobs if job.queue == queue)
 
 
 def _rule(job: SettingsJob) -> RouteRule:
@@ -140,18 +147,19 @@ def _rule(job: SettingsJob) -> RouteRule:
     )
 
 
-def job_of(settings: JobSettings, queue: str, key: RouteKey) -> SettingsJob:
+def job_of(settings: Settings, queue: str, key: RouteKey) -> SettingsJob:
     """The job that an event gets.
 
     Raises:
         RuleViolation: None takes it; the message names the nearest.
     """
-    table = _table(settings, queue)
+    table = settings.tables.get(queue)
+    if table is None:
+        raise RuleViolation(f"jobsettings.json has no job of queue {queue}")
     found = table.find(key)
     if found is not None:
-        return next(each for each in settings.jobs if (each.queue, each.job) == (queue, found.rule))
-    if not table.rules:
-        raise RuleViolation(f"jobsettings.json has no job of queue {queue}")
+        jobs = settings.jobs.jobs
+        return next(each for each in jobs if (each.queue, each.job) == (queue, found.rule))
     nearest = "; ".join(
         f"{each.rule}: {each.reason}" for each in table.explain(key).others[:_NEAREST]
     )
@@ -184,7 +192,7 @@ def plan_of(
     refuse_order(actions, has_files=has_files)
     facts = Facts(event, job.zone, job.queue, job.job)
     said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
-    if not event.time_given:
+    if not event.time_given and _has_dates(job):
         said.append("the event has no time: names with dates use that of its arrival")
     if len(said) > REMARKS:
         said[REMARKS - 1 :] = [f"and {len(said) - REMARKS + 1} remarks more"]
@@ -197,6 +205,11 @@ def plan_of(
         remarks=tuple(each[:500] for each in said),
     )
     return _bounded(plan)
+
+
+def _has_dates(job: SettingsJob) -> bool:
+    """Whether a name of it depends on the time of the event."""
+    return _DATE.search(job.model_dump_json()) is not None
 
 
 def _bounded(plan: TransferPlan) -> TransferPlan:

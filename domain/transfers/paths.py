@@ -14,6 +14,7 @@ NUMBERS: Final = 1_000
 """Numbers that are tried for a name that is taken."""
 
 _WILDCARD: Final = re.compile(r"[*?\[]")
+_ESCAPED: Final = re.compile(r"\[([*?\[])\]")
 
 
 def path_problem(path: str) -> str | None:
@@ -55,6 +56,17 @@ def printable(path: str) -> str:
 def has_wildcards(path: str) -> bool:
     """Whether a path is a pattern."""
     return _WILDCARD.search(path) is not None
+
+
+def escaped(name: str) -> str:
+    """A text in which wildcards stand for themselves, as part of a pattern."""
+    return _WILDCARD.sub(lambda found: f"[{found[0]}]", name)
+
+
+def literal(pattern: str) -> str | None:
+    """The one path that a pattern means whose wildcards are all escaped; None: it has others."""
+    path = _ESCAPED.sub(lambda found: found[1], pattern)
+    return None if has_wildcards(_ESCAPED.sub("", pattern)) else path
 
 
 def split(path: str) -> tuple[str, str]:

@@ -44,6 +44,8 @@ def matches(pattern: str, text: str) -> bool:
 
 def overlap(one: str, other: str) -> bool:
     """Whether some text is taken by both patterns."""
+    if not (_begin_alike(one, other) and _begin_alike(one[::-1], other[::-1])):
+        return False
     # Which beginnings of `other` can be reached with the beginning of `one` that was read so far:
     # both are read as expressions over the same unknown text.
     reached = _after_asterisks({0}, other)
@@ -56,6 +58,12 @@ def overlap(one: str, other: str) -> bool:
         step |= {at + 1 for at in reached if at < len(other) and other[at] == character}
         reached = _after_asterisks(step, other)
     return len(other) in reached
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """Whether one text may begin as both patterns say."""
+    first, second = one.partition(ANY)[0], other.partition(ANY)[0]
+    return first.startswith(second) or second.startswith(first)
 
 
 def _after_asterisks(reached: set[int], pattern: str) -> set[int]:

@@ -48,7 +48,7 @@ def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str,
 
 def _root(text: str, fields: Collection[str]) -> yaml.Node:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = cast(yaml.Node | None, yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or error.context
         where = "" if mark is None else f"line {mark.line + 1}: "

@@ -9,6 +9,7 @@ their queues and names, and reported.
 """
 
 import heapq
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,6 +127,7 @@ class RouteTable:
         )
         # Stable, so that of equal rank the first by queue and name stands first.
         self._enabled.sort(key=rank, reverse=True)
+        self._ranks = [rank(each) for each in self._enabled]
         self._shapes: dict[tuple[int, ...], dict[_Values, _Bucket]] = {}
         alike: dict[tuple[tuple[int, ...], _Values], dict[int, Sequence[_Anchor]]] = {}
         for number, rule in enumerate(self._enabled):
@@ -161,17 +163,43 @@ class RouteTable:
 
     def ties(self, rule: RouteRule) -> Sequence[RouteRule]:
         """Rules that could take an event as well as this one, with nothing to tell them apart."""
-        return [each for each in self._alike(rule) if can_tie(rule, each)]
+        same = rank(rule)
+        alike = (self._enabled[each] for each in self._alike(rule) if self._ranks[each] == same)
+        return [each for each in alike if can_tie(rule, each)]
 
-    def all_ties(self) -> Sequence[tuple[RouteRule, RouteRule]]:
-        """Pairs that stand in the table although they tie."""
-        place = {id(rule): number for number, rule in enumerate(self._enabled)}
-        return [
-            (rule, other)
-            for rule in self._enabled
-            for other in self.ties(rule)
-            if place[id(rule)] < place[id(other)]
+    def all_ties(self) -> Iterator[tuple[RouteRule, RouteRule]]:
+        """Pairs that stand in the table although they tie, as far as they are asked for."""
+        groups: dict[tuple[Rank, tuple[int, ...], _Values], list[int]] = defaultdict(list)
+        for number, rule in enumerate(self._enabled):
+            groups[self._ranks[number], *_shape(rule)].append(number)
+        for (_, shape, _), numbers in groups.items():
+            if len(numbers) > 1:
+                yield from self._ties_among(numbers, shape)
+
+    def _ties_among(
+        self, numbers: Sequence[int], shape: tuple[int, ...]
+    ) -> Iterator[tuple[RouteRule, RouteRule]]:
+        """Ties of rules of equal rank, shape and exact values.
+
+        Two of them tie only where one text begins with the other: in their order such texts stand
+        together.
+        """
+        rules = [self._enabled[number] for number in numbers]
+        ends = [
+            [_end_of(getattr(rule, name), turned=turned) for rule in rules]
+            for place, name in enumerate(ATTRIBUTES)
+            if place not in shape
+            for turned in (False, True)
         ]
+        texts = max(ends, key=lambda found: len(set(found)), default=[""] * len(rules))
+        order = sorted(range(len(rules)), key=lambda each: texts[each])
+        for at, one in enumerate(order):
+            for other in itertools.islice(order, at + 1, None):
+                if not texts[other].startswith(texts[one]):
+                    break
+                first, second = sorted((one, other))
+                if can_tie(rules[first], rules[second]):
+                    yield rules[first], rules[second]
 
     def _candidates(self, values: _Values) -> Iterator[int]:
         for shape, by_values in self._shapes.items():
@@ -179,23 +207,27 @@ class RouteTable:
             if bucket is not None:
                 yield from bucket.candidates(values)
 
-    def _alike(self, rule: RouteRule) -> Iterator[RouteRule]:
+    def _alike(self, rule: RouteRule) -> Iterator[int]:
         """Enabled rules of the same shape and exact values: only they can tie."""
         shape, exact = _shape(rule)
         bucket = self._shapes.get(shape, {}).get(exact)
         if bucket is None:
             return
-        for number in bucket.plain:
-            yield self._enabled[number]
+        yield from bucket.plain
         for by_text in bucket.anchored.values():
             for numbers in by_text.values():
-                yield from (self._enabled[number] for number in numbers)
+                yield from numbers
 
 
 def _shape(rule: RouteRule) -> tuple[tuple[int, ...], _Values]:
     """Places of the exact attributes, and their values."""
     shape = tuple(place for place, name in enumerate(ATTRIBUTES) if is_exact(getattr(rule, name)))
     return shape, tuple(getattr(rule, ATTRIBUTES[place]) for place in shape)
+
+
+def _end_of(pattern: str, *, turned: bool) -> str:
+    """The text that a pattern begins with, or turned round the one that it ends with."""
+    return literals(pattern[::-1] if turned else pattern)[0]
 
 
 def _matching(rule: RouteRule, key: RouteKey) -> int:

@@ -14,8 +14,9 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from contracts.transfers import Action, CallHttp, FileNotice
+from contracts.transfers import Action, CallHttp, FileNotice, ReadFile
 from domain.errors import RuleViolation
+from domain.transfers.paths import escaped
 
 FILE_PARTS: Final = ("name", "stem", "suffix")
 """Filled for each file: `orders.csv`, `orders`, `.csv`."""
@@ -27,7 +28,6 @@ DIRECTIVES: Final = frozenset("YymdHIMSfjpaAbBzGVuUW%")
 LONGEST: Final = 1_024
 _DATE: Final = "%Y%m%d"
 _PART: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_WILD: Final = frozenset("*?[]")
 
 
 class Kind(Enum):
@@ -35,6 +35,8 @@ class Kind(Enum):
 
     PATH = "path"
     """A path at a far end, from its root."""
+    PATTERN = "pattern"
+    """A path in which the settings may have wildcards; those of the event stand for themselves."""
     URL = "url"
     TEXT = "text"
 
@@ -74,6 +76,8 @@ def names_of(action: Action, facts: Facts) -> dict[str, str]:
 
 def _resolved(action: Action, field: str, template: str, facts: Facts) -> str:
     kind = Kind.PATH if field in _PATHS else Kind.TEXT
+    if isinstance(action, ReadFile) and field == "path":
+        kind = Kind.PATTERN
     if isinstance(action, CallHttp) and field == "path":
         kind = Kind.URL
     try:
@@ -97,15 +101,19 @@ def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
             raise RuleViolation(f"a brace in {template!r} has no other; write {{{{ for a brace")
         name, _, form = part.partition(":")
         if name in FILE_PARTS and not form:
+            if kind is Kind.PATTERN:
+                raise RuleViolation(f"{{{name}}} is not known before a file is read")
             return whole
         value = _value(name, form, facts)
         _refuse_hostile(name, value, kind)
         if kind is Kind.URL:
             value = quote(value, safe="")
+        if kind is Kind.PATTERN:
+            value = escaped(value)
         return value.replace("{", "{{").replace("}", "}}")
 
     resolved = _PART.sub(replace, template)
-    if kind is Kind.PATH:
+    if kind in (Kind.PATH, Kind.PATTERN):
         # The name of a file that is not known yet stands for itself here.
         check_path(filled(resolved, "name"))
         return resolved.removeprefix("/")
@@ -128,6 +136,16 @@ def filled(resolved: str, name: str) -> str:
         return found[0][0] if found[1] is None else values.get(found[1], found[0])
 
     return _PART.sub(replace, resolved)
+
+
+def plain(resolved: str) -> str:
+    """A resolved template that names no file."""
+    return _PART.sub(lambda found: found[0][0] if found[1] is None else found[0], resolved)
+
+
+def names_file(resolved: str) -> bool:
+    """Whether a resolved template names a file."""
+    return any(found[1] in FILE_PARTS for found in _PART.finditer(resolved))
 
 
 def check_path(path: str) -> None:
@@ -210,7 +228,5 @@ def _refuse_hostile(name: str, value: str, kind: Kind) -> None:
         raise RuleViolation(f"{{{name}}} holds a control character")
     if kind is Kind.TEXT:
         return
-    if kind is Kind.PATH and _WILD & set(value):
-        raise RuleViolation(f"{{{name}}} is {value!r}: a pattern stands in the settings only")
     if {".", ".."} & set(value.split("/")):
         raise RuleViolation(f"{{{name}}} is {value!r}: it would lead to another folder")

@@ -14,7 +14,6 @@ import pytest
 from azure.functions.meta import Datum
 from azure.functions.servicebus import ServiceBusMessageInConverter
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
-from azure.servicebus.aio import ServiceBusClient
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 
@@ -25,6 +24,7 @@ from contracts.origins import MEMO, digest_of
 from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from stack.temporal import temporal_server
+from tests.support.service_bus import quick_client
 from tests.support.waiting import eventually
 from workers.bridges.function_app import GivenBack, build
 from workers.bridges.retry import Accept, Retry
@@ -118,7 +118,7 @@ def function_of(app: func.FunctionApp) -> Any:
 
 async def through_the_bridge(messages: list[tuple[str, bytes]], accept: Accept) -> BridgeTotals:
     async with ServiceBusEmulator([EmulatedQueue(QUEUE, 30, 10)]) as emulator:
-        sender = ServiceBusClient.from_connection_string(emulator.connection_string)
+        sender = quick_client(emulator.connection_string)
         async with sender, sender.get_queue_sender(QUEUE) as queue:
             await queue.send_messages([ServiceBusMessage(raw, message_id=i) for i, raw in messages])
         # One at a time, so that repeated messages meet each other in the same order.
@@ -129,7 +129,7 @@ async def through_the_bridge(messages: list[tuple[str, bytes]], accept: Accept) 
             max_wait_seconds=1,
         )
         totals = await ServiceBusBridge(settings, accept).run(asyncio.Event(), drain=True)
-        reader = ServiceBusClient.from_connection_string(emulator.connection_string)
+        reader = quick_client(emulator.connection_string)
         dead = reader.get_queue_receiver(QUEUE, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
         async with reader, dead:
             kept = await dead.peek_messages(max_message_count=len(messages))

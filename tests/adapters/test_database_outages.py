@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from adapters.database import Database, open_database
 from adapters.database.errors import translated
+from adapters.database.rejected import SqlRejectedMessages
 from adapters.ports import Unavailable
 from contracts.dependencies import Dependency
 from stack.children import free_port
@@ -45,6 +46,8 @@ async def test_a_database_that_only_reads_is_an_outage(postgres_database_url: st
         await database.probe()
         with pytest.raises(Unavailable, match="read-only") as failure:
             await database.probe_by_writing()
+        with pytest.raises(Unavailable, match="read-only"):
+            await SqlRejectedMessages(database).probe()
     assert (failure.value.dependency, failure.value.misconfigured) == (Dependency.DATABASE, False)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from azure.servicebus.aio import ServiceBusClient
 
 from stack.service_bus import QueueSettings, ServiceBusEmulator
 from tests.support.cli import run_docflow_in_thread
+from tests.support.service_bus import quick_client
 from workers.cli.context import CliContext
 from workers.services.dead_letters import open_dead_letters
 from workers.services.errors import InvalidRequest
@@ -19,11 +21,13 @@ QUEUE = "import-queue"
 
 
 @pytest_asyncio.fixture
-async def settings() -> AsyncIterator[dict[str, str]]:
+async def settings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, str]]:
     """A namespace whose queue has given three messages up."""
+    quick = partial(ServiceBusClient.from_connection_string, socket_timeout=0.05)
+    monkeypatch.setattr(ServiceBusClient, "from_connection_string", quick)
     async with ServiceBusEmulator([QueueSettings(QUEUE), QueueSettings("jobs")]) as emulator:
         async with (
-            ServiceBusClient.from_connection_string(emulator.connection_string) as client,
+            quick_client(emulator.connection_string) as client,
             client.get_queue_sender(QUEUE) as sender,
             client.get_queue_receiver(QUEUE) as receiver,
         ):
@@ -43,7 +47,7 @@ async def settings() -> AsyncIterator[dict[str, str]]:
 async def waiting(settings: dict[str, str]) -> list[str]:
     connection = settings["AZURE_SERVICE_BUS_CONNECTION_STRING"]
     async with (
-        ServiceBusClient.from_connection_string(connection) as client,
+        quick_client(connection) as client,
         client.get_queue_receiver(QUEUE) as receiver,
     ):
         return [str(message) for message in await receiver.peek_messages(10)]

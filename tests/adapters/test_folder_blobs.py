@@ -1,5 +1,7 @@
 """Blobs in a folder: what no other store has."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -84,4 +86,24 @@ async def test_a_failed_upload_leaves_nothing(tmp_path: Path) -> None:
         await blobs.write("a/b", arriving(SMALL, 7))
     with pytest.raises(FileExistsError):
         await blobs.write("a", arriving(SMALL, 7))
-    assert [path.name for path in (tmp_path / "container").iterdir()] == ["a"]
+    assert files_of(tmp_path / "container") == {"a"}
+
+
+async def test_what_a_killed_writer_has_left_is_removed_by_a_later_one(tmp_path: Path) -> None:
+    blobs = folder_blobs(tmp_path)
+    parts = tmp_path / "container" / ".parts"
+    parts.mkdir()
+    left, young, used = (parts / f"{digit * 32}.part" for digit in "abc")
+    other = parts / "notes.txt"
+    for path in (left, young, used, other):
+        path.write_bytes(SMALL)
+    for path in (left, used, other):
+        os.utime(path, (1, 1))
+    with used.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        await blobs.upload(make_file(tmp_path, SMALL), "a")
+    assert files_of(tmp_path / "container") == {"a", young.name, used.name, other.name}
+
+
+def files_of(container: Path) -> set[str]:
+    return {path.name for path in container.rglob("*") if path.is_file()}

@@ -22,11 +22,19 @@ from workers.settings.imports import RunSettings
 STEPS: Final = frozenset(
     {
         *("begin", "close", "restart", "write", "stage", "swap", "finish", "retire"),
+        *("begin_schedule", "remember", "terminate"),
         *("record_schedule_projects", "register_upload", "change_activities", "delete_service"),
         *("copy", "upload", "delete"),
     }
 )
 """Calls that leave something behind; a worker that dies after another one has done nothing new."""
+READS: Final = frozenset(
+    {
+        *("mark", "remembered", "zero_led_lengths", "known_codes", "rejects", "schedule_names"),
+        *("schedules_holding", "stat", "download", "read", "list", "probe"),
+    }
+)
+"""The other calls."""
 
 
 @dataclass

@@ -3,16 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.dependencies import Dependencies
+from activities.notices import NoticeSending
 from activities.transfers.copy_retention import CopyRemoval
+from activities.transfers.key_expiry import KeyExpiry
 from contracts.answers import Answer, Retry
+from contracts.base import Contract
 from contracts.dependencies import Dependency
 from contracts.errors import PERMANENT, UNAVAILABLE
+from contracts.notices import NoticeReceipt
 from contracts.transfers import (
     ActionResult,
     CopyRetentionOrder,
@@ -31,8 +37,9 @@ from contracts.transfers import (
     transfer_workflow_id,
     visit_of,
 )
+from contracts.transfers.ends import KeyWarning, KeyWarnings, KeyWarningsOrder
 from tests.replay import transfer_clocks
-from tests.support.scripted import scripted, unavailable
+from tests.support.scripted import ScriptedActivities, scripted, unavailable
 from tests.support.transfers.events import (
     FIRE,
     READ,
@@ -49,6 +56,7 @@ from workflows import attributes
 from workflows.transfers.copy_retention import TransferCopyRetention
 from workflows.transfers.file_event import FileEvent
 from workflows.transfers.file_job import FileJob
+from workflows.transfers.key_warnings import PartnerKeyWarnings
 
 Handle = WorkflowHandle[Any, Any]
 Act = Callable[[Handle, ScriptedTransfer], Awaitable[None]]
@@ -174,26 +182,41 @@ class JobCase:
 
 
 @dataclass
-class CopiesCase:
-    """One way the removal of kept copies can go."""
+class ScheduledCase:
+    """One way a run of a schedule can go."""
 
-    workflow = TransferCopyRetention
+    workflow: Any
+    order: Contract
+    script: ScriptedActivities
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
-        removed = CopyRetentionResult(removed=2)
-        script = scripted(CopyRemoval, results={"remove_copies": removed})
-        return list(script.activities())
+        return list(self.script.activities())
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
-        """Start the removal."""
+        """Start it."""
         return await client.start_workflow(
-            TransferCopyRetention.run, CopyRetentionOrder(), id=name, task_queue=task_queue
+            self.workflow.run, self.order, id=name, task_queue=task_queue
         )
 
     async def go(self, handle: Handle) -> None:
         """Wait for the end."""
         await handle.result()
+
+
+def _key_warnings(*found: KeyWarning, fails: int = 0) -> ScheduledCase:
+    """A look at the keys of partners."""
+    script = scripted(
+        KeyExpiry,
+        NoticeSending,
+        Dependencies,
+        results={
+            "expiring_keys": lambda order: KeyWarnings(warnings=found[order.skip :][:1]),
+            "send": NoticeReceipt(),
+        },
+        fails={"expiring_keys": [unavailable() for _ in range(fails)]},
+    )
+    return ScheduledCase(PartnerKeyWarnings, KeyWarningsOrder(), script)
 
 
 def _round_trip() -> FileJobOrder:
@@ -204,6 +227,14 @@ def _round_trip() -> FileJobOrder:
     return order.model_copy(update={"event": event})
 
 
+_EXPIRING = KeyWarning(
+    partner="acme",
+    key="host key SHA256:abc",
+    ends=datetime(2026, 3, 9, tzinfo=UTC),
+    step=7,
+    sentence="host key SHA256:abc of acme expires on 2026-03-09",
+)
+_EXPIRED = _EXPIRING.model_copy(update={"partner": "store", "step": 0})
 _SETTLED = a_job({**READ, "After": "delete"}, SCAN, WRITE, FIRE, KeepCopyDays=7)
 _INFECTED = ActionResult(files=Manifest(files=1, bytes=1), infected="Eicar in orders.csv")
 _RETRIES = a_job(retries={"RetryFailureDestination": 2, "RetryFailureDestinationDelay": 1})
@@ -256,6 +287,10 @@ CASES_OF: dict[str, dict[str, Any]] = {
             ScriptedTransfer(fails={"write_file": [_refused()]}),
             _answers(("skip", Answer(by="ann"))),
         ),
+        "parked-then-retried-and-recorded": JobCase(
+            ScriptedTransfer(fails={"write_file": [_refused(), _refused()]}),
+            _answers(("retry", TransferRetry(by="ann")), ("skip", Answer(by="ann"))),
+        ),
         "parked-then-given-up": JobCase(
             ScriptedTransfer(fails={"write_file": [_refused()]}),
             _answers(("fail", Answer(by="ann"))),
@@ -284,6 +319,15 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
     },
     "TransferCopyRetention": {
-        "removed": CopiesCase(),
+        "removed": ScheduledCase(
+            TransferCopyRetention,
+            CopyRetentionOrder(),
+            scripted(CopyRemoval, results={"remove_copies": CopyRetentionResult(removed=2)}),
+        ),
+    },
+    "PartnerKeyWarnings": {
+        "none": _key_warnings(),
+        "two-pages": _key_warnings(_EXPIRING, _EXPIRED),
+        "outage": _key_warnings(_EXPIRING, fails=1),
     },
 }

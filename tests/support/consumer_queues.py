@@ -21,6 +21,7 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from tests.support.aws import cloud, clouds
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.memory_queue import MemoryQueue, MemoryTransport
+from tests.support.service_bus import quick_client
 from tests.support.sqs import Pair, pair_of_queues
 from workers.bridges.consumer import Consumer
 from workers.bridges.event_hub import EventHubTransport, HubMessage
@@ -143,7 +144,7 @@ class OfServiceBus(ConsumedQueue):
         self._name = "no-such-queue"
 
     def _client(self) -> ServiceBusClient:
-        return ServiceBusClient.from_connection_string(self._emulator.connection_string)
+        return quick_client(self._emulator.connection_string)
 
 
 class OfSqs(ConsumedQueue):

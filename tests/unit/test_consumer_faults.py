@@ -242,6 +242,24 @@ async def test_any_mix_of_faults_settles_each_message_once_and_keeps_every_order
     assert transport.overlaps == []
 
 
+async def test_no_message_is_given_up_for_a_service_that_does_not_let_us_in() -> None:
+    queue = MemoryQueue(second=0.01)
+    queue.send("1")
+
+    async def at_last(_raw: bytes, earlier: int, _message_id: str | None) -> Verdict:
+        return Abandon("PERMISSION_DENIED") if earlier < 6 else Settle("1")
+
+    async def give_up(_raw: bytes, _earlier: int, _id: str | None, reason: str) -> Verdict:
+        return DeadLetter("NotAccepted", reason)
+
+    transport = MemoryTransport(queue)
+    consumer = Consumer(
+        transport, at_last, LIMITS, retry=AT_ONCE, hold_while_unavailable=3600, give_up=give_up
+    )
+    totals = await consumer.run(asyncio.Event(), drain=True)
+    assert totals == BridgeTotals(received=7, abandoned=6, settled=1)
+
+
 @pytest.mark.parametrize("available", [True, False])
 async def test_a_message_is_given_up_only_where_everything_else_is_available(
     available: bool,
@@ -251,7 +269,7 @@ async def test_a_message_is_given_up_only_where_everything_else_is_available(
     outages = iter([] if available else [False, True, False])
 
     async def never(_raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
-        return Abandon("not this one")
+        return Abandon("not this one", passes=False)
 
     async def ready() -> bool:
         return next(outages, True)

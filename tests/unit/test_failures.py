@@ -138,7 +138,7 @@ def test_a_blob_store_that_keeps_throttling_is_waited_for() -> None:
     )
 
 
-def test_a_partner_that_is_away_is_an_outage_with_a_name() -> None:
+def test_a_partner_that_is_unavailable_is_an_outage_with_a_name() -> None:
     error = as_application_error(PartnerAway("acme", "no route to host"), UNAVAILABLE_ATTEMPTS)
     assert (error.type, error.non_retryable) == (UNAVAILABLE, True)
     assert error.details == ("partner", 0, "acme")

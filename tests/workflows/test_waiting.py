@@ -96,6 +96,8 @@ def _waits(history: WorkflowHistory) -> int:
     return sum(name == "dependencies.wait" for name in names)
 
 
+# Their recorded histories are replayed, which is what a worker without a cache does.
+@pytest.mark.cached(alone=True)
 @pytest.mark.parametrize("name", OUTAGES)
 async def test_every_workflow_waits_and_parks_nothing(
     server: Any, run_worker: Any, name: str

@@ -68,8 +68,8 @@ class Consumer(Generic[Received]):
     """Seconds in flight of a message while what `accept` depends on is unavailable. 0: messages
     are given back when `retry` has ended, and none is received until it is available again."""
     give_up: GiveUp | None = None
-    """Decides about a message that is not accepted although everything is available; None: it is
-    given back, and the queue itself counts its deliveries."""
+    """Decides about a message that is refused although everything is available; None: it is given
+    back, and the queue itself counts its deliveries."""
     health: Health = field(default_factory=Health)
     """Shows whether messages are received and accepted; none is while it is blocked."""
 
@@ -300,7 +300,7 @@ class _Session(Generic[Received]):
 
     async def _given_up(self, message: Received, verdict: Abandon) -> Verdict:
         give_up = self._consumer.give_up
-        if give_up is None:
+        if give_up is None or verdict.passes:
             return verdict
         return await give_up(
             message.body, message.delivery_count, message.message_id, verdict.reason

@@ -240,6 +240,11 @@ def _id(found: re.Match[str]) -> str:
     return found["transfer"]
 
 
+def _routes(transfer_id: str) -> str:
+    """Where a rule is made for an event that none matches."""
+    return "/routes"
+
+
 def _event_title(transfer_id: str) -> str:
     return f"Event {transfer_id[:8]}"
 
@@ -260,6 +265,7 @@ TRANSFERS = Pipeline(
             pattern=re.compile(_TRANSFER),
             parse=_id,
             title=_event_title,
+            page=_routes,
             status=TransferView,
             answers={"retry": Retry, "skip": Answer, "fail": Answer},
             states=(
@@ -315,6 +321,7 @@ TRANSFERS = Pipeline(
     },
     submit="workers.cli.transfers.submit:app",
     verbs="workers.services.transfers.verbs:VERBS",
+    show="workers.cli.transfers.runs:show_run",
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(
         Bridge(

@@ -1,6 +1,7 @@
 """What reaches partners of transfers: far ends, and the secrets that their records refer to."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from activities.transfers.breaker import Breaker
@@ -90,7 +91,11 @@ def end_ports(
         SettingsError: A setting is wrong.
     """
     partners = SqlPartnerStore(database)
-    breaker = Breaker(partner_places(environment, partners, secrets, pool))
+    places = partner_places(environment, partners, secrets, pool)
+    # A probe has ten seconds in all: one that waited for a session would look as if the partner
+    # did not answer.
+    probes = replace(places, sessions=Sessions(partners, patience=0.0), pool=None)
+    breaker = Breaker(places, probes=probes)
     return EndPorts(breaker, partners, staging, BlobNotes(blobs, scratch), breaker.probing)
 
 

@@ -59,7 +59,7 @@ class DeadLetters(Protocol):
         ...
 
     async def purge(self, numbers: Sequence[int] | None) -> Sequence[int]:
-        """Remove dead letters for ever; those that were there.
+        """Delete dead letters; those that were there.
 
         Raises:
             QueueUnavailable: The queue does not answer.

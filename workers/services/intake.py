@@ -23,6 +23,19 @@ LOUD_FROM_DELIVERY: Final = 8
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
 
+_PASSING: Final = frozenset(
+    {
+        RPCStatusCode.ABORTED,
+        RPCStatusCode.CANCELLED,
+        RPCStatusCode.DEADLINE_EXCEEDED,
+        RPCStatusCode.NOT_FOUND,
+        RPCStatusCode.PERMISSION_DENIED,
+        RPCStatusCode.RESOURCE_EXHAUSTED,
+        RPCStatusCode.UNAUTHENTICATED,
+        RPCStatusCode.UNAVAILABLE,
+    }
+)
+"""No message is the reason: Temporal is down, busy, or does not let us in."""
 _TOO_BIG = re.compile(r"exceeds|too large|too long|limit", re.IGNORECASE)
 
 
@@ -38,7 +51,8 @@ def given_back(error: RPCError) -> Abandon:
         raise RefusedMessage(
             INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
         ) from error
-    return Abandon(f"Temporal: {error.status.name}: {reason_of(error)}")
+    reason = f"Temporal: {error.status.name}: {reason_of(error)}"
+    return Abandon(reason, passes=error.status in _PASSING)
 
 
 async def refuse(
@@ -81,9 +95,9 @@ def warn_of_deliveries(queue: str, message_id: str | None, delivery_count: int) 
 
 
 async def both_answer(client: Client, rejected: RejectedMessages) -> bool:
-    """Whether Temporal takes starts, and the record of rejected messages answers."""
+    """Whether Temporal takes starts, and rejected messages can be recorded."""
     try:
-        await rejected.list(1)
+        await rejected.probe()
     except PortError as error:
         logger.debug("not ready: %s", error)
         return False

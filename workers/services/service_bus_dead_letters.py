@@ -66,7 +66,7 @@ class ServiceBusDeadLetters:
         return await self._taken(numbers, send)
 
     async def purge(self, numbers: Sequence[int] | None) -> Sequence[int]:
-        """Remove for ever."""
+        """Delete them."""
 
         async def drop(message: ServiceBusReceivedMessage) -> None:
             return
@@ -80,7 +80,7 @@ class ServiceBusDeadLetters:
     ) -> Sequence[int]:
         """Act on each message that is wanted, and remove it; give the others back."""
         if numbers is None:
-            # Those that come while this goes on are not meant: what is sent again may come back.
+            # Messages that arrive meanwhile are left out: what is sent again may come back.
             numbers = [each.number for each in await self.list(_ALL)]
         missing = set(numbers)
         done: list[int] = []

@@ -44,9 +44,12 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """A service that docflow needs is unavailable: give the message back, it is not at fault."""
+    """The message is not accepted now: give it back."""
 
     reason: str
+    passes: bool = True
+    """A service that docflow needs is unavailable or does not let us in; False: it may be the
+    message that it refuses."""
 
 
 Verdict = Settle | DeadLetter | Abandon

@@ -29,7 +29,7 @@ async def watched(
 
     Args:
         read: Reads it, with the rights of the watcher.
-        revision: What tells it from what it was before.
+        revision: Changes whenever the content does.
         is_over: Whether nothing more will happen to it.
         last_seen: Revision that the watcher has; None: begin with it as it is.
         stopping: Whether the process is about to end.

@@ -24,6 +24,8 @@ class QueueSettings(ServiceBusSettings):
 
 def _prefixes(value: tuple[str, ...]) -> tuple[str, ...]:
     prefixes = tuple(f"{prefix.strip('/')}/" for prefix in value)
+    if "/" in prefixes:
+        raise ValueError("a prefix without a name permits nothing; leave the setting out instead")
     if own := [prefix for prefix in prefixes if prefix.startswith(OWN_PLACES)]:
         raise ValueError(f"{own[0]} is docflow's own place")
     return prefixes

@@ -217,7 +217,7 @@ def _folders(value: object) -> object:
 
 
 class FarEndSettings(Settings):
-    """Which far ends partners may have, and where their secrets are kept."""
+    """Which endpoints partners may have, and where their secrets are stored."""
 
     title: ClassVar[str] = "Partners of transfers"
     used_by: ClassVar[str] = "workers of transfers, `docflow partners`"

@@ -116,7 +116,7 @@ class DocumentLoad:
         """End without a dead letter: the message is recorded as rejected."""
         cause = failure.cause if isinstance(failure, ActivityError) else failure
         assert isinstance(cause, ApplicationError)
-        # Whoever meets this run by its id compares with the message that has the document.
+        # A start that meets this run by its id compares with the message that has the document.
         workflow.upsert_memo({MEMO: cause.details[0]})
         self._reason, self._state = explain(failure), DocumentState.FAILED
         workflow.upsert_search_attributes(attributes.not_waiting(self._state))

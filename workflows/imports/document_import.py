@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final, NoReturn
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError
 
 from activities.imports.lifecycle import ImportLifecycle
 from contracts.answers import AnyAnswer
@@ -101,7 +101,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         """Import the document; a run that fails has state `failed` in its status row too."""
         self._notices.begin()
         try:
-            await self._cancellation.start(self._import())
+            is_complete = await self._cancellation.completes(self._import())
         except _Skipped as skipped:
             result = await self._close(ImportState.SKIPPED, str(skipped))
             return result.model_copy(update={"earlier": skipped.earlier})
@@ -109,11 +109,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             await self._refuse(str(refused), refused.digest)
         except _Failed as failed:
             await self._fail(str(failed))
-        except asyncio.CancelledError:
-            return await self._cancelled()
-        except FailureError as error:
-            if not is_cancelled_exception(error):
-                raise
+        if not is_complete:
             return await self._cancelled()
         return await self._close(ImportState.COMPLETED)
 

@@ -41,7 +41,6 @@ from contracts.notices import NoticeKind
 from domain.jobs.progress import counted, line, reason_of
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
-from workflows.failures import explain
 from workflows.jobs.stage import Stage, explain_child
 from workflows.jobs.waits import sentence, show_wait, wait_of
 from workflows.jobs.webhook_delivery import start_deliveries
@@ -94,14 +93,10 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         """Run the job; one that fails has state FAILED in its row too."""
         self._notices.begin()
         try:
-            await self._cancellation.start(self._stages())
+            is_complete = await self._cancellation.completes(self._stages())
         except _Failed as failed:
             await self._fail(str(failed))
-        except asyncio.CancelledError:
-            return await self._cancelled()
-        except FailureError as error:
-            if not is_cancelled_exception(error):
-                raise
+        if not is_complete:
             return await self._cancelled()
         return await self._close(JobStatus.COMPLETED)
 
@@ -278,8 +273,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     async def _park_unrecorded(self, failure: FailureError) -> None:
         # Only its record is missing: any answer tries again.
         status, self._status = self._status, JobStatus.PARKED
-        await self._parking.wait("record", explain(failure))
-        self._parking.resume()
+        await self._parking.unrecorded(failure)
         self._status = status
 
     async def _recorded(self) -> None:

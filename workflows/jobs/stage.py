@@ -43,9 +43,9 @@ from workflows.jobs.waits import REPORTED, wait_of
 from workflows.waiting import Waiting
 
 MANY_BATCHES: Final = 20
-"""With more of them none tells how far it is before its end: the history has room for that."""
+"""With more of them, batches report their end alone: the history has no room for more."""
 REPORTS: Final = 20
-"""How often a stage tells its job how far it is, at most."""
+"""How often a stage reports progress to its job, at most."""
 REPORTED_EVERY: Final = timedelta(seconds=1)
 """And how soon again, at least: each signal costs the job a workflow task."""
 _PATCH: Final = "stages-report-by-time"
@@ -78,8 +78,8 @@ class Stage:
         self._stopped = False
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
-        self._told = 0
-        self._told_at: datetime | None = None
+        self._reported = 0
+        self._reported_at: datetime | None = None
 
     @workflow.run
     async def run(self, order: StageOrder) -> StageEnd:
@@ -268,12 +268,14 @@ class Stage:
         self._view = with_progress(self._view, counts, workflow.now())
         workflow.set_current_details(line(self._view))
         part = counts.done * REPORTS // max(counts.total, 1)
-        if (self._told < part < REPORTS and self._is_due()) or not counts.done:
-            self._told, self._told_at = part, workflow.now()
+        if (self._reported < part < REPORTS and self._is_due()) or not counts.done:
+            self._reported, self._reported_at = part, workflow.now()
             asyncio.create_task(self._tell())  # noqa: RUF006
 
     def _is_due(self) -> bool:
-        is_soon = self._told_at is not None and workflow.now() - self._told_at < REPORTED_EVERY
+        is_soon = (
+            self._reported_at is not None and workflow.now() - self._reported_at < REPORTED_EVERY
+        )
         return not (is_soon and workflow.patched(_PATCH))
 
     async def _tell(self) -> None:

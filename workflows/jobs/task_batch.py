@@ -37,11 +37,11 @@ RECORDED_EVERY: Final = timedelta(seconds=5)
 """At first; later less often, so that a long batch keeps a short history."""
 RECORDED_AT_LEAST_EVERY: Final = timedelta(minutes=1)
 REPORTS: Final = 4
-"""Parts of a batch after which it tells its stage."""
+"""Parts of a batch after which it reports progress to its stage."""
 LONGEST: Final = timedelta(hours=1)
 """Of an activity, beyond what its tasks may take: the others of its worker may delay them."""
 QUICK: Final = timedelta(seconds=2)
-"""A batch that has not worked longer tells nothing but its end."""
+"""A batch that has not worked longer reports its end alone."""
 
 
 @workflow.defn(name=TASK_BATCH)
@@ -62,7 +62,7 @@ class TaskBatch:
         self._running: set[int] = set()
         self._recorded = 0
         self._shown = 0, 0
-        self._told = 0
+        self._reported = 0
         self._stopped = self._failing = False
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
@@ -168,18 +168,18 @@ class TaskBatch:
         self._report(is_failing)
 
     def _report(self, is_failing: bool) -> None:
-        """Tell the stage at some points how far this is, and at once that a task has failed."""
+        """Report progress to the stage at some points, and at once that a task has failed."""
         part = self._counts.done * REPORTS // max(self._counts.total, 1)
         is_first = is_failing and not self._failing
         self._failing = self._failing or is_failing
         is_long = workflow.now() - workflow.info().start_time >= QUICK
-        is_new = self._told < part < REPORTS
+        is_new = self._reported < part < REPORTS
         if is_first or (is_new and is_long and self._order.reports):
-            self._told = part
+            self._reported = part
             asyncio.create_task(self._tell())  # noqa: RUF006
 
     def _report_wait(self) -> None:
-        """Tell the stage that a wait has begun or ended."""
+        """Report to the stage that a wait has begun or ended."""
         wait = wait_of(self._waiting.current) or self._later_tasks.wait
         if (wait is None) == (self._wait is None) or self._waits_reported >= MOST_CHANGES:
             return
@@ -250,7 +250,7 @@ class TaskBatch:
 
 
 def _passed_over(recording: asyncio.Task[None]) -> None:
-    """How the progress that was being recorded at the end came out concerns nobody."""
+    """Ignores the result of a progress report that was under way at the end."""
     if not recording.cancelled():
         recording.exception()
 

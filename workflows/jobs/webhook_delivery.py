@@ -28,7 +28,7 @@ GIVEN_UP_AFTER: Final = timedelta(days=3)
 
 @workflow.defn(name=WEBHOOK_DELIVERY)
 class WebhookDelivery:
-    """Outlives its job, whose end it tells one receiver of."""
+    """Delivers the end of a job to one receiver; outlives the job."""
 
     @workflow.run
     async def run(self, order: WebhookOrder) -> WebhookEnd:
@@ -67,7 +67,7 @@ async def _attempted(order: WebhookOrder) -> WebhookAttempt:
 
 
 async def start_deliveries(job: JobOrder, status: JobStatus) -> None:
-    """Tell every receiver of a job how it has ended, from the job's own run.
+    """Notify every receiver of a job of its end, from the job's own run.
 
     Args:
         job: What was asked for, with its receivers.

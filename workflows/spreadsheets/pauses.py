@@ -73,7 +73,7 @@ class SpreadsheetPauses:
         await self.do(f"show {state}", self._run.record)
 
     async def wait_for_person(self, answered: Callable[[], bool]) -> None:
-        """Wait until a person has answered; tell them, remind, escalate and finally give up.
+        """Wait until a person has answered; notify, remind, escalate and finally give up.
 
         Raises:
             Abandoned: No answer has come.

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final, NoReturn
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError
 
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from contracts.blobs import BlobRef
@@ -78,18 +78,14 @@ class SpreadsheetImport(Parkable, retry=Answer):
         """Import the spreadsheet; a run that fails has state FAILED in its status row too."""
         self._notices.begin()
         try:
-            await self._run.cancellation.start(self._import())
+            is_complete = await self._run.cancellation.completes(self._import())
         except Failed as failed:
             await self._fail(str(failed))
         except Abandoned as abandoned:
             return await self._close(
                 SpreadsheetState.CANCELLED, NoticeKind.ABANDONED, reason=str(abandoned)
             )
-        except asyncio.CancelledError:
-            return await self._cancelled()
-        except FailureError as error:
-            if not is_cancelled_exception(error):
-                raise
+        if not is_complete:
             return await self._cancelled()
         return await self._close(SpreadsheetState.COMPLETED)
 

@@ -26,11 +26,14 @@ from contracts.transfers import (
     TransferStatus,
 )
 from workflows import policies
-from workflows.failures import explain
+from workflows.failures import explain, failures_logged
+from workflows.parking import Answered
 from workflows.waiting import OnFailure, Waiting
 
 _FEW_FILES: Final = 100
 """So many are removed within the worker of the run."""
+_RESUMED: Final = "transfers-record-resumed"
+"""Change id: runs that were parked before it wrote nothing when they continued."""
 T = TypeVar("T")
 
 
@@ -110,6 +113,16 @@ class Ending:
 
     async def record_parked(self, job: str | None, reason: str) -> None:
         """Write why a job is parked; its state stays as it is."""
+        await self._noted(job, f"parked: {reason}")
+
+    async def record_resumed(self, job: str | None, answered: Answered, step: str) -> None:
+        """Write that a parked job continues, and who has decided that."""
+        if workflow.patched(_RESUMED):
+            with failures_logged("its row still says that it is parked"):
+                note = f"{answered.decision}: {step}"
+                await self._waiting.done(lambda: self._noted(job, note, answered.by))
+
+    async def _noted(self, job: str | None, note: str, by: str | None = None) -> None:
         order = StatusOrder(
             transfer_id=self._order.transfer_id,
             status=TransferStatus.READ_MESSAGE,
@@ -119,10 +132,11 @@ class Ending:
             event=self._order.event,
             queue=self._order.queue,
             job=job,
-            reason=f"parked: {reason}"[:500],
+            reason=note[:500],
+            by=by,
         )
         await workflow.execute_local_activity_method(
-            Receiving.record, order, summary="record why it is parked", **policies.SHORT
+            Receiving.record, order, summary="record where it stands", **policies.SHORT
         )
 
     async def close(self, closing: TransferClosing, files: Manifest) -> None:

@@ -145,13 +145,8 @@ class ExpectedFiles(Parkable, skip=Answer):
         closed = {"state": ExpectedState.CLOSED, "by": answered.by}
         self._day = self._day.model_copy(update=closed)
         await self._waiting.retried_despite_cancel(
-            lambda: _record((self._day,)), self._park_unrecorded
+            lambda: _record((self._day,)), self._parking.unrecorded
         )
-
-    async def _park_unrecorded(self, failure: FailureError) -> None:
-        # Only its record is missing: any answer tries again.
-        await self._parking.wait("record", explain(failure))
-        self._parking.resume()
 
     @workflow.signal(name=_ARRIVED)
     def arrived(self, day: ExpectedDay) -> None:

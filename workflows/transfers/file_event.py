@@ -35,7 +35,7 @@ from contracts.transfers import (
     queue_task_queue,
     transfer_workflow_id,
 )
-from domain.transfers.events import file_of
+from domain.transfers.events import fairness_of, file_of
 from workflows import attributes, policies
 from workflows.failures import explain
 from workflows.notices import Notices
@@ -49,8 +49,6 @@ _MEANINGS: Final = {
     "skip": "leave it out",
     "fail": "give it up",
 }
-_FAIRNESS_KEY: Final = 64
-"""Bytes of a fairness key."""
 _SUMMARY: Final = 200
 
 
@@ -91,7 +89,9 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             if reception.refused is not None:
                 await self._refuse(reception)
             if reception.event is None:
-                return await self._end(reception.status, reception.reason or "")
+                is_done = reception.status is TransferStatus.SUCCEEDED
+                state = "skipped" if is_done else None
+                return await self._end(reception.status, reception.reason or "", state=state)
             self._event, self._route = reception.event, reception.route
             queue = await self._assigned()
         except _LeftOut as left_out:
@@ -203,17 +203,12 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             by=left_out.by,
         )
         await self._waiting.retried_despite_cancel(
-            lambda: self._record(order), self._park_unrecorded
+            lambda: self._record(order), self._parking.unrecorded
         )
         if left_out.state == "skipped":
             return await self._end(TransferStatus.FAILED, reason, state=left_out.state)
         view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)
         raise ApplicationError(reason, view, type=TRANSFER_FAILED, non_retryable=True)
-
-    async def _park_unrecorded(self, failure: FailureError) -> None:
-        # Only its record is missing: any answer tries again.
-        await self._parking.wait("record", explain(failure))
-        self._parking.resume()
 
     async def _record(self, order: StatusOrder) -> None:
         await workflow.execute_local_activity_method(
@@ -277,11 +272,6 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             waiting_for=self._waiting.label,
             since=self._parking.since,
         )
-
-
-def fairness_of(account_id: str) -> str:
-    """The fairness key of an account: a busy one does not hold the others up."""
-    return account_id.encode()[:_FAIRNESS_KEY].decode(errors="ignore")
 
 
 def _attributes(order: FileJobOrder) -> TypedSearchAttributes:

@@ -89,7 +89,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._reason: str | None = None
         self._receipt: BlobRef | None = None
         self._cancellation = Cancellation[Answer]()
-        self._ending = Ending(order, self._waiting, self._park_unrecorded)
+        self._ending = Ending(order, self._waiting, self._parking.unrecorded)
         self._closing = False
 
     @workflow.run
@@ -100,14 +100,10 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if file is not None:
             self._notices.facts["about"] = {"filename": file}
         try:
-            await self._cancellation.start(self._work())
+            is_complete = await self._cancellation.completes(self._work())
         except _Failed as failed:
             return await self._fail(str(failed), failed.by)
-        except asyncio.CancelledError:
-            return await self._cancelled()
-        except FailureError as error:
-            if not is_cancelled_exception(error):
-                raise
+        if not is_complete:
             return await self._cancelled()
         return await self._close(TransferStatus.SUCCEEDED)
 
@@ -205,7 +201,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
-            raise _Failed(f"infected: {result.infected}")
+            raise _Failed(result.infected)
 
     async def _leaves_out(self, index: int, failure: FailureError) -> bool:
         """Ask a person about an action that has failed; whether it is left out."""
@@ -264,6 +260,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         )
         self._parking.resume()
         self._reason = None
+        if answered.decision is not Decision.FAIL:
+            await self._ending.record_resumed(job, answered, step)
         return answered
 
     async def _cancelled(self) -> TransferView:
@@ -323,11 +321,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             sequence=self._plan and self._plan.sequence,
         )
 
-    async def _park_unrecorded(self, failure: FailureError) -> None:
-        # The work is done and only its record is missing: any answer tries again.
-        await self._parking.wait("record", explain(failure))
-        self._parking.resume()
-
     def _begin_action(self, index: int) -> None:
         self._progress.running(index)
         self._show()
@@ -353,16 +346,15 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return self.status()
 
     def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
-        if decision is not Decision.SKIP or self._closing:
+        corrects = isinstance(answer, TransferRetry) and bool(answer.action)
+        if self._closing or not (corrects or decision is Decision.SKIP):
             return
         if self._index is None:
-            raise ApplicationError("no action has begun: retry or fail", type=WRONG_STATE)
+            raise ApplicationError("no action has begun: plain retry, or fail", type=WRONG_STATE)
         action = self._actions[self._index]
-        if not may_be_left_out(action):
-            raise ApplicationError(
-                f"{action.action} cannot be left out: what follows relies on it; retry or fail",
-                type=WRONG_STATE,
-            )
+        if not (corrects or may_be_left_out(action)):
+            said = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
+            raise ApplicationError(said, type=WRONG_STATE)
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> TransferView:

@@ -49,6 +49,7 @@ from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import sidecars_of
 from domain.jobs.rasters.tiles import needs_rewriting
 from domain.jobs.rasters.times import PATTERNS, acquired, is_mistyped
+from domain.jobs.results import fitting
 
 VALIDATE, CHUNK, PROCESS, CATALOGUE = range(1, 5)
 _TILE_BYTES: Final = 192 << 20
@@ -237,6 +238,8 @@ class ProcessRaster(JobType[RasterParameters]):
         silver = context.resources.silver
         plan = await read_json(silver, _text(context, "plan"), context.folder, DatasetPlan)
         listed = await read_json(silver, _text(context, "tiles"), context.folder, TileList)
+        if not any(each.tile.valid for each in listed.tiles):
+            plan = plan.model_copy(update={"notes": (*plan.notes, "no pixel of it has a value")})
         publication = Publication(context, plan, self.definition.version)
         if not plan.is_single:
             return await publication.tiled(listed.tiles)
@@ -263,7 +266,9 @@ class ProcessRaster(JobType[RasterParameters]):
                     results.append(each.result)
         if stage.stage_number == CATALOGUE:
             outputs = outputs_of(results).model_dump(mode="json")
-            return {"datasets": done, "items": results, OUTPUTS: outputs}
+            items = fitting(_without_footprint(each) for each in results)
+            left = done - len(items)
+            return {"datasets": done, "items": items, "more_items": left, OUTPUTS: outputs}
         return {"tasks": done}
 
     @asynccontextmanager
@@ -350,6 +355,10 @@ def _summary(facts: RasterFacts) -> JsonObject:
 def _rasters(context: TaskContext[RasterParameters]) -> Rasters:
     found: Rasters = context.resources.port(Rasters)
     return found
+
+
+def _without_footprint(result: JsonObject) -> JsonObject:
+    return {name: value for name, value in result.items() if name != "footprint"}
 
 
 def _text(context: TaskContext[RasterParameters], name: str) -> str:

@@ -1,41 +1,36 @@
 """`process_vector`: a file of vector data becomes tables, exports and items of the catalogue."""
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 from activities.jobs.api import (
     InputNeeded,
     JobResources,
     JobType,
     StageContext,
-    TaskContext,
     TaskDone,
     job_type,
     task,
 )
-from activities.jobs.superseded import KEEP_HOURS, files_of, supersede
+from activities.jobs.types.vector_items import (
+    Context,
+    acquired,
+    item_of,
+    outline,
+    outputs_of,
+    publish,
+)
 from adapters.ports.features import FeatureLoad, Features, StoredTable
 from adapters.ports.vectors import QuestionOpen, Vectors
 from contracts.blobs import BlobRef
 from contracts.jobs import (
+    OUTPUTS,
     JsonObject,
     Lane,
     PlannedTask,
     StageDefinition,
     TaskStatus,
     WorkflowDefinition,
-)
-from contracts.jobs.stac import (
-    GEOPACKAGE,
-    PARQUET,
-    AssetFacts,
-    CollectionFacts,
-    ColumnFacts,
-    ItemFacts,
-    LinkFacts,
-    TableFacts,
 )
 from contracts.jobs.vectors import (
     LayerReport,
@@ -45,16 +40,12 @@ from contracts.jobs.vectors import (
     VectorOptions,
 )
 from domain.errors import RuleViolation
-from domain.jobs.rasters.times import Acquired, is_mistyped, time_said
-from domain.jobs.stac import build_collection, build_item
+from domain.jobs.results import fitting
 from domain.jobs.vectors.names import dataset_name
-from domain.jobs.vectors.reports import check_rejected, item_id, lineage, load_key, summary
+from domain.jobs.vectors.reports import check_rejected, item_id, load_key, summary
 
 FOLDER: Final = "vectors"
 """Beginning of the names of blobs, in silver and gold."""
-_TABLE: Final = "application/x.postgis-table"
-
-Context = TaskContext[ProcessVectorParameters]
 
 
 @job_type(
@@ -124,11 +115,13 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         results = [done.result async for done in context.previous() if done.result]
         if stage.stage_number == 1:
             return results[0] if results else {}
-        return {"layers": results}
+        layers = fitting(results)
+        return {"layers": layers, "more_layers": len(results) - len(layers)}
 
     async def result(self, context: StageContext[ProcessVectorParameters]) -> JsonObject:
         """What was read and left out, and the tables with their items."""
-        return {**context.stage_results.get(1, {}), **context.stage_results.get(3, {})}
+        found = {**context.stage_results.get(1, {}), **context.stage_results.get(3, {})}
+        return {**found, OUTPUTS: outputs_of(found).model_dump(mode="json", exclude_none=True)}
 
     @task("validate_vector")
     async def validate(self, context: Context) -> TaskDone:
@@ -140,7 +133,7 @@ class ProcessVector(JobType[ProcessVectorParameters]):
             UnreadableDocument: It is of another format, damaged or hostile.
         """
         parameters = context.parameters
-        _acquired(parameters)
+        acquired(parameters)
         (context.folder / "in").mkdir()
         path = context.folder / "in" / "source"
         found = await context.resources.bronze.download(parameters.source, path)
@@ -214,18 +207,14 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         exported = await _export(context, stored) if context.parameters.export else None
         if exported is not None:
             result["export"] = f"gold://{exported.name}"
+            result["export_bytes"] = exported.size
         if stored.extent is None:
             result["notes"].append("no row has a geometry, so the table is not in the catalogue")
+            await publish(context, item_id(load.table), None)
             return TaskDone(result=result)
-        item = _item(context, report, layer, load, stored, exported)
-        catalogue = context.resources.catalogue
-        if await catalogue.collection(context.parameters.collection) is None:
-            await catalogue.put_collection(_collection(context.parameters.collection))
-        before = await catalogue.item(context.parameters.collection, item.id)
-        await catalogue.put_items(context.parameters.collection, [build_item(item)])
-        used = {each.href for each in item.assets.values()}
-        old = [uri for uri in files_of(before or {}) if uri not in used]
-        await supersede(context.resources, context.parameters.collection, item.id, old, KEEP_HOURS)
+        result["footprint"] = outline(stored.extent)
+        item = item_of(context, report, layer, load, stored, exported)
+        await publish(context, item.id, item)
         return TaskDone(result={**result, "collection": item.collection, "item": item.id})
 
 
@@ -238,22 +227,6 @@ def _options(parameters: ProcessVectorParameters) -> VectorOptions:
         allow_ballpark=parameters.allow_ballpark,
         max_area_change=parameters.max_area_change,
     )
-
-
-def _acquired(parameters: ProcessVectorParameters) -> Acquired:
-    try:
-        found = time_said(parameters.datetime, parameters.datetime_pattern, parameters.source)
-    except RuleViolation as error:
-        if not is_mistyped(parameters.datetime, parameters.datetime_pattern):
-            raise
-        raise InputNeeded("datetime", str(error)) from error
-    if found is None:
-        raise InputNeeded(
-            "datetime",
-            f"when were the data of {parameters.source} acquired?"
-            " Answer with 2024-05-31T10:00:00Z, a day, or start/end",
-        )
-    return found
 
 
 def _refuse_replaced(context: Context, found: BlobRef) -> None:
@@ -282,86 +255,3 @@ async def _export(context: Context, stored: StoredTable) -> BlobRef:
     await vectors.export(stored.table, features.rows(name), path)
     blob = f"{FOLDER}/{name}/{context.job_id}/{context.attempt}.parquet"
     return await resources.gold.upload(path, blob)
-
-
-def _item(
-    context: Context,
-    report: SourceReport,
-    layer: LayerReport,
-    load: LoadReport,
-    stored: StoredTable,
-    exported: BlobRef | None,
-) -> ItemFacts:
-    parameters = context.parameters
-    acquired = _acquired(parameters)
-    is_range = acquired.instant is None
-    now = datetime.now(UTC)
-    assert stored.extent is not None
-    return ItemFacts(
-        id=item_id(load.table),
-        collection=parameters.collection,
-        geometry=_outline(stored.extent),
-        datetime=acquired.instant,
-        start=acquired.start if is_range else None,
-        end=acquired.end if is_range else None,
-        created=now,
-        updated=now,
-        title=load.table,
-        table=TableFacts(
-            columns=tuple(
-                ColumnFacts(name=each.name, type=each.type.value, description=each.source)
-                for each in stored.table.columns
-            ),
-            primary_geometry="geom",
-            row_count=stored.rows,
-        ),
-        assets=_assets(load, exported),
-        links=(
-            LinkFacts(rel="derived_from", href=f"bronze://{parameters.source}", title="source"),
-        ),
-        software={"docflow": version("docflow")},
-        lineage=lineage(report, layer, parameters.source),
-        more={
-            "docflow:job_id": context.job_id,
-            "docflow:accuracy": layer.projection.accuracy,
-            "docflow:datetime_source": acquired.source,
-        },
-    )
-
-
-def _assets(load: LoadReport, exported: BlobRef | None) -> dict[str, AssetFacts]:
-    is_table = load.place.startswith("postgresql:")
-    assets = {
-        "table": AssetFacts(
-            href=load.place if is_table else f"silver://{load.place}",
-            media_type=_TABLE if is_table else GEOPACKAGE,
-            roles=("data",),
-            title=load.table,
-        )
-    }
-    if exported is not None:
-        assets["geoparquet"] = AssetFacts(
-            href=f"gold://{exported.name}",
-            media_type=PARQUET,
-            roles=("data",),
-            title="GeoParquet 1.1",
-            size=exported.size,
-            sha256=exported.sha256,
-        )
-    return assets
-
-
-def _outline(extent: tuple[float, float, float, float]) -> dict[str, Any]:
-    west, south, east, north = extent
-    if west == east and south == north:
-        return {"type": "Point", "coordinates": [west, south]}
-    if west == east or south == north:
-        return {"type": "LineString", "coordinates": [[west, south], [east, north]]}
-    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-    return {"type": "Polygon", "coordinates": [ring]}
-
-
-def _collection(id: str) -> dict[str, Any]:
-    return build_collection(
-        CollectionFacts(id=id, description="Vector data that docflow has loaded.")
-    )

@@ -33,6 +33,7 @@ from domain.jobs.rasters.items import (
     tile_item,
 )
 from domain.jobs.rasters.tiles import total
+from domain.jobs.results import thinned
 from domain.jobs.stac.items import build_collection, build_item
 
 C = TypeVar("C", bound=Contract)
@@ -103,7 +104,7 @@ async def changed_only(
 
 
 def version_of(etag: str | None, size: int) -> str:
-    """Tells the versions of a blob apart."""
+    """Identifies a version of a blob."""
     return etag or f"{size} bytes"
 
 
@@ -247,10 +248,15 @@ def outputs_of(results: Sequence[Mapping[str, Any]]) -> JobOutputs:
         if "asset" in each
     ]
     if len(results) != 1:
-        return JobOutputs(files=tuple(files))
+        notes = [f"{each['item']}: {note}" for each in results for note in each["notes"]]
+        return JobOutputs(files=tuple(files), notes=JobOutputs.shown(notes))
     (one,) = results
-    preview = f"{SILVER}{one['preview']}" if "preview" in one else None
-    return JobOutputs(preview=preview, footprint=one["footprint"], files=tuple(files))
+    return JobOutputs(
+        preview=f"{SILVER}{one['preview']}" if "preview" in one else None,
+        footprint=thinned(one["footprint"]),
+        files=tuple(files),
+        notes=JobOutputs.shown(one["notes"]),
+    )
 
 
 def _digest(body: bytes) -> str:

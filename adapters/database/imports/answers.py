@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, or_, select
+from sqlalchemy import ColumnElement, Table, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkWriter
@@ -45,39 +45,40 @@ async def remembered(
     return (await connection.execute(query)).scalar_one_or_none()
 
 
-async def zero_led(
+async def zero_led_lengths(
     connection: AsyncConnection,
     key: TaskKey,
     table: str,
     scope: Mapping[str, Any],
     names: Sequence[str],
-) -> Sequence[tuple[str, ...]]:
-    """Codes of a scope of which one begins with a zero, but for those that the task wrote."""
+) -> Sequence[int]:
+    """Lengths of the first code where one begins with a zero, but for rows of the task itself."""
     found = metadata.tables[table]
     led = or_(*(found.c[name].like("0%") for name in names))
     query = (
-        select(*(found.c[name] for name in names))
+        select(func.length(found.c[names[0]]))
         .where(_within(found, scope), led, found.c.source_task != key.task_id)
         .distinct()
     )
-    return [tuple(row) for row in await connection.execute(query)]
+    return sorted((await connection.execute(query)).scalars())
 
 
 async def known(
     connection: AsyncConnection,
     writer: BulkWriter,
+    key: TaskKey,
     table: str,
     scope: Mapping[str, Any],
     names: Sequence[str],
-    codes: Sequence[tuple[str, ...]],
-) -> Sequence[tuple[str, ...]]:
-    """Those of some codes that a scope holds."""
+    firsts: Sequence[str],
+) -> Mapping[tuple[str, ...], bool]:
+    """Codes of a scope by their first one, and whether the task itself has written each."""
     found = metadata.tables[table]
-    first = writer.among(found.c[names[0]], sorted({each[0] for each in codes}))
-    query = select(*(found.c[name] for name in names)).where(_within(found, scope), first)
-    wanted = set(codes)
-    rows = {tuple(row) for row in await connection.execute(query.distinct())}
-    return sorted(rows & wanted)
+    query = select(*(found.c[name] for name in names), found.c.source_task).where(
+        _within(found, scope), writer.among(found.c[names[0]], firsts)
+    )
+    rows = await connection.execute(query.distinct())
+    return {tuple(row[:-1]): row[-1] == key.task_id for row in rows}
 
 
 def _within(table: Table, scope: Mapping[str, Any]) -> ColumnElement[bool]:

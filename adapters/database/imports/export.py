@@ -38,7 +38,7 @@ class SqlImportedRows:
             .order_by(*(table.c[name] for name in spec.key))
             .execution_options(yield_per=PAGE)
         )
-        async with self._database.reading() as connection:
+        async with self._database.streaming() as connection:
             found = await connection.stream(query)
             async for page in found.partitions(PAGE):
                 yield [tuple(row) for row in page]

@@ -192,23 +192,24 @@ class SqlImportStore:
         async with self._database.reading() as connection:
             return await answers.remembered(connection, project_id, document_type, question)
 
-    async def zero_led_codes(
+    async def zero_led_lengths(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
-    ) -> Sequence[tuple[str, ...]]:
-        """Codes of a scope of which one begins with a zero, but for those that the task wrote."""
+    ) -> Sequence[int]:
+        """Lengths of the first code where one begins with a zero, but for rows of the task."""
         async with self._database.reading() as connection:
-            return await answers.zero_led(connection, key, table, scope, names)
+            return await answers.zero_led_lengths(connection, key, table, scope, names)
 
     async def known_codes(
         self,
+        key: TaskKey,
         table: str,
         scope: Mapping[str, Any],
         names: Sequence[str],
-        codes: Sequence[tuple[str, ...]],
-    ) -> Sequence[tuple[str, ...]]:
-        """Those of some codes that a scope holds."""
+        firsts: Sequence[str],
+    ) -> Mapping[tuple[str, ...], bool]:
+        """Codes of a scope by their first one, and whether the task itself has written each."""
         async with self._database.reading() as connection:
-            return await answers.known(connection, self._writer, table, scope, names, codes)
+            return await answers.known(connection, self._writer, key, table, scope, names, firsts)
 
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""

@@ -34,7 +34,8 @@ class SqlTransferStore:
         self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
 
     async def record(self, row: StatusRow) -> None:
-        """Add a state; the same one twice is one, and an older one never replaces a newer one."""
+        """Add a state; the same one twice is one, and an older one never replaces a newer one,
+        unless it is the end."""
         values = _values(row)
         insert = self._insert(transfers)
         new = insert.excluded
@@ -49,8 +50,12 @@ class SqlTransferStore:
             set_=changed,
             where=or_(
                 transfers.c.at < new.at,
-                # Of one moment the end counts.
-                and_(transfers.c.at == new.at, transfers.c.status.not_in(_ENDED)),
+                # Of one moment the end counts; and an end counts whatever the clock said of the
+                # machine that wrote the state before it.
+                and_(
+                    or_(transfers.c.at == new.at, new.status.in_(_ENDED)),
+                    transfers.c.status.not_in(_ENDED),
+                ),
             ),
         )
         trail = self._insert(jobstatus).on_conflict_do_nothing()

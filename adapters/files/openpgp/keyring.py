@@ -6,13 +6,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import aclosing, asynccontextmanager
 from copy import copy
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from gnupg import GPG
 
-from adapters.files.openpgp.home import environment, gnupg_home, missing, run
+from adapters.files.openpgp.home import (
+    SHORT_SECONDS,
+    answered,
+    environment,
+    gnupg_home,
+    missing,
+    run,
+    watched,
+)
 from adapters.files.openpgp.statuses import Statuses
 from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink
@@ -36,6 +45,9 @@ _OPTIONS: Final = (
 _PROMPTS: Final = ("--pinentry-mode", "cancel")
 """Whatever asks for a passphrase is refused: those of our keys are known to the agent."""
 _PLAIN: Final = ("--compress-algo", "none", "--set-filename", "", "--no-encrypt-to")
+PATIENCE_SECONDS: Final = 300.0
+_SLOWEST: Final = 1 << 20
+"""Bytes a second at which a file is read, however slow a disk is."""
 _PIECE: Final = 1 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
 _TOO_LARGE: Final = "exceeded --max-output limit"
@@ -52,19 +64,26 @@ class GnuPg:
     Args:
         secrets: Private keys and passphrases.
         folder: Where homes are made; None: in memory where possible.
+        patience: Seconds that GnuPG may do nothing; what hangs is ended.
     """
 
-    def __init__(self, secrets: Secrets, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        secrets: Secrets,
+        folder: Path | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
         self._secrets = secrets
         self._folder = folder
+        self._patience = patience
 
     @asynccontextmanager
     async def open(self, keys: Sequence[OpenPgpKey]) -> AsyncGenerator[Keyring]:
         """A keyring with these keys."""
-        async with gnupg_home(self._folder) as home:
+        async with gnupg_home(self._folder, min(self._patience, SHORT_SECONDS)) as home:
             gpg = await asyncio.to_thread(_gpg, home)
             facts = [await self._add(gpg, home, key) for key in keys]
-            yield GnuPgKeyring(gpg, facts)
+            yield GnuPgKeyring(gpg, facts, home, self._patience)
 
     async def _add(self, gpg: GpgCalls, home: Path, key: OpenPgpKey) -> KeyFacts:
         private = await self._secrets.secret(key.private) if key.private else None
@@ -74,9 +93,10 @@ class GnuPg:
             raise Denied(f"there is no text of the key {key.fingerprint}")
         for text in texts:
             secret = passphrase if text is private else None
-            result = await asyncio.to_thread(gpg.import_keys, text.encode(), passphrase=secret)
+            load = partial(gpg.import_keys, text.encode(), passphrase=secret)
+            result = await answered(home, self._patience, load)
             _require_imported(key, result, secret=text is private)
-        listed = await asyncio.to_thread(gpg.list_keys, private is not None)
+        listed = await answered(home, self._patience, partial(gpg.list_keys, private is not None))
         entry = next((each for each in listed if each["fingerprint"] == key.fingerprint), None)
         if entry is None:
             raise Denied(f"the text of the key {key.fingerprint} holds another key")
@@ -98,11 +118,16 @@ class GnuPgKeyring:
     Args:
         gpg: Calls GnuPG.
         keys: What was imported.
+        home: Theirs.
+        patience: Seconds that GnuPG may do nothing.
     """
 
-    def __init__(self, gpg: GpgCalls, keys: Sequence[KeyFacts]) -> None:
+    def __init__(
+        self, gpg: GpgCalls, keys: Sequence[KeyFacts], home: Path, patience: float
+    ) -> None:
         self._gpg = gpg
         self.keys = keys
+        self._home, self._patience = home, patience
 
     async def encrypt(
         self,
@@ -190,12 +215,11 @@ class GnuPgKeyring:
         """Require a good detached signature."""
         if len(signature) > _SIGNATURE_BYTES:
             raise UnreadableDocument(f"it has {len(signature):,} bytes: it is no signature")
-        result = await asyncio.to_thread(
-            self._gpg.verify_file,
-            BytesIO(signature),
-            str(source),
-            extra_args=list(_PROMPTS),
-        )
+        given = BytesIO(signature)
+        call = partial(self._gpg.verify_file, given, str(source), extra_args=list(_PROMPTS))
+        # It reads the whole file, and shows nothing meanwhile.
+        longest = self._patience + source.stat().st_size / _SLOWEST
+        result = await answered(self._home, longest, call)
         statuses = Statuses(result.stderr)
         if not statuses.signatures():
             raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
@@ -213,7 +237,7 @@ class GnuPgKeyring:
         most: int | None = None,
     ) -> T:
         """Let a sink take what GnuPG makes of a source; it sees an error where `check` raises."""
-        given = PulledBytes(source)
+        given, size = PulledBytes(source), 0
 
         def work(take: Callable[[bytes], object]) -> Any:
             gpg = copy(self._gpg)
@@ -221,8 +245,8 @@ class GnuPgKeyring:
             return call(gpg, given)
 
         async def made() -> AsyncGenerator[bytes]:
+            nonlocal size
             stream = BlockingStream(work, given.stop)
-            size = 0
             async with aclosing(stream.run()) as pieces:
                 async for piece in pieces:
                     size += len(piece)
@@ -233,7 +257,10 @@ class GnuPgKeyring:
                 raise given.failure
             check(stream.result)
 
-        async with aclosing(made()) as pieces:
+        async with (
+            watched(self._home, self._patience, lambda: (given.size, size)),
+            aclosing(made()) as pieces,
+        ):
             return await sink(pieces)
 
     def _require_recipient(self, fingerprint: str) -> None:

@@ -256,7 +256,7 @@ def _subdataset_names(names: tuple[str, ...], path: Path) -> tuple[str, ...]:
 
 
 def _decode(dataset: Any, path: Path) -> None:
-    """Read every pixel, which alone tells whether a raster is whole."""
+    """Read every pixel: nothing else shows whether a raster is complete."""
     try:
         for window in chunks(dataset):
             for number in dataset.indexes:

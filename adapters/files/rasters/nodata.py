@@ -47,6 +47,7 @@ def _text(file: Any, directory: int) -> str | None:
         size = struct.calcsize(f"{order}{format}")
         return struct.unpack(f"{order}{format}", file.read(size))
 
+    found: list[tuple[Any, ...]] = []
     for _ in range(directory):
         (at,) = read(offset)
         if not at:

@@ -25,6 +25,9 @@ _DELIMITERS = ",;\t|"
 _NO_DELIMITERS = '"\r\n\0'
 _FIRST_RECORDS = 64
 """Records whose number of fields is kept: the header is among them."""
+_LETTERS_FOR_EACH = 3
+"""Letters in UTF-8 for each byte that is not, in a text that is meant to be UTF-8."""
+_MARKS = (GUARD, '="')
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 _NO_TEXT = (
     "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
@@ -192,7 +195,38 @@ def _find_encoding(path: Path) -> str:
     encoding = find_encoding(path)
     if encoding is None:
         raise UnreadableDocument(_NO_TEXT)
+    if not encoding.startswith("utf"):
+        _refuse_nearly_utf8(path)
     return encoding
+
+
+def _refuse_nearly_utf8(path: Path) -> None:
+    """A text in UTF-8 into which some bytes of another encoding were put is read in neither.
+
+    Raises:
+        UnreadableDocument: The file is one.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    letters = strange = 0
+    first_line = line = 1
+    with path.open("rb") as file:
+        for block in chain(iter(lambda: file.read(_BLOCK), b""), [b""]):
+            text = decoder.decode(block, final=not block)
+            valid = text.encode("utf-8", "ignore").decode("utf-8")
+            letters += len(valid) - len(valid.encode("ascii", "ignore"))
+            if len(valid) < len(text) and not strange:
+                first_line = line + text[: _first_strange(text)].count("\n")
+            strange += len(text) - len(valid)
+            line += text.count("\n")
+    if letters >= _LETTERS_FOR_EACH * strange:
+        raise UnreadableDocument(
+            "the file is in UTF-8 except for bytes of another encoding, the first on line"
+            f" {first_line:,}; correct them, or name the encoding of the file"
+        )
+
+
+def _first_strange(text: str) -> int:
+    return next(i for i, letter in enumerate(text) if "\ud800" <= letter <= "\udfff")
 
 
 def _as_shown(row: Row) -> Row:
@@ -202,7 +236,10 @@ def _as_shown(row: Row) -> Row:
     text that it would take for a number.
     """
     line, cells = row
-    return line, [_text_shown(cell) if isinstance(cell, str) else cell for cell in cells]
+    return line, [
+        _text_shown(cell) if isinstance(cell, str) and cell.startswith(_MARKS) else cell
+        for cell in cells
+    ]
 
 
 def _text_shown(cell: str) -> str:

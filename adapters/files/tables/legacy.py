@@ -37,10 +37,9 @@ def open_legacy(path: Path, kind: TableFormat, sheet: str | None = None) -> Gene
         UnreadableDocument: The file is damaged or hostile, too large, or has no such sheet.
     """
     with _child(path, kind, "rows", sheet or "") as frames:
-        name, date1904, *ranges = next(frames)
-        merges = [Merge(*each) for each in ranges]
+        name, date1904, *marks = next(frames)
         table = Table(
-            kind.value, name, None, lambda: _rows(frames, merges, table), date1904=date1904
+            kind.value, name, None, lambda: _rows(frames, marks, table), date1904=date1904
         )
         yield table
 
@@ -58,8 +57,8 @@ def open_legacy_book(path: Path, kind: TableFormat) -> Book:
 
     def rows(found: Table) -> Iterator[Row]:
         with _child(path, kind, "rows", found.sheet or "") as frames:
-            _, _, *ranges = next(frames)
-            yield from _rows(frames, [Merge(*each) for each in ranges], found)
+            _, _, *marks = next(frames)
+            yield from _rows(frames, marks, found)
 
     sheets, date1904 = _sheets(path, kind)
     return Book(sheets, table)
@@ -101,8 +100,10 @@ def _child(
         sandbox.stop(child)
 
 
-def _rows(frames: Iterator[list[Any]], merges: list[Merge], table: Table) -> Iterator[Row]:
-    table.merges.extend(merges)
+def _rows(frames: Iterator[list[Any]], marks: list[Any], table: Table) -> Iterator[Row]:
+    hidden, *merges = marks
+    table.hidden_columns.update(hidden)
+    table.merges.extend(Merge(*each) for each in merges)
     for frame in frames:
         for line, cells in frame:
             yield line, [_cell(value) for value in cells]

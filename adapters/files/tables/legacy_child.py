@@ -2,7 +2,7 @@
 
 Arguments: memory limit in bytes, processor time in seconds, format, 'sheets' or 'rows', path, sheet
 name or ''. Writes frames to standard output, each a marshalled pair:
-('sheets', [date1904, (name, hidden), ...]), ('sheet', [name, date1904, *merges]),
+('sheets', [date1904, (name, hidden), ...]), ('sheet', [name, date1904, hidden, *merges]),
 ('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
 """
 
@@ -67,7 +67,7 @@ def _read(workbook: "CalamineWorkbook", wanted: str, path: Path, kind: str, date
         )
     marks = _marks(workbook, sheet, path, kind)
     merges = _merges(sheet) if kind != _ODS else marks.merges
-    _send("sheet", [sheet.name, date1904, *merges])
+    _send("sheet", [sheet.name, date1904, sorted(marks.hidden), *merges])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
     for line, cells in _marked(_rows(sheet), marks):

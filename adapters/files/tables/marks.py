@@ -25,10 +25,17 @@ class Marks:
     Attributes:
         cells: Line, from 1, and column, from 0, to what the cell shows.
         merges: First and last line, from 1, first and last column, from 0.
+        hidden: Columns that are not shown, from 0.
     """
 
     cells: dict[tuple[int, int], Any] = field(default_factory=dict[tuple[int, int], Any])
     merges: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+
+    hidden: set[int] = field(default_factory=set[int])
+
+    def hide(self, first: int, count: int) -> None:
+        """Note columns that are not shown."""
+        self.hidden.update(range(first, min(first + count, limits.COLUMNS)))
 
     def add(self, line: int, column: int, shown: Any) -> None:
         """Note one cell.

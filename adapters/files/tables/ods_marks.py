@@ -41,6 +41,7 @@ class _Reading:
         self._line = 0
         self._rows = 1
         self._column = 0
+        self._columns = 0
         self._cell: dict[str, str] = {}
         self._pieces: list[str] | None = None
         self._notes = 0
@@ -49,8 +50,14 @@ class _Reading:
         if name == "table":
             self._within = attributes.get("table:name") == self._wanted
             self._line = 1
+            self._columns = 0
         elif not self._within:
             return
+        elif name == "table-column":
+            columns = _count(attributes, "table:number-columns-repeated")
+            if attributes.get("table:visibility", "visible") != "visible":
+                self.found.hide(self._columns, columns)
+            self._columns += columns
         elif name == "table-row":
             self._rows = _count(attributes, "table:number-rows-repeated")
             self._column = 0

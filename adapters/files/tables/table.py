@@ -21,11 +21,13 @@ class Table:
     date1904: bool = False
     merges: list[Merge] = field(default_factory=list[Merge])
     widths: dict[int, int] = field(default_factory=dict[int, int])
+    hidden_columns: set[int] = field(default_factory=set[int])
 
     def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it."""
         self.merges.clear()
         self.widths.clear()
+        self.hidden_columns.clear()
         return self._rows()
 
 

@@ -31,6 +31,7 @@ _XF: Final = 0xE0
 _BOUNDSHEET: Final = 0x85
 _RECALCID: Final = 0x1C1
 _UNCALCED: Final = 0x5E
+_COLINFO: Final = 0x7D
 _NUMBER: Final = 0x203
 _RK: Final = 0x27E
 _MULRK: Final = 0xBD
@@ -178,6 +179,10 @@ class _Sheet:
         """Look at one record; one that is too short holds no cell."""
         if kind == _UNCALCED:
             self._asks = True
+        elif kind == _COLINFO and len(body) >= 10:
+            first, last = struct.unpack_from("<HH", body)
+            if body[8] & 1:
+                self._marks.hide(first, last - first + 1)
         elif kind == _MULRK and len(body) >= 12:
             line, first = struct.unpack_from("<HH", body)
             for n in range((len(body) - 6) // 6):

@@ -18,7 +18,7 @@ _HALF_TURN: Final = 180.0
 _PIECES: Final = 32
 """Into how many an edge is cut to see whether it crosses the antimeridian."""
 _SLACK: Final = 1e-7
-"""Degrees by which a place may pass the edge of the world: a centimetre of rounding."""
+"""Degrees by which a coordinate may exceed its range: a centimetre of rounding."""
 _WORLD: Final = np.array([-180.0, -90.0, 180.0, 90.0])
 _TYPES: Final = {
     0: GeometryType.POINT,
@@ -217,7 +217,7 @@ def _cut_at_antimeridian(
 ) -> None:
     """Cut what became as wide as the world because it crosses the antimeridian.
 
-    An edge of more than 180 degrees crosses it, or is really as long: pieces of it tell.
+    An edge of more than 180 degrees crosses it, or is really as long: its pieces show which.
     """
     bounds = shapely.bounds(found.geometries)
     wide = np.flatnonzero(bounds[:, 2] - bounds[:, 0] > _HALF_TURN)

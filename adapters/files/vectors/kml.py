@@ -183,7 +183,7 @@ class _Reader:
 
     def _shape(self, name: str) -> None:
         points, self._coordinates = self._coordinates, None
-        # Its functions take one geometry or many, and their types do not tell which.
+        # Its functions take one geometry or many, and their types do not say which.
         make: Any = shapely
         try:
             match name:

@@ -48,7 +48,7 @@ def differences(table: VectorTable, incoming: VectorTable) -> Iterator[str]:
 
 
 def _fits(expected: ColumnType, column: VectorColumn) -> bool:
-    """Whole numbers go into reals: JSON does not tell 1 from 1.0."""
+    """Whole numbers go into reals: JSON does not distinguish 1 from 1.0."""
     if column.is_empty or column.type is expected:
         return True
     return expected is ColumnType.REAL and column.type is ColumnType.INTEGER

@@ -117,10 +117,18 @@ async def test_known_codes_are_found_within_their_scope(any_store: ImportStore) 
     rows = chunk("mto_lines", MTO, line("007", 1, 1), line("7", 1, 1), line("7", 2, 1))
     await any_store.write(KEY, rows, Strategy.MERGE)
     names = ("drawing", "commodity_code", "size")
-    led = await any_store.zero_led_codes(NEXT, "mto_lines", SERVICE, names)
-    assert list(led) == [("007", "PIPE", "")]
-    asked = [("7", "PIPE", ""), ("8", "PIPE", ""), ("7", "ELBOW", "")]
-    assert list(await any_store.known_codes("mto_lines", SERVICE, names, asked)) == asked[:1]
+    assert list(await any_store.zero_led_lengths(NEXT, "mto_lines", SERVICE, names)) == [3]
+    found = await any_store.known_codes(NEXT, "mto_lines", SERVICE, names, ["7", "8"])
+    assert found == {("7", "PIPE", ""): False}
     other = {**SERVICE, "service_id": "s2"}
-    assert not await any_store.zero_led_codes(NEXT, "mto_lines", other, names)
-    assert not await any_store.known_codes("mto_lines", other, names, asked)
+    assert not await any_store.zero_led_lengths(NEXT, "mto_lines", other, names)
+    assert not await any_store.known_codes(NEXT, "mto_lines", other, names, ["7"])
+
+
+async def test_a_task_knows_the_codes_that_it_has_written_itself(store: SqlImportStore) -> None:
+    await store.write(KEY, chunk("equipment", EQUIPMENT, machine("007")), Strategy.MERGE)
+    await store.write(NEXT, chunk("equipment", EQUIPMENT, machine("08")), Strategy.MERGE)
+    scope = {"project_id": "p1"}
+    assert list(await store.zero_led_lengths(KEY, "equipment", scope, ["code"])) == [2]
+    known = await store.known_codes(KEY, "equipment", scope, ["code"], ["007", "08", "8"])
+    assert known == {("007",): True, ("08",): False}

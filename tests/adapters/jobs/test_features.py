@@ -110,7 +110,7 @@ async def test_replace_may_change_the_schema(features: Features, tmp_path: Path)
     assert await rows_of(features) == [("x", "POINT (1 2)")]
 
 
-async def test_numbers_go_on_where_rows_are_added(features: Features, tmp_path: Path) -> None:
+async def test_numbers_continue_where_rows_are_added(features: Features, tmp_path: Path) -> None:
     await features.load(load_of(tmp_path, PARCELS, [("a", 1, SQUARE), ("b", 2, SQUARE)]))
     more = load_of(tmp_path, PARCELS, [("c", 3, SQUARE)], LoadMode.APPEND, "more")
     await features.load(more)

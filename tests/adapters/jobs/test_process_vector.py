@@ -210,6 +210,22 @@ async def test_a_table_without_geometries_is_no_item_and_says_so(
     assert "not in the catalogue" in result["layers"][0]["notes"][-1]
 
 
+async def test_a_file_without_features_empties_a_table_and_takes_its_item_away(
+    runner: Runner, tmp_path: Path
+) -> None:
+    catalogue, features = runner.resources.catalogue, runner.resources.port(Features)
+    await runner.put(geojson(tmp_path / "a", [(SQUARE, {})]), "a.geojson")
+    await runner.run(source="a.geojson")
+    assert await catalogue.item("vectors", "a") is not None
+    await runner.put(geojson(tmp_path / "b", []), "b.geojson")
+    given = {"dataset": "a", "mode": "replace", "job_id": "b" * 64}
+    result = await runner.run(source="b.geojson", **given)
+    stored = await features.table("a")
+    assert stored is not None and stored.rows == 0
+    assert "not in the catalogue" in result["layers"][0]["notes"][-1]
+    assert await catalogue.item("vectors", "a") is None
+
+
 async def test_exports_are_geoparquet_with_a_covering(runner: Runner, tmp_path: Path) -> None:
     features = [(SQUARE, {"bbox": 1}), (None, {"bbox": 2}), ("POLYGON EMPTY", {"bbox": 3})]
     await runner.put(geojson(tmp_path / "a", features), "a.geojson")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,6 +139,18 @@ async def test_a_nodata_value_that_no_pixel_can_have_is_named_and_not_used(
     with rasterio.open(out) as file:
         assert file.nodata is None
     assert item["assets"]["data"]["bands"][0]["statistics"]["valid_percent"] == 100
+
+
+@pytest.mark.parametrize("more", [{}, {"single_file_bytes": 1}])
+async def test_a_raster_without_a_value_says_so(
+    jobs: RasterJobs, tmp_path: Path, more: dict[str, Any]
+) -> None:
+    path = made.write(tmp_path / "void.tif", np.zeros((1, 60, 80), "uint8"), nodata=0)
+    result = await jobs.run(await jobs.put(path), **DAY, **more)
+    item = await jobs.resources.catalogue.item("rasters", "void")
+    assert item is not None
+    assert "no pixel of it has a value" in item["properties"]["docflow:notes"]
+    assert "no pixel of it has a value" in result["items"][0]["notes"]
 
 
 async def test_documents_in_tags_are_in_the_metadata_asset(

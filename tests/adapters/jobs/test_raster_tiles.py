@@ -9,8 +9,6 @@ import rasterio
 from affine import Affine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rasterio.enums import Resampling
-from rasterio.vrt import WarpedVRT
 
 from adapters.files.rasters.pool import FileRasters
 from adapters.ports.rasters import PlacedTile
@@ -46,32 +44,6 @@ async def mosaic(
 
 def _quiet(share: float, said: str) -> None:
     pass
-
-
-def whole_warp(path: Path, grid: TargetGrid, pixels: PixelRules) -> Any:
-    """The whole grid at once, by GDAL alone."""
-    nodata = None if pixels.nodata is None else float(pixels.nodata)
-    options: dict[str, Any] = {"XSCALE": grid.scale_x, "YSCALE": grid.scale_y}
-    with (
-        rasterio.open(path) as source,
-        WarpedVRT(
-            source,
-            src_crs=pixels.crs,
-            src_transform=Affine(*pixels.transform),
-            crs=grid.crs,
-            transform=Affine(*grid.transform),
-            width=grid.width,
-            height=grid.height,
-            resampling=Resampling[pixels.resampling],
-            src_nodata=nodata,
-            nodata=nodata,
-            tolerance=1e-9,
-            SOURCE_EXTRA=64,
-            SAMPLE_GRID="YES",
-            **options,
-        ) as warped,
-    ):
-        return warped.read()
 
 
 @settings(
@@ -118,7 +90,7 @@ async def test_the_mosaic_of_tiles_is_one_whole_warp(
     )
     with rasterio.open(whole) as found:
         values = found.read()
-    expected = whole_warp(path, grid, chosen)
+    expected = made.whole_warp(path, grid, chosen)
     np.testing.assert_array_equal(values, expected)
     assert (values != 0).any()
 

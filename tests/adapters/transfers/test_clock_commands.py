@@ -153,6 +153,8 @@ async def _watched(client: Client) -> None:
     await eventually(sent)
     (found,) = json.loads(await docflow("watches", "files", "acme-orders", "--json"))
     id = transfer_id_of("docflow.watch.acme-orders", found["event"])
+    assert found["transfer"] == id
+    assert id[:12] in await docflow("watches", "files", "acme-orders")
     event = await client.get_workflow_handle(transfer_workflow_id(id)).describe()
     assert event.workflow_type == "FileEvent"
     runs = [each async for each in client.list_workflows("WorkflowType = 'WatchLook'")]

@@ -116,6 +116,9 @@ async def test_an_expired_key_of_a_partner_is_passed_over_or_refused_by_name(
     old = parties["old"].fingerprint
     named = Encrypt(partner="acme", recipients=(old,))
     assert await sides.refused(named, manifest, f"{old}: it has expired on 2020") == PERMANENT
+    passed_over = await sides.run(Encrypt(partner="acme"), manifest)
+    (remark,) = passed_over.remarks
+    assert remark.startswith(f"nothing is encrypted to the key {old}: it has expired on 2020")
     everything = Encrypt(partner="old")
     assert await sides.refused(everything, manifest, "no key that can be encrypted to") == PERMANENT
     stranger = Encrypt(partner="acme", recipients=(parties["other"].fingerprint,))

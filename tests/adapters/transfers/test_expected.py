@@ -70,7 +70,9 @@ def states(days: tuple[ExpectedDay, ...]) -> list[tuple[int, str, int]]:
     return [(each.day.day, each.state.value, each.count) for each in days]
 
 
-async def test_a_missing_file_is_told_of_and_closed_when_it_comes(database: Database) -> None:
+async def test_a_missing_file_causes_a_notice_and_is_closed_when_it_comes(
+    database: Database,
+) -> None:
     checks = Checks(database)
     await checks.came(1, "a")
     assert states((await checks.check(5)).days) == [(2, "pending", 1)]
@@ -89,7 +91,7 @@ async def test_a_check_that_is_made_again_says_the_same(database: Database) -> N
     assert await checks.check(7, record=False) == await checks.check(7)
 
 
-async def test_files_that_came_late_between_two_checks_are_told_of(database: Database) -> None:
+async def test_files_that_came_late_between_two_checks_cause_a_notice(database: Database) -> None:
     checks = Checks(database, count=1)
     await checks.check(5.9)
     await checks.came(6.01, "a")
@@ -98,7 +100,7 @@ async def test_files_that_came_late_between_two_checks_are_told_of(database: Dat
     assert found.arrived == ()
 
 
-async def test_too_many_are_told_of_before_the_deadline(database: Database) -> None:
+async def test_too_many_cause_a_notice_before_the_deadline(database: Database) -> None:
     checks = Checks(database, count=1, most=2)
     for id in "abc":
         await checks.came(1, id)

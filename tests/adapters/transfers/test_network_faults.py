@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from activities.transfers.far_ends import partner_probe
+from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.sftp_session import Timeouts
 from adapters.ports import Throttled, Unavailable
 from adapters.ports.places import FileMissing, PartnerAway
@@ -54,7 +56,7 @@ async def behind_proxy(far: FarEnd) -> AsyncGenerator[Faulty]:
         yield Faulty(far, behind, proxy)
 
 
-async def test_a_read_whose_connection_is_cut_goes_on_where_it_broke_off(far: FarEnd) -> None:
+async def test_a_read_whose_connection_is_cut_continues_where_it_broke_off(far: FarEnd) -> None:
     async with far.open() as place:
         await write(place, "file.bin", CONTENT)
     async with behind_proxy(far) as faulty:
@@ -91,7 +93,7 @@ async def test_a_write_whose_connection_is_cut_is_whole_or_absent(far: FarEnd) -
         assert await joined(place.read(await place.stat("file.bin"))) == CONTENT
 
 
-async def test_a_half_open_connection_means_that_the_partner_is_away(far: FarEnd) -> None:
+async def test_a_half_open_connection_means_that_the_partner_is_unavailable(far: FarEnd) -> None:
     async with far.open() as place:
         await write(place, "file.bin", CONTENT)
     async with behind_proxy(far) as faulty:
@@ -102,7 +104,7 @@ async def test_a_half_open_connection_means_that_the_partner_is_away(far: FarEnd
         assert faulty.proxy.cuts >= 1
 
 
-async def test_a_server_that_accepts_and_says_nothing_is_away(far: FarEnd) -> None:
+async def test_a_server_that_accepts_and_does_not_answer_is_unavailable(far: FarEnd) -> None:
     async with behind_proxy(far) as faulty:
         faulty.proxy.stall_after = 0
         with pytest.raises((PartnerAway, Throttled)):
@@ -110,9 +112,12 @@ async def test_a_server_that_accepts_and_says_nothing_is_away(far: FarEnd) -> No
                 await place.stat("file.bin")
 
 
-async def test_a_port_at_which_nobody_listens_is_away(far: FarEnd) -> None:
+async def test_a_port_without_a_listener_is_unavailable_and_the_probe_sees_it(far: FarEnd) -> None:
     async with behind_proxy(far) as faulty:
         behind = faulty.behind
     with pytest.raises(PartnerAway):
         async with behind.open() as place:
             await place.stat("file.bin")
+    with pytest.raises(PartnerAway):
+        await partner_probe(behind.places, MemoryPartners(behind.partner), "acme")
+    await partner_probe(far.places, MemoryPartners(far.partner), "acme")

@@ -28,7 +28,7 @@ def share(folder: Path, name: str = "acme") -> Partner:
     return Partner(name=name, kind=PlaceKind.FOLDER, container=str(folder))
 
 
-async def test_a_share_that_hangs_is_away_and_holds_up_no_other(tmp_path: Path) -> None:
+async def test_a_share_that_hangs_is_unavailable_and_delays_no_other(tmp_path: Path) -> None:
     threads, answers = FolderThreads(), threading.Event()
     places = open_places(folders=[tmp_path], threads=threads)
     hanging, other = share(tmp_path / "a", "hanging"), share(tmp_path / "b", "other")
@@ -49,7 +49,7 @@ async def test_a_share_that_hangs_is_away_and_holds_up_no_other(tmp_path: Path) 
         assert [each.path for each in await place.list("*", 5)] == ["file.csv"]
 
 
-async def test_a_folder_that_is_gone_is_away_whatever_is_asked(tmp_path: Path) -> None:
+async def test_a_folder_that_is_gone_is_unavailable_whatever_is_asked(tmp_path: Path) -> None:
     async with open_places(folders=[tmp_path]).open(share(tmp_path / "a")) as place:
         (tmp_path / "a").rmdir()
         for asked in (place.stat("file.csv"), place.list("in/*", 5), write(place, "b.csv", b"x")):

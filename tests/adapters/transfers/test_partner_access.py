@@ -16,12 +16,18 @@ import pytest_asyncio
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.egress import Egress
 from adapters.ports import Denied, NotYet
-from adapters.ports.places import FileChanged, NameRefused, PartnerAway, UnknownHostKey
+from adapters.ports.places import (
+    FileChanged,
+    LoginRefused,
+    NameRefused,
+    PartnerAway,
+    UnknownHostKey,
+)
 from contracts.transfers import HostKey, Limits, Partner, PlaceKind, Window
 from tests.support.certificates import certificate_for
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import joined, open_places, write
-from tests.support.transfers.sftp_server import PASSWORD, SftpSite, pinned, sftp_site
+from tests.support.transfers.sftp_server import EXPIRED, PASSWORD, SftpSite, pinned, sftp_site
 
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
 
@@ -77,19 +83,22 @@ async def test_a_key_or_a_password_lets_us_in(site: SftpSite) -> None:
     assert {"key", "password"} <= set(site.logins)
 
 
-@pytest.mark.parametrize(
-    "secrets",
-    [
-        {"SFTP_PASSWORD": "planted-wrong-password"},
-        {},
-        {"SFTP_PASSWORD": ""},
-    ],
-)
-async def test_a_server_that_refuses_us_does_so_for_good(
-    site: SftpSite, secrets: dict[str, str]
-) -> None:
-    with pytest.raises(Denied) as raised:
+@pytest.mark.parametrize("secrets", [{}, {"SFTP_PASSWORD": ""}])
+async def test_a_secret_that_is_not_there_is_named(site: SftpSite, secrets: dict[str, str]) -> None:
+    with pytest.raises(Denied, match="env:SFTP_PASSWORD"):
         async with open_places(secrets).open(site.partner()):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("password", "said"),
+    [("planted-wrong-password", "does not let docflow in"), (EXPIRED, "password has expired")],
+)
+async def test_a_server_that_lets_us_in_no_more_is_away_for_every_run(
+    site: SftpSite, password: str, said: str
+) -> None:
+    with pytest.raises(LoginRefused, match=said) as raised:
+        async with open_places({"SFTP_PASSWORD": password}).open(site.partner()):
             pass
     assert "planted" not in str(raised.value)
     assert raised.value.__cause__ is None
@@ -373,3 +382,10 @@ async def test_a_server_in_trouble_is_waited_for() -> None:
                 server.status = status
                 with pytest.raises(error):
                     await place.stat("file.csv")
+            for status in ("302 Found", "403 Forbidden", "404 Not Found", "405 No", "501 No"):
+                server.status = status
+                await place.ping()
+            for status in ("500 Broken", "503 Busy"):
+                server.status = status
+                with pytest.raises(PartnerAway, match=status[:3]):
+                    await place.ping()

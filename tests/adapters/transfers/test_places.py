@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from adapters.aws.session import AwsSettings
+from adapters.azure.storage_account import StorageAccount
 from adapters.ports import PortError
 from adapters.ports.places import (
     Entry,
@@ -18,9 +20,10 @@ from adapters.ports.places import (
     NameTaken,
     Naming,
     Place,
+    PlaceError,
 )
 from contracts.transfers import Guarantee, Overwrite
-from tests.adapters.transfers.conftest import FarEnd
+from tests.adapters.transfers.conftest import FarEnd, azure_end, s3_end
 from tests.support.transfers.places import MemoryNamings, joined, pieces, write
 
 LARGE = random.Random(3).randbytes((11 << 20) + 123)
@@ -266,7 +269,7 @@ async def test_a_name_that_is_not_unicode_hides_no_other_file(far: FarEnd) -> No
             await joined(place.read(second))
 
 
-async def test_a_read_goes_on_where_it_broke_off(far: FarEnd) -> None:
+async def test_a_read_continues_where_it_broke_off(far: FarEnd) -> None:
     async with far.open() as place:
         await write(place, "file.bin", LARGE)
         entry = await place.stat("file.bin")
@@ -337,3 +340,34 @@ async def _leave_temporary(far: FarEnd) -> None:
 
     assert far.folder is not None
     (far.folder / temporary("file.csv", "a-run")).write_bytes(b"by")
+
+
+async def test_an_object_with_a_lease_is_left_as_it_is(azure_account: str) -> None:
+    far = azure_end(azure_account)
+    async with far.open() as place:
+        entry = (await write(place, "leased.csv", b"x")).entry
+        account = StorageAccount.from_connection_string(azure_account)
+        lease = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"}
+        name = f"far/{far.partner.root}/leased.csv"
+        answer = account.request("PUT", name, query={"comp": "lease"}, headers=lease)
+        assert answer.status == 201
+
+        async def replaced(content: bytes) -> Entry:
+            return (await write(place, "leased.csv", content, overwrite=Overwrite.REPLACE)).entry
+
+        for refused in (place.delete(entry), replaced(b"y"), replaced(bytes(6 << 20))):
+            with pytest.raises(PlaceError, match="has a lease of another client") as failure:
+                await refused
+            assert type(failure.value) is PlaceError
+        assert (await place.stat("leased.csv")).size == 1
+
+
+@pytest.mark.parametrize("kind", ["azure", "s3"])
+async def test_a_container_that_is_not_there_is_named(
+    azure_account: str, aws_account: AwsSettings, kind: str
+) -> None:
+    far = azure_end(azure_account) if kind == "azure" else s3_end(aws_account)
+    async with far.open(container="nosuch") as place:
+        for refused in (place.list("*", 5), write(place, "a.csv", b"x")):
+            with pytest.raises(PlaceError, match="no container or bucket 'nosuch'"):
+                await refused

@@ -80,7 +80,7 @@ async def test_who_has_other_credentials_or_keys_has_another_session(site: SftpS
         assert set(site.logins) == {"password", "key"}
 
 
-async def test_a_session_that_nobody_uses_is_given_back(site: SftpSite) -> None:
+async def test_an_idle_session_is_given_back(site: SftpSite) -> None:
     store = MemoryPartners()
     async with SessionPool[SftpSession](idle=0.0) as pool:
         async with places_of(pool, store).open(site.partner()):

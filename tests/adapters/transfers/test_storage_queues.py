@@ -67,7 +67,8 @@ class Intake:
         self.seen[self.queue, raw] += 1
         if raw == b"{bad}":
             return DeadLetter("InvalidMessage", "no event")
-        return Abandon("Temporal: INTERNAL") if raw == b"{odd}" else Settle("x")
+        odd = Abandon("Temporal: INTERNAL", passes=False)
+        return odd if raw == b"{odd}" else Settle("x")
 
     async def give_up(
         self, raw: bytes, earlier: int, message_id: str | None, reason: str

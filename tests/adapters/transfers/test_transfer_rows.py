@@ -80,6 +80,18 @@ async def test_an_older_state_never_replaces_a_newer_one(database: Database) -> 
     assert len(await store.trail(ID)) == 2
 
 
+async def test_an_end_counts_whatever_the_clock_of_an_earlier_state_said(
+    database: Database,
+) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(TransferStatus.ASSIGNED, 5, run=file_job_id(ID)))
+    await store.record(a_row(TransferStatus.READ_MESSAGE, 3, run=None))
+    await store.record(a_row(TransferStatus.SUCCEEDED, 4, run=None))
+    await store.record(a_row(TransferStatus.READ_MESSAGE, 3, reason="parked: late", run=None))
+    found = await store.get(ID)
+    assert found is not None and found.status is TransferStatus.SUCCEEDED
+
+
 async def test_texts_that_no_database_holds_are_cleaned(database: Database) -> None:
     store = SqlTransferStore(database)
     await store.record(a_row(TransferStatus.INVALID, reason="a\0b\ud800c", file="\0"))

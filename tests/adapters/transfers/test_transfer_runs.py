@@ -30,6 +30,7 @@ from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 from workers.services.errors import InvalidRequest, WrongState
 from workers.services.verdicts import Abandon, DeadLetter, Settle
+from workflows import attributes
 from workflows.transfers.file_event import FileEvent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -157,6 +158,28 @@ async def test_rows_know_an_event_for_longer_than_temporal_does(transfers: Insta
     assert rejected.reason == KEY_REUSED
 
 
+async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="once")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await ended(transfers, id)
+    # Under another id of the run, as if that of the first one were forgotten.
+    run = await transfers.client.start_workflow(
+        FileEvent.run,
+        an_event_order(json.loads(raw)),
+        id=f"{transfer_workflow_id(id)[:-1]}x",
+        task_queue="transfers",
+        search_attributes=attributes.at_start("transfers", "event", "TMS001"),
+    )
+    view = await run.result()
+    assert (view.status, (view.reason or "")[:26]) == ("Succeeded", "it was carried out before,")
+    described = await run.describe()
+    assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
 async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:
     raw, id = a_message(id="routed", source="Nobody")
     verdict = await transfers.intake("jobstmsroute").accept(raw, 0, "m-1")
@@ -182,6 +205,7 @@ async def test_events_without_a_route_are_rerouted_when_a_rule_was_added(
 
     await eventually(is_rerouted)
     await ended(transfers, id)
+    assert row.file == "orders.csv"
     assert row.reason is not None and "jobs/1: source is 'Pricing.LCP'" in row.reason
     assert tried.problem is None
     assert (await transfers.states(id))[:2] == ["NoAssigned", "Assigned"]
@@ -235,6 +259,9 @@ async def test_wrong_settings_park_a_job_until_they_are_right(transfers: Install
         "parked: job orders names the partner nobody, and there is no such partner: "
         "`docflow partners add nobody`"
     )
+    # While it is carried out again, no list says that it is parked.
+    said = [(each.reason, each.by) for each in await transfers.store.trail(id)]
+    assert said.index(("retry: settings", "ann")) == said.index((row.reason, None)) + 1
 
 
 async def test_a_failed_action_is_tried_again_with_settings_that_were_corrected(
@@ -287,6 +314,12 @@ async def test_an_event_is_submitted_and_followed(
     transfers.far.fails["write"] = [RuleViolation("no such folder")]
     parked = await submit(id="it parks")
     assert parked.exit_code == 4 and "no such folder" in parked.output
+    id = head_of(file.read_text()).transfer_id
+    context = CliContext({"DATABASE_URL": sqlite_database_url})
+    shown = await run_docflow_in_thread("show", id[:12], context=context)
+    assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
+    listed = await run_docflow_in_thread("list", "--pipeline", "transfers", context=context)
+    assert f" {id[:12]} " in listed.output and "no such folder" in listed.output
 
 
 async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:

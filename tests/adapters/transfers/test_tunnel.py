@@ -65,7 +65,7 @@ async def test_others_on_this_machine_cannot_use_it() -> None:
         assert server.requests == []
 
 
-async def test_a_far_end_that_stopped_reading_does_not_hold_its_connection_open() -> None:
+async def test_a_peer_that_stopped_reading_does_not_keep_its_connection_open() -> None:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)

@@ -266,7 +266,7 @@ async def test_an_event_that_is_refused_is_a_problem_once(looks: Make) -> None:
     assert (await watched.seen())["out/a.csv"].problem == "another event has its id"
 
 
-async def test_a_far_end_that_is_away_is_waited_for(looks: Make) -> None:
+async def test_a_partner_that_is_unavailable_is_waited_for(looks: Make) -> None:
     watched = looks()
     watched.places.is_away = True
     with pytest.raises(ApplicationError) as failed:

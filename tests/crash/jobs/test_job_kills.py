@@ -3,19 +3,28 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import random
+import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
+import rasterio
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from activities.jobs.superseded import SupersededFiles, files_of
+from activities.scratch import sweep
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.store import SqlJobStore
-from contracts.jobs import JobRequest, TaskRecord, TaskStatus, job_workflow_id
+from adapters.ports.catalogue import CatalogueQuery
+from contracts.jobs import JobRequest, TargetGrid, TaskRecord, TaskStatus, job_workflow_id
+from contracts.jobs.rasters import PixelRules
 from tests.crash.harness import Part, System, running_system, until
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
@@ -33,10 +42,12 @@ GIVEN = {
     "source": "scene.tif",
     "datetime": "2024-05-31",
     "target_crs": "EPSG:3857",
-    "resampling": "nearest",
-    # An item for each tile.
-    "single_file_bytes": 1,
+    "resampling": "bilinear",
 }
+AN_ITEM_FOR_EACH_TILE = {"single_file_bytes": 1}
+TILES = 4
+PLANS = re.compile(r"[0-9a-f]{64}/(plans|tiles)/[0-9a-f]{32}\.json")
+"""What tasks of a job are given; it goes with the job."""
 GREETINGS = 200
 
 Found = dict[str, Any]
@@ -57,8 +68,10 @@ class Jobs:
         """Start what is not in progress; every job is another one."""
         if not await self._runs(*self.rasters.values()):
             collection = f"c{len(self.rasters)}"
+            # In turn: tiles that are put together, and tiles that are published.
+            more = AN_ITEM_FOR_EACH_TILE if len(self.rasters) % 2 else {}
             self.rasters[collection] = await self._submit(
-                "process_raster", {**GIVEN, "collection": collection}
+                "process_raster", {**GIVEN, **more, "collection": collection}
             )
         if not await self._runs(*self.greetings):
             message = f"Hello {len(self.greetings)}"
@@ -84,22 +97,69 @@ class Jobs:
         return found == [WorkflowExecutionStatus.RUNNING]
 
     async def tiles(self, collection: str) -> Found:
-        """Tile to the SHA-256 of its file, which is as its item says."""
+        """Tile, or the whole, to the SHA-256 of its file, which is as its item says."""
         tasks = await self._tasks(self.rasters[collection], 3)
-        catalogue = open_catalogue(self.system.resources.database)
         found: Found = {}
+        if not int(collection[1:]) % 2:
+            assert len(tasks) == TILES
+            return {"whole": hashlib.sha256(await self.content(collection, "scene")).hexdigest()}
         for task in tasks:
             x_y = task.task_index.removeprefix("tile-")
-            item = await catalogue.item(collection, f"scene_{x_y}")
-            assert item is not None
-            asset = item["assets"]["data"]
-            name = asset["href"].partition("://")[2]
-            content = (self.system.folder / "blobs" / "silver" / name).read_bytes()
-            digest = hashlib.sha256(content).hexdigest()
-            assert asset["file:checksum"].endswith(digest)
+            content = await self.content(collection, f"scene_{x_y}")
             assert task.task_index not in found
-            found[task.task_index] = digest
+            found[task.task_index] = hashlib.sha256(content).hexdigest()
+        assert len(found) == TILES
         return found
+
+    async def stage(self) -> int:
+        """Of the newest raster."""
+        job = list(self.rasters.values())[-1]
+        record = await SqlJobStore(self.system.resources.database).job(job)
+        return 0 if record is None else record.stage
+
+    async def item(self, collection: str, id: str) -> Mapping[str, Any]:
+        """From the catalogue."""
+        item = await open_catalogue(self.system.resources.database).item(collection, id)
+        assert item is not None
+        return item
+
+    def path_of(self, asset: Mapping[str, Any]) -> Path:
+        """The file of an asset."""
+        return self.silver / asset["href"].removeprefix("silver://")
+
+    async def content(self, collection: str, id: str) -> bytes:
+        """The file of an item, which is as the item says."""
+        asset = (await self.item(collection, id))["assets"]["data"]
+        content = self.path_of(asset).read_bytes()
+        assert asset["file:checksum"].endswith(hashlib.sha256(content).hexdigest())
+        return content
+
+    @property
+    def silver(self) -> Path:
+        """The container."""
+        return self.system.folder / "blobs" / "silver"
+
+    async def has_no_scratch(self) -> bool:
+        """Whether the sweep finds all folders that killed workers and processes have left."""
+        sweep(self.system.folder / "scratch")
+        return not any((self.system.folder / "scratch").iterdir())
+
+    async def unused(self) -> set[str]:
+        """Files in silver that no item and no plan uses, and that no note will have removed."""
+        catalogue = open_catalogue(self.system.resources.database)
+        used: set[str] = set()
+        for collection in self.rasters:
+            page = await catalogue.search(CatalogueQuery(collections=(collection,), limit=100))
+            assert len(page.items) == (1 + TILES if int(collection[1:]) % 2 else 1)
+            used.update(uri for item in page.items for uri in files_of(item))
+        there = [path for path in self.silver.rglob("*") if path.is_file()]
+        for path in there:
+            if path.parent.name == "superseded":
+                used.update(SupersededFiles.model_validate_json(path.read_bytes()).uris)
+                used.add(str(path.relative_to(self.silver)))
+        found = {str(path.relative_to(self.silver)) for path in there}
+        plans = {name for name in found if PLANS.fullmatch(name)}
+        return found - plans - {uri.removeprefix("silver://") for uri in used}
 
     async def replies(self, job: str) -> Counter[str]:
         """What was replied, and how often."""
@@ -123,39 +183,58 @@ async def test_every_tile_and_greeting_is_there_once_and_as_undisturbed(
         client = await system.client()
         service = job_service(system.settings, client, system.resources)
         jobs = Jobs(system, service, client)
-        await jobs.begin()
-        await jobs.ended()
-        calm = await jobs.tiles("c0")
-        assert len(calm) == 4
+        for _ in range(2):
+            await jobs.begin()
+            await jobs.ended()
+        calm = [await jobs.tiles(collection) for collection in jobs.rasters]
+        await _is_one_whole_warp(jobs, "c0", tmp_path / "blobs/bronze/scene.tif")
 
         (worker,) = system.docflow
         for number in range(KILLS):
             await jobs.begin()
+            await _tiles_are_made(jobs, worker)
+            await asyncio.sleep(chance.uniform(0, 1))
             if number % 2:
-                await asyncio.sleep(chance.uniform(0, 4))
+                _kill_tile_process(worker, chance)
+            else:
                 await worker.kill()
                 await worker.start()
-            else:
-                await _kill_tile_process(jobs, worker, chance)
         await jobs.ended()
 
-        for collection in jobs.rasters:
-            assert await jobs.tiles(collection) == calm
+        for number, collection in enumerate(jobs.rasters):
+            assert await jobs.tiles(collection) == calm[number % 2]
+        assert await jobs.unused() == set()
+        # It keeps the source of its newest tiles while it runs.
+        await worker.stop()
+        await until(jobs.has_no_scratch, "folders of killed workers are removed")
         expected = Counter(f"Hello to task {number}" for number in range(GREETINGS))
         for job in jobs.greetings:
             assert await jobs.replies(job) == expected
     print(f"{KILLS} kills, {len(jobs.rasters)} rasters, {len(jobs.greetings)} greetings")
 
 
-async def _kill_tile_process(jobs: Jobs, worker: Part, chance: random.Random) -> None:
-    """Kill one of the processes that work on tiles, as soon as there is one."""
+async def _is_one_whole_warp(jobs: Jobs, collection: str, scene: Path) -> None:
+    """The published file holds what GDAL makes of the whole scene at once."""
+    item = await jobs.item(collection, "scene")
+    plan = json.loads(jobs.path_of(item["assets"]["metadata"]).read_bytes())
+    grid = TargetGrid.model_validate(plan["grid"])
+    expected = made.whole_warp(scene, grid, PixelRules.model_validate(plan["rules"]))
+    with rasterio.open(jobs.path_of(item["assets"]["data"])) as found:
+        assert np.array_equal(found.read(), expected)
+
+
+async def _tiles_are_made(jobs: Jobs, worker: Part) -> None:
+    """Wait until a raster is at its third stage, with a process that works on it."""
 
     async def is_there() -> bool:
         await jobs.begin()
-        return bool(_tile_processes(worker))
+        return bool(_tile_processes(worker)) and await jobs.stage() == 3
 
-    await until(is_there, "a raster is worked on", within=WITHIN, every=0.2)
-    await asyncio.sleep(chance.uniform(0, 1))
+    await until(is_there, "tiles are made", within=WITHIN, every=0.1)
+
+
+def _kill_tile_process(worker: Part, chance: random.Random) -> None:
+    """Kill one of the processes that work on tiles."""
     with contextlib.suppress(psutil.NoSuchProcess, IndexError):
         chance.choice(_tile_processes(worker)).kill()
 

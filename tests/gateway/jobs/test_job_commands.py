@@ -40,6 +40,7 @@ async def test_a_job_is_submitted_followed_and_shown(tmp_path: Path) -> None:
     assert "stage 1 (measure): completed" in done.stderr
     assert f"asked for before: job {job['job_id']}" in again.stdout
     assert job["job_id"] in {each["job_id"] for each in json.loads(listed.stdout)}
+    assert "note: heights in <feet> were left out" in shown.stdout
     assert "holds no data" in shown.stdout and "measure" in shown.stdout
     assert "tile-x0" in failed.stdout and "tile-x1" not in failed.stdout
     assert watched.exit_code == 0 and "COMPLETED" in watched.stdout

@@ -209,7 +209,7 @@ async def test_a_box_across_the_antimeridian_and_a_filter_as_json(api: Api) -> N
     assert ids(by_address.json()["features"]) == ["fiji"]
 
 
-async def test_whoever_has_no_token_sees_nothing(api: Api) -> None:
+async def test_without_a_token_nothing_is_shown(api: Api) -> None:
     async with httpx.AsyncClient(base_url=api.root) as client:
         for path in ("", "/conformance", "/collections", "/search"):
             assert (await client.get(path)).status_code == 401, path

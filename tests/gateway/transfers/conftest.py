@@ -22,6 +22,7 @@ from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.services.transfers.opening import transfer_service
 from workers.services.transfers.routes import RouteService
+from workers.services.transfers.service import TransferService
 from workers.settings.gateway import GatewaySettings
 
 
@@ -32,6 +33,7 @@ class TransferGateway:
     app: FastAPI
     store: SqlTransferStore
     routes: SqlRouteStore
+    service: TransferService
 
     def api(self, *roles: str) -> httpx.AsyncClient:
         """A program with a token of these roles; an operator's without."""
@@ -53,8 +55,9 @@ async def transfers(
     temporal: WorkflowEnvironment, resources: Resources
 ) -> AsyncIterator[TransferGateway]:
     store, routes = SqlTransferStore(resources.database), SqlRouteStore(resources.database)
+    service = transfer_service({}, temporal.client, resources.database)
     part = part_of(
-        transfer_service({}, temporal.client, resources.database),
+        service,
         RouteService(routes, store, ["jobs", "jobstmsroute"]),
     )
     app = create_app(
@@ -64,6 +67,6 @@ async def transfers(
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS),
     )
-    yield TransferGateway(app, store, routes)
+    yield TransferGateway(app, store, routes, service)
     for rule in await routes.rules():
         await routes.remove(rule.queue, rule.rule, None)

@@ -9,6 +9,7 @@ import pytest
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import RouteRule, TransferStatus
 from tests.gateway.transfers.conftest import TransferGateway
+from workers.services.identity import OPERATOR, Identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -59,12 +60,33 @@ async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferG
             subject="Price Update",
         )
     )
-    browser, _ = transfers.browser()
+    browser, form = transfers.browser()
     async with browser:
         page = (await browser.get("/routes")).text
         assert "new_source=Pricing%20%26%20Co" in page
         filled = (await browser.get("/routes?new_source=Pricing%20%26%20Co")).text
+        rerouted = await browser.post("/routes/reroute", data=form)
     assert 'name="new_source" value="Pricing &amp; Co"' in filled
+    # There is a row, and no run of it.
+    assert rerouted.status_code == 503 and "were not routed again" in rerouted.text
+
+
+async def test_the_inbox_is_given_why_transfers_wait(transfers: TransferGateway) -> None:
+    rows = [
+        (TransferStatus.NO_ASSIGNED, "no rule", "no rule"),
+        (TransferStatus.READ_MESSAGE, "parked: refused", "refused"),
+        (TransferStatus.READ_MESSAGE, "1. ReadFile", None),
+        (TransferStatus.FAILED, "parked: before", None),
+    ]
+    said: dict[str, str | None] = {}
+    for status, reason, shown in rows:
+        id = uuid4().hex * 2
+        await transfers.store.record(
+            StatusRow(id, status, datetime.now(UTC), "s", "1", reason=reason, run=f"transfer/{id}")
+        )
+        said[f"transfer/{id}"] = shown
+    parked = await transfers.service.parked(Identity("olga", (), frozenset({OPERATOR})))
+    assert {name: parked.get(name) for name in said} == said
 
 
 async def test_an_event_is_tried_with_the_reasons_of_the_others(

@@ -123,6 +123,11 @@ def formula(line: int, column: int, result: bytes, style: int = 0) -> bytes:
     return _record(0x06, where + result + bytes(6) + struct.pack("<HB", 3, 0x1E) + b"\0\0")
 
 
+def colinfo(first: int, last: int, *, hidden: bool) -> bytes:
+    """What a range of columns looks like."""
+    return _record(0x7D, struct.pack("<HHHHHH", first, last, 2_560, 0, int(hidden), 0))
+
+
 def _cell(line: int, column: int, value: str | float) -> bytes:
     where = struct.pack("<HHH", line, column, 0)
     if isinstance(value, str):

@@ -120,20 +120,22 @@ class MemoryStore:
     async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
         return self.answers.get((project_id, document_type, question))
 
-    async def zero_led_codes(
+    async def zero_led_lengths(
         self, key: TaskKey, table: str, scope: Mapping[str, Any], names: Sequence[str]
-    ) -> Sequence[tuple[str, ...]]:
+    ) -> Sequence[int]:
         found = self._codes(table, scope, names)
-        return [codes for codes in found if any(code.startswith("0") for code in codes)]
+        return sorted({len(codes[0]) for codes in found if any(c.startswith("0") for c in codes)})
 
     async def known_codes(
         self,
+        key: TaskKey,
         table: str,
         scope: Mapping[str, Any],
         names: Sequence[str],
-        codes: Sequence[tuple[str, ...]],
-    ) -> Sequence[tuple[str, ...]]:
-        return sorted(self._codes(table, scope, names) & set(codes))
+        firsts: Sequence[str],
+    ) -> Mapping[tuple[str, ...], bool]:
+        found = self._codes(table, scope, names)
+        return {codes: False for codes in found if codes[0] in firsts}
 
     def _codes(
         self, table: str, scope: Mapping[str, Any], names: Sequence[str]

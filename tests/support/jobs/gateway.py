@@ -129,6 +129,7 @@ class Survey(JobType[SurveyParameters]):
             "outputs": {
                 "preview": f"silver://{context.job_id}/preview.png",
                 "footprint": FOOTPRINT,
+                "notes": ["heights in <feet> were left out"],
                 "files": [
                     {
                         "uri": f"silver://{context.job_id}/heights.txt",

@@ -8,7 +8,10 @@ import rasterio
 import rasterio.shutil
 from affine import Affine
 from rasterio.control import GroundControlPoint
-from rasterio.enums import ColorInterp
+from rasterio.enums import ColorInterp, Resampling
+from rasterio.vrt import WarpedVRT
+
+from contracts.jobs.rasters import PixelRules, TargetGrid
 
 UTM = Affine(30.0, 0, 600_000.0, 0, -30.0, 4_800_000.0)
 SHARED = Path(__file__).parents[3].parent / "shared" / "data" / "geo"
@@ -62,6 +65,32 @@ def write(
         if palette:
             file.write_colormap(1, palette)
     return path
+
+
+def whole_warp(path: Path, grid: TargetGrid, pixels: PixelRules) -> Any:
+    """The whole grid at once, by GDAL alone."""
+    nodata = None if pixels.nodata is None else float(pixels.nodata)
+    options: dict[str, Any] = {"XSCALE": grid.scale_x, "YSCALE": grid.scale_y}
+    with (
+        rasterio.open(path) as source,
+        WarpedVRT(
+            source,
+            src_crs=pixels.crs,
+            src_transform=Affine(*pixels.transform),
+            crs=grid.crs,
+            transform=Affine(*grid.transform),
+            width=grid.width,
+            height=grid.height,
+            resampling=Resampling[pixels.resampling],
+            src_nodata=nodata,
+            nodata=nodata,
+            tolerance=1e-9,
+            SOURCE_EXTRA=64,
+            SAMPLE_GRID="YES",
+            **options,
+        ) as warped,
+    ):
+        return warped.read()
 
 
 def points(width: int, height: int, bend: float = 0.0) -> list[GroundControlPoint]:

@@ -14,6 +14,8 @@ from contracts.transfers import HostKey, Limits, Partner, PlaceKind
 
 OPENSSH = Path("/usr/lib/openssh/sftp-server")
 USER, PASSWORD = "docflow", "planted-sftp-password-7731"
+EXPIRED = "planted-sftp-password-of-last-year"
+"""Another one is asked for when this one is given."""
 
 
 class Whole(asyncssh.SFTPServer):
@@ -145,7 +147,12 @@ async def sftp_site(
 
         def validate_password(self, username: str, password: str) -> bool:
             logins.append("password")
+            if password == EXPIRED:
+                raise asyncssh.PasswordChangeRequired("it is of last year")
             return (username, password) == (USER, PASSWORD)
+
+        def kbdint_auth_supported(self) -> bool:
+            return False
 
         def public_key_auth_supported(self) -> bool:
             return True

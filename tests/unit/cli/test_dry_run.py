@@ -112,6 +112,7 @@ def test_a_folder_is_tried_file_by_file(url: str, tmp_path: Path) -> None:
     table_in(folder, "b.csv", "E-5,Saw")
     table_in(folder, "a.csv", "E-4,Saw")
     (folder / ".hidden").write_text("no table")
+    (folder / "~$a.xlsx").write_text("lock of a workbook that is open")
     single = table_in(tmp_path, "c.csv", "E-6,Saw")
     found = dry(url, str(folder), str(single), "--type", "equipment")
     assert [Path(each["file"]).name for each in found] == ["a.csv", "b.csv", "c.csv"]

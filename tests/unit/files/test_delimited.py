@@ -97,6 +97,13 @@ def test_utf8_must_hold_to_the_end(tmp_path: Path) -> None:
     assert rows[-1][0] == 200_002
 
 
+def test_a_text_that_is_nearly_utf8_is_asked_about(tmp_path: Path) -> None:
+    content = "code;name\nA;K\u00fchlger\u00e4t\nB;Gr\u00f6\u00dfe\n".encode() + b"C;Gr\xfcn\n"
+    with pytest.raises(UnreadableDocument, match="of another encoding, the first on line 4"):
+        read(tmp_path / "t", content)
+    assert read(tmp_path / "t", content, "cp1252")[1][3] == (4, ["C", "Gr\u00fcn"])
+
+
 @pytest.mark.parametrize(
     ("text", "delimiter"),
     [

@@ -3,14 +3,16 @@
 import struct
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters.files.compound import DamagedCompound, stream
 from adapters.files.tables.marks import Marks, TooManyMarks
 from adapters.files.tables.source import open_workbook
-from domain.tabular.rows import Cell, Uncalculated
+from domain.tabular.rows import Uncalculated
 from tests.support.files.compound_files import (
+    colinfo,
     compound_file,
     error,
     formula,
@@ -26,10 +28,13 @@ from tests.support.imports.documents import read
 EMPTY, NO_NUMBER = b"\x03", b"\xff\xff"
 
 
-def rows_of(path: Path, content: bytes, sheet: str = "Data") -> list[tuple[int, list[Cell]]]:
+def rows_of(path: Path, content: bytes, hidden: set[int] | None = None) -> list[Any]:
     path.write_bytes(content)
     with open_workbook(path) as book:
-        return list(book.table(sheet).rows())
+        table = book.table("Data")
+        rows = list(table.rows())
+        assert hidden is None or table.hidden_columns == hidden
+        return rows
 
 
 def special(kind: int, value: int = 0) -> bytes:
@@ -38,6 +43,8 @@ def special(kind: int, value: int = 0) -> bytes:
 
 def test_cells_of_an_xls_file(tmp_path: Path) -> None:
     cells = [
+        colinfo(1, 2, hidden=True),
+        colinfo(3, 3, hidden=False),
         number(0, 0, 123, 1),
         rk(0, 1, 42 << 2 | 2, 1),
         mulrk(0, 2, [7 << 2 | 2, 700 << 2 | 3], 2),
@@ -51,7 +58,7 @@ def test_cells_of_an_xls_file(tmp_path: Path) -> None:
         error(4, 2, 0x17),
     ]
     formats = ["00000", '"E-"000', "[h]:mm"]
-    assert rows_of(tmp_path / "t", xls_of(cells, formats)) == [
+    assert rows_of(tmp_path / "t", xls_of(cells, formats), {1, 2}) == [
         (1, ["00123", "00042", "E-007", "E-007", 1.5]),
         (2, ["#N/A", "#DIV/0!", "00012", None, "end"]),
         (3, [datetime(2025, 1, 21, 12)]),
@@ -80,8 +87,12 @@ def test_a_row_of_an_ods_file_that_holds_errors_only(tmp_path: Path) -> None:
         ' calcext:value-type="error"><text:p>#REF!</text:p></table:table-cell>'
     )
     rows = f'<table:table-row table:number-rows-repeated="1500">{wrong}</table:table-row>'
-    content = ods_of(f'<table:table table:name="Data">{rows}</table:table>')
-    assert rows_of(tmp_path / "t", content) == [(n, ["#REF!"]) for n in range(1, 1_501)]
+    columns = (
+        '<table:table-column table:number-columns-repeated="2"/>'
+        '<table:table-column table:visibility="collapse"/>'
+    )
+    content = ods_of(f'<table:table table:name="Data">{columns}{rows}</table:table>')
+    assert rows_of(tmp_path / "t", content, {2}) == [(n, ["#REF!"]) for n in range(1, 1_501)]
 
 
 def test_too_many_marks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

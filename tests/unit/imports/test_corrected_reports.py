@@ -1,6 +1,7 @@
 """A report comes back: what was corrected goes in, what was not overwrites nothing."""
 
 import hashlib
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tests.support.imports.activities import (
     message_of,
     work_of,
 )
+from tests.support.imports.documents import workbook
 
 
 @pytest.fixture
@@ -175,10 +177,11 @@ async def test_a_code_that_is_known_as_it_stands_is_no_question(ports: ActivityP
     assert (await load(ports, b"Code,Rate\n123,2\n", task_id="T2")).counts == Counts(updated=1)
 
 
-async def test_both_spellings_in_one_document_are_refused(ports: ActivityPorts) -> None:
+@pytest.mark.parametrize("other", ["00123", "0123"])
+async def test_both_spellings_in_one_document_are_refused(ports: ActivityPorts, other: str) -> None:
     await load(ports, b"Code,Rate\n00123,1\n")
-    both = b"Code,Rate\n123,2\n00123,3\n"
-    with pytest.raises(ApplicationError, match="holds both '123' and '00123'"):
+    both = f"Code,Rate\n123,2\n{other},3\n".encode()
+    with pytest.raises(ApplicationError, match=f"holds both '123' and '{other}'"):
         await load(ports, both, task_id="T2", leading_zeros="same")
 
 
@@ -223,3 +226,19 @@ async def test_a_column_of_percentages_stays_one_in_the_report(ports: ActivityPo
     again = await load_report(ports, first, {}, task_id="T2", **item)
     assert again.counts == Counts(rejected=1)
     assert again.problems[0].reason == first.problems[0].reason
+
+
+async def test_doubtful_dates_come_back_as_they_were_and_are_refused_again(
+    ports: ActivityPorts,
+) -> None:
+    rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"], ["3", "x"]]
+    file = workbook(ports.folder / "us.xlsx", {"A": rows})
+    member = {"document_type": "crew_member"}
+    first = await load(ports, file.read_bytes(), **member)
+    assert first.counts == Counts(created=1, rejected=2)
+    again = await load_report(ports, first, {"x": "2025-01-07"}, task_id="T2", **member)
+    assert again.counts == Counts(created=1, rejected=1)
+    assert again.problems[0].reason.startswith("came back as it was: may have day and month")
+    day_number = "45778"
+    third = await load_report(ports, again, {day_number: "2025-01-05"}, task_id="T3", **member)
+    assert third.counts == Counts(created=1)

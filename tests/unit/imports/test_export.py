@@ -182,7 +182,7 @@ def test_text_in_a_workbook_is_no_formula(tmp_path: Path) -> None:
     assert "<f>" not in sheet
 
 
-def test_a_workbook_that_is_full_goes_on_in_another_sheet(
+def test_a_workbook_that_is_full_continues_in_another_sheet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adapters.files.limits.ROWS", 3)

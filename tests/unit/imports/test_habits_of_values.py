@@ -164,6 +164,37 @@ class TestValues:
         assert found.column("markup") == [Decimal("0.1"), Decimal("0.12")]
         assert found.rejected[0][:2] == (4, "Markup")
 
+    def test_dates_that_a_program_of_the_other_order_has_made_are_doubtful(self, xlsx: Any) -> None:
+        """A list of the USA, opened where days come first: what it could not read stayed text."""
+        rows = [["Badge", "From"], ["1", date(2025, 5, 1)], ["2", "01/13/2025"]]
+        rows += [["3", date(2025, 3, 3)], ["4", datetime(2025, 2, 1, 8)], ["5", "2025-04-02"]]
+        found = read(xlsx(one_sheet(*rows)), "crew_member")
+        assert found.column("employee_no") == ["2", "3", "5"]
+        assert [line for line, _, _ in found.rejected] == [2, 5]
+        assert found.rejected[0][2].startswith("may have day and month exchanged")
+        assert read(xlsx(one_sheet(*rows)), "crew_member", date_order="mdy").rejected == []
+        rows.append(["6", date(2025, 5, 13)])
+        assert read(xlsx(one_sheet(*rows)), "crew_member").rejected == []
+
+    def test_amounts_in_several_currencies_are_problems(self, csv: Any) -> None:
+        rows = ("A;$1.50;1 EUR", "B;US$ 2.50;\u20ac2", "C;\u20ac 3.00;3", "D;(4.00 USD);CHF 4")
+        found = read(csv("Item;Rate;Material Cost", *rows), "estimation_master")
+        assert found.column("item_code") == ["A", "B"]
+        assert found.rejected == [
+            (4, "Rate", "is in \u20ac, and most of its column is in USD"),
+            (5, "Rate", "is negative"),
+            (5, "Material Cost", "is in CHF, and most of its column is in \u20ac"),
+        ]
+
+    def test_the_currency_of_the_row_counts(self, csv: Any) -> None:
+        rows = ("A;$1;USD", "B;2 \u20ac;eur", "C;SFr. 3;CHF", "D;$4;EUR", "E;\u00a35;")
+        found = read(csv("Code;Price;Currency", *rows), "material")
+        assert codes(found) == ["A", "B", "C"]
+        assert found.rejected == [
+            (5, "Price", "is in $, and the currency of its row is EUR"),
+            (6, "Price", "is in \u00a3, and most of its column is in $"),
+        ]
+
     def test_the_whole_column_decides(self, csv: Any) -> None:
         rows = [f"A{n};03/04/2025" for n in range(6_000)]
         found = read(csv("Employee;From", *rows, "B;25/04/2025"), "crew_member")

@@ -76,6 +76,13 @@ class TestSheets:
         with pytest.raises(InvalidDocument, match="only 'A' has rate; only 'B' has make"):
             read(xlsx({"A": EQUIPMENT, "B": other}))
 
+    def test_a_blank_form_is_no_second_table(self, xlsx: Any) -> None:
+        form = [["Fill in below"], ["Code", "Description", "Rate", "Make"]]
+        found = read(xlsx({"Form": form, "A": EQUIPMENT}))
+        assert codes(found) == ["E-1", "E-2"]
+        assert found.note == "Sheets not read: 'Form'."
+        assert read(xlsx({"Form": form})).rows == []
+
     def test_lines_of_several_sheets_are_those_of_their_sheet(self, xlsx: Any) -> None:
         more = [["Code", "Description", "Rate"], ["E-3", "Saw", "cheap"], ["E-3", "Saw", 1]]
         found = read(xlsx({"A": EQUIPMENT, "B": more}))
@@ -172,8 +179,22 @@ class TestHeaders:
         assert found.column(field) == [value]
         assert (named or "") in found.note
 
+    def test_a_hidden_column_is_not_chosen_before_a_visible_one(self, xlsx: Any) -> None:
+        rows = (["Drawing", "Commodity", "Quantity", "Qty"], ["D-1", "P", 99, 2])
+        found = read(
+            xlsx(
+                one_sheet(*rows),
+                also=lambda _, sheet: sheet.set_column(2, 2, None, None, {"hidden": True}),
+            ),
+            "mto",
+        )
+        assert found.column("quantity") == [2]
+        assert found.note == "Columns not used: 'Quantity' (1 value, fits quantity too)."
+
     @pytest.mark.parametrize("items", [["Excavation", "Excavation"], [1, 2]])
-    def test_codes_are_told_from_names_and_numbers(self, xlsx: Any, items: list[Any]) -> None:
+    def test_codes_are_distinguished_from_names_and_numbers(
+        self, xlsx: Any, items: list[Any]
+    ) -> None:
         rows = (["Item", "Code"], [items[0], "03.10"], [items[1], "03.20"])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert found.column("item_code") == ["03.10", "03.20"]
@@ -262,6 +283,12 @@ class TestRowsThatAreNoData:
         assert {line for line, _, _ in found.rejected} == (set() if type == "equipment" else {7})
         assert "1 total was left out (line 9)" in found.note
         assert "3 headings or remarks were left out (lines 2, 5, 10)" in found.note
+
+    def test_titles_of_printed_pages_are_no_rows(self, csv: Any) -> None:
+        page = ("Code;Description;Rate", "E-1;Crane;1", "Page 1", "\x0cPlant and machines")
+        found = read(csv(*page, "Code;Description;Rate", "E-2;Pump;2"))
+        assert codes(found) == ["E-1", "E-2"]
+        assert "1 heading or remark was left out (line 4)" in found.note
 
     def test_a_code_alone_is_a_row(self, csv: Any) -> None:
         assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]

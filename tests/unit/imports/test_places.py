@@ -100,6 +100,8 @@ def test_prefixes_are_folders() -> None:
     read = RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": "uploads, /sched/plans/"})
     assert read.blob_prefixes == ("uploads/", "sched/plans/")
     assert RunSettings.read({}).blob_prefixes == ()
+    with pytest.raises(SettingsError, match="permits nothing"):
+        RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": "uploads/, /"})
     for own in OWN_PLACES:
         with pytest.raises(SettingsError, match="docflow's own place"):
             RunSettings.read({"DOCFLOW_IMPORT_PREFIXES": own})

@@ -52,6 +52,31 @@ def test_parts_on_both_sides_of_the_antimeridian_lie_beside_each_other() -> None
     assert wide / high == pytest.approx(2, abs=0.01)
 
 
+@pytest.mark.parametrize("pole", [90, -90])
+def test_what_surrounds_a_pole_is_drawn_as_seen_from_above_it(pole: int) -> None:
+    edge = pole - 3 if pole > 0 else pole + 3
+    around = [[longitude, edge] for longitude in range(-180, 181, 5)]
+    ring = [*around, [180, pole], [-180, pole], [-180, edge]]
+    drawn = footprint({"type": "Polygon", "coordinates": [ring]})
+    assert drawn and (drawn.west, drawn.east) == (-180, 180)
+    wide, high = extent(drawn.path)
+    assert wide == pytest.approx(high, abs=0.5)
+    kilometres = float(drawn.bar_label.removesuffix(" km"))
+    assert drawn.bar / high == pytest.approx(kilometres / KILOMETRES_PER_DEGREE / 6, abs=0.01)
+    # Greenwich is below the north pole, and above the south pole.
+    middle = sum(y for _, y in numbers(drawn.path)[:72]) / 72
+    greenwich = numbers(drawn.path)[36][1]
+    assert (greenwich > middle) == (pole > 0)
+
+
+def test_the_whole_world_is_as_wide_as_it_is() -> None:
+    ring = [[-180, -90], [180, -90], [180, 90], [-180, 90], [-180, -90]]
+    drawn = footprint({"type": "Polygon", "coordinates": [ring]})
+    assert drawn and (drawn.west, drawn.east) == (-180, 180)
+    wide, high = extent(drawn.path)
+    assert wide / high == pytest.approx(2, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("geometry", "points", "lines"),
     [

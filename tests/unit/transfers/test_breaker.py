@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from activities.transfers.breaker import LONGEST_SECONDS, Breaker
-from adapters.ports.places import PartnerAway
+from activities.transfers.breaker import LONGEST_SECONDS, REFUSED_SECONDS, Breaker
+from adapters.ports.places import Busy, FileMissing, LoginRefused, PartnerAway
 from contracts.transfers import Partner, PlaceKind
 
 ACME = Partner(name="acme", kind=PlaceKind.SFTP)
@@ -47,7 +47,7 @@ class Far:
         return str(raised.value)
 
 
-async def test_after_a_failure_nobody_connects_for_some_seconds() -> None:
+async def test_after_a_failure_there_is_no_connection_for_some_seconds() -> None:
     far = Far(PartnerAway("acme", "no route to host"))
     assert await far.is_away() == "no route to host"
     far.failure = None
@@ -89,3 +89,37 @@ async def test_a_connection_that_breaks_while_it_is_used_opens_the_breaker() -> 
         async with far.breaker.open(ACME):
             raise PartnerAway("acme", "connection lost")
     assert await far.is_away() == "connection lost"
+
+
+async def test_a_failure_of_one_file_closes_the_breaker_for_the_far_end_has_answered() -> None:
+    far = Far(PartnerAway("acme", "no route to host"))
+    await far.is_away()
+    far.failure, far.now = None, 5.0
+    with pytest.raises(FileMissing):
+        async with far.breaker.open(ACME):
+            raise FileMissing("there is no such file")
+    assert far.breaker.problem(ACME) is None
+
+
+async def test_a_probe_that_finds_no_session_proves_nothing() -> None:
+    far = Far(Busy("all sessions are in use", 5.0))
+    with pytest.raises(Busy):
+        await far.probe()
+    far.failure = PartnerAway("acme", "connection lost")
+    await far.is_away()
+    far.failure = Busy("all sessions are in use", 5.0)
+    with pytest.raises(PartnerAway, match="connection lost"):
+        await far.probe()
+
+
+async def test_a_login_that_was_refused_is_not_tried_for_five_minutes_by_the_probe_either() -> None:
+    far = Far(LoginRefused("acme", "the password has expired"))
+    await far.is_away()
+    far.failure = None
+    with pytest.raises(PartnerAway, match="has expired"):
+        await far.probe()
+    assert await far.is_away() == "the password has expired"
+    far.now = REFUSED_SECONDS
+    await far.probe()
+    await far.use()
+    assert far.opened == ["acme"] * 3

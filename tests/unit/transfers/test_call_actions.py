@@ -14,7 +14,7 @@ from tests.support.transfers.actions import TRANSFER, FarEnds
 from tests.support.transfers.http_files import http_files
 
 
-async def test_a_call_tells_of_the_transfer_with_one_key_for_every_attempt(
+async def test_a_call_describes_the_transfer_with_one_key_for_every_attempt(
     tmp_path: Path,
 ) -> None:
     async with http_files() as server:
@@ -49,6 +49,12 @@ async def test_a_call_tells_of_the_transfer_with_one_key_for_every_attempt(
         whole = order.model_copy(update={"action": action.model_copy(update={"body": "file"})})
         await environment().run(HttpCalling(ends.ports).call_http, whole)
         assert server.requests[-1][2] == b"one"
+        named = {"path": "/{name}?x={{1}}", "headers.X-File": "{stem}{{}}"}
+        await environment().run(
+            HttpCalling(ends.ports).call_http, order.model_copy(update={"names": named})
+        )
+        line, headers, _ = server.requests[-1]
+        assert line.startswith("POST /a.csv?x=%7B1%7D ") and headers["x-file"] == "a{}"
         hostile = order.model_copy(update={"names": {**order.names, "headers.X-A": "a\r\nb: c"}})
         with pytest.raises(ApplicationError, match="X-A"):
             await environment().run(HttpCalling(ends.ports).call_http, hostile)

@@ -117,7 +117,7 @@ def test_a_sentence_says_what_is_wrong() -> None:
     assert "4 files came on queue jobs for 2026-03-02; 3 are" in sentence_of(EXPECTED, many)
 
 
-def test_people_are_told_once_of_what_they_do_not_know() -> None:
+def test_one_notice_is_sent_of_what_is_not_known_yet() -> None:
     missing, late, many = judged(at(1), 7), judged(at(1, 7), 8), judged(at(1, 2, 3, 4), 5)
     assert needs_notice(None, missing) and needs_notice(None, late) and needs_notice(None, many)
     assert not needs_notice(missing, late) and has_arrived(missing, late)

@@ -31,8 +31,10 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.transfers.receipts import verify
+from domain.transfers.templates import Facts, names_of
 from tests.support.imports.activities import environment
 from tests.support.transfers.actions import NOON, TRANSFER, FarEnds
+from tests.support.transfers.events import a_job_order, an_event
 
 
 @pytest.fixture
@@ -131,6 +133,22 @@ async def test_a_name_that_looks_like_a_pattern_is_a_name_first(ends: FarEnds, s
     old(share / "report1.csv", b"other")
     result = await read(ends, reading("report[1].csv"))
     assert await ends.contents(result.files) == {"report[1].csv": b"mine"}
+
+
+async def test_a_name_of_the_event_is_no_pattern(ends: FarEnds, share: Path) -> None:
+    odd = "odd [1]*{x}.csv"
+    old(share / "in" / odd, b"mine")
+    event = a_job_order(an_event(data={"path": f"in/{odd}"})).event
+    action = reading("{data.path}", after=AfterSource.MOVE, move_to="done/{data.path}")
+    names = names_of(action, Facts(event, "UTC"))
+    result = await environment().run(FileReading(ends.ports).read_file, ends.order(action, names))
+    assert await ends.contents(result.files) == {odd: b"mine"}
+    order = ends.order(action, names)
+    settle = SettleOrder(
+        job=order.job, index=0, action=action, names=names, files=result.files, succeeded=True
+    )
+    settled = await environment().run(SourceSettling(ends.ports).settle_source, settle)
+    assert settled.remarks == () and (share / "done" / "in" / odd).is_file()
 
 
 async def test_a_file_that_is_still_written_is_waited_for(ends: FarEnds, share: Path) -> None:

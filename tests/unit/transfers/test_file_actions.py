@@ -105,7 +105,7 @@ async def test_each_file_gets_a_gzip_file_of_its_own(ends: FarEnds) -> None:
     assert await ends.contents(unpacked.files) == {"a.csv": CSV, "b.csv": b"1"}
 
 
-async def test_a_password_encrypts_and_one_that_was_not_needed_is_told(ends: FarEnds) -> None:
+async def test_a_password_encrypts_and_one_that_was_not_needed_is_a_remark(ends: FarEnds) -> None:
     archived = Archived(ends)
     secret = Compress(format=ArchiveFormat.ZIP, password="env:ZIP")
     packed = await archived.compress({"a.csv": CSV}, secret)

@@ -121,15 +121,15 @@ def test_the_most_specific_job_of_the_queue_takes_an_event() -> None:
             one(Job="exact", EventSource="TMS.Route"),
             one(Job="other", Queue="jobstmsroute", EventSource="TMS.Route"),
         )
-    ).jobs
+    )
     assert job_of(jobs, "jobs", key()).job == "exact"
     assert job_of(jobs, "jobs", key("TMS.Status")).job == "tms"
     assert job_of(jobs, "jobs", key("Pricing")).job == "orders"
     assert job_of(jobs, "jobstmsroute", key()).job == "other"
 
 
-def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
-    jobs = read_settings(a_file(one(EventSource="TMS.Status"))).jobs
+def test_an_event_that_no_job_takes_names_the_nearest() -> None:
+    jobs = read_settings(a_file(one(EventSource="TMS.Status")))
     with pytest.raises(RuleViolation, match=r"no job of queue jobs .* orders: source is"):
         job_of(jobs, "jobs", key())
     with pytest.raises(RuleViolation, match="has no job of queue jobscalgary"):
@@ -137,7 +137,7 @@ def test_an_event_that_no_job_takes_is_told_the_nearest() -> None:
 
 
 def test_a_disabled_job_takes_nothing() -> None:
-    jobs = read_settings(a_file(one(Enabled=False))).jobs
+    jobs = read_settings(a_file(one(Enabled=False)))
     with pytest.raises(RuleViolation, match="is disabled"):
         job_of(jobs, "jobs", key())
 
@@ -146,6 +146,13 @@ def test_a_plan_has_every_name_resolved() -> None:
     plan = plan_of(a_job(READ, WRITE, SequenceKey="ftp/{accountId}"), EVENT, None)
     assert plan.names == ({"path": "in/orders.csv"}, {"path": "2026/{name}"})
     assert plan.sequence == "ftp/TMS001"
+
+
+def test_a_time_that_is_missing_is_named_where_a_name_has_a_date() -> None:
+    timeless = EVENT.model_copy(update={"time_given": False})
+    remark = "the event has no time: names with dates use that of its arrival"
+    assert plan_of(a_job(READ, WRITE), timeless, None).remarks == (remark,)
+    assert plan_of(a_job(READ, {**WRITE, "Path": "{name}"}), timeless, None).remarks == ()
 
 
 def test_a_job_needs_a_file_before_it_works_on_one() -> None:
@@ -254,7 +261,7 @@ def test_every_action_has_a_verb_and_a_side() -> None:
     assert partners_of([read, scan, write, WriteFile(partner="b")]) == ("a", "b")
 
 
-def test_what_protects_somebody_is_never_left_out() -> None:
+def test_a_protection_is_never_left_out() -> None:
     protects = {"ReadFile", "Decrypt", "Encrypt", "Verify", "Scan", "Checksum", "Extract"}
     assert protects <= set(ACTIONS)
     fire = FireEvent(source="a", subject="b")

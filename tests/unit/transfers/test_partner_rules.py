@@ -32,7 +32,7 @@ def partner(**fields: Any) -> Partner:
     ("left", "step"),
     [(60, None), (31, None), (30, 30), (15, 30), (14, 14), (8, 14), (7, 7), (0, 7), (-1, 0)],
 )
-def test_people_are_told_30_14_and_7_days_before_a_key_ends(left: int, step: int | None) -> None:
+def test_notices_are_sent_30_14_and_7_days_before_a_key_ends(left: int, step: int | None) -> None:
     today = date(2026, 3, 2)
     assert expiry_step(today + timedelta(left), today) == step
 
@@ -101,7 +101,7 @@ class Keyrings:
         yield Keyring()
 
 
-async def test_keys_that_expire_are_told_with_what_that_means() -> None:
+async def test_notices_of_keys_that_expire_say_what_that_means() -> None:
     ours, theirs, good, broken = ("AB" * 20, "CD" * 20, "EF" * 20, "01" * 20)
     keyrings = Keyrings(
         {ours: NOON - timedelta(3), theirs: NOON + timedelta(10), good: None},

@@ -148,7 +148,7 @@ async def test_an_event_is_tested(routes: RouteService) -> None:
         (b"[" * 60_000, "not JSON"),
     ],
 )
-def test_what_is_no_event_is_told(event: bytes, reason: str) -> None:
+def test_what_is_no_event_is_explained(event: bytes, reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason):
         read_key(event)
 

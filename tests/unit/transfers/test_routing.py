@@ -1,5 +1,6 @@
 """Which rule takes an event, and what is said of the others."""
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -227,7 +228,36 @@ def test_only_ties_leave_it_open_which_rule_wins(rules: list[RouteRule], event: 
         if each is not found and each.enabled and takes(each, event) and rank(each) == rank(found)
     ]
     assert all(each in table.ties(found) for each in equals)
-    assert bool(table.all_ties()) >= bool(equals)
+    assert bool(list(table.all_ties())) >= bool(equals)
+
+
+@given(RULES)
+def test_all_ties_are_those_that_a_look_at_every_pair_finds(rules: list[RouteRule]) -> None:
+    found = [{one.rule + one.queue, other.rule + other.queue} for one, other in _all_ties(rules)]
+    pairs = itertools.combinations(rules, 2)
+    expected = [{a.rule + a.queue, b.rule + b.queue} for a, b in pairs if can_tie(a, b)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, expected))
+
+
+def _all_ties(rules: Sequence[RouteRule]) -> list[tuple[RouteRule, RouteRule]]:
+    return list(RouteTable(rules).all_ties())
+
+
+@pytest.mark.parametrize("pattern", ["IN-{:05}*", "*-{:05}.csv"])
+def test_ties_are_looked_for_among_few_pairs(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [rule(str(number), subject=pattern.format(number)) for number in range(2_000)]
+    same = rule("same", subject=pattern.format(77))
+    looked_at = 0
+
+    def counted(one: RouteRule, other: RouteRule) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return can_tie(one, other)
+
+    monkeypatch.setattr(routing, "can_tie", counted)
+    (pair,) = _all_ties([*rules, same])
+    assert {each.rule for each in pair} == {"77", "same"}
+    assert looked_at == 1
 
 
 @given(RULES, KEYS)

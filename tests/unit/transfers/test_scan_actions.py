@@ -58,7 +58,7 @@ async def scanned(
     return await environment().run(scanning.scan, order), quarantine
 
 
-async def test_clean_files_go_on_and_their_receipt_says_by_which_signatures(ends: FarEnds) -> None:
+async def test_clean_files_pass_and_their_receipt_names_the_signatures(ends: FarEnds) -> None:
     result, quarantine = await scanned(ends, ScriptedScanner({}), {"a.csv": CSV})
     assert (result.infected, result.remarks) == (None, ())
     assert await ends.contents(result.files) == {"a.csv": CSV}

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from contracts.transfers import CallHttp, FileNotice, FireEvent, ReadFile, WriteFile
 from domain.errors import RuleViolation
-from domain.transfers.templates import Facts, Kind, check_path, filled, names_of, resolve
+from domain.transfers.paths import literal
+from domain.transfers.templates import Facts, Kind, check_path, filled, names_of, plain, resolve
 from tests.support.chaos import examples
 
 
@@ -96,11 +97,25 @@ def test_a_zone_that_does_not_exist_is_said() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["..", "../x", "a/../../b", "a/./b", "/../x", "a//b", "a\\..\\b", "a\0b", "*", "a?", "[a]"],
+    ["..", "../x", "a/../../b", "a/./b", "/../x", "a//b", "a\\..\\b", "a\0b"],
 )
 def test_a_value_of_the_event_never_leads_out_of_its_folder(value: str) -> None:
-    with pytest.raises(RuleViolation):
-        resolve("in/{data.x}/{name}", facts(x=value), Kind.PATH)
+    for kind in (Kind.PATH, Kind.PATTERN):
+        with pytest.raises(RuleViolation):
+            resolve("in/{data.x}/a", facts(x=value), kind)
+
+
+@pytest.mark.parametrize("name", ["*", "a?.csv", "odd [1].csv", "[[]*?]", "{name}.csv", "a}{b"])
+def test_wildcards_and_braces_of_the_event_stand_for_themselves(name: str) -> None:
+    pattern = plain(resolve("in/{data.x}", facts(x=name), Kind.PATTERN))
+    assert literal(pattern) == f"in/{name}"
+    assert literal(plain(resolve("in/*/{data.x}", facts(x=name), Kind.PATTERN))) is None
+    assert filled(resolve("out/{data.x}", facts(x=name), Kind.PATH), "f") == f"out/{name}"
+
+
+def test_a_path_that_is_read_cannot_name_the_file() -> None:
+    with pytest.raises(RuleViolation, match="not known before a file is read"):
+        resolve("in/{name}", facts(), Kind.PATTERN)
 
 
 def test_a_pattern_may_stand_in_the_settings() -> None:

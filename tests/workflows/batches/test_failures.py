@@ -37,7 +37,12 @@ from workflows.batches.batch_lifecycle import BatchLifecycle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+replayed = pytest.mark.cached(alone=True)
+"""For cases that differ in their step alone: one of each is recorded, and its history replayed,
+as a worker without a cache does."""
 
+
+@replayed
 @pytest.mark.parametrize("step", MAKING)
 async def test_a_cancel_at_any_step_of_provisioning_leaves_nothing(
     batches: BatchRuns, step: str
@@ -133,6 +138,7 @@ async def test_a_cancel_during_teardown_does_not_stop_it(batches: BatchRuns) -> 
     assert removed_by(script) == list(REMOVING)
 
 
+@replayed
 @pytest.mark.parametrize("step", [*MAKING, "validate", "plan", "announce"])
 async def test_a_failed_step_waits_and_resumes_where_it_failed(
     batches: BatchRuns, step: str
@@ -172,6 +178,7 @@ async def test_a_batch_that_is_given_up_leaves_nothing(
     assert script.events == ["LOADER_FINISHED FAILED"]
 
 
+@replayed
 @pytest.mark.parametrize("step", REMOVING)
 async def test_what_cannot_be_removed_is_asked_about(batches: BatchRuns, step: str) -> None:
     script = ScriptedBatch()

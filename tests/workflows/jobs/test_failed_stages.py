@@ -33,6 +33,10 @@ from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.jobs.job import Job
 
+# A job, its stages and their batches are several runs at once, which no worker without a cache can
+# serve well. Recorded histories replay them.
+pytestmark = pytest.mark.cached(alone=True)
+
 Act = Callable[[TaskContext[Any], int], Any]
 Jobs = Any
 

@@ -80,6 +80,29 @@ async def test_a_project_may_have_128_characters_of_any_script(
 
 
 @CACHED
+async def test_a_job_that_completed_without_some_tasks_does_those_again(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.index == "piece-1" and context.attempt == 1:
+            raise RuleViolation("crooked")
+
+    kind = pieces(OnFailure.CONTINUE, name="partly")
+    kind.act = staticmethod(act)
+    order = order_of(kind, {"pieces": 3})
+    async with installed(server, run_worker, tmp_path, kind) as (jobs, runs):
+        await runs.start(order)
+        await ended(jobs, order)
+        again = await runs.restart(order.job_id)
+        await ended(jobs, order)
+        record = await jobs.record(order)
+    assert (again.attempt, record.status, record.failed_count) == (2, JobStatus.COMPLETED, 0)
+    assert sorted(kind.done[:3]) == ["piece-0", "piece-1", "piece-2"]
+    assert kind.done[3:] == ["piece-1"]
+    assert record.result_data == {"pieces": ["piece-0", "piece-1", "piece-2"]}
+
+
+@CACHED
 async def test_a_failed_job_continues_at_its_failed_stage_with_what_was_given_meanwhile(
     server: Any, run_worker: Any, tmp_path: Path
 ) -> None:

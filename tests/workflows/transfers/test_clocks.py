@@ -62,7 +62,7 @@ async def parked(handle: WorkflowHandle[Any, GapView]) -> None:
     await eventually(is_parked)
 
 
-async def test_a_far_end_that_is_away_is_waited_for(server: Any, run_worker: Any) -> None:
+async def test_a_partner_that_is_unavailable_is_waited_for(server: Any, run_worker: Any) -> None:
     script = script_of(look=LookResult(files=1))
     details = (Dependency.PARTNER.value, 0, "acme")
     script.fails["look"] = [
@@ -76,7 +76,7 @@ async def test_a_far_end_that_is_away_is_waited_for(server: Any, run_worker: Any
     assert script.calls == ["look", "wait", "look"]
 
 
-async def test_a_look_that_fails_is_told_of_once(server: Any, run_worker: Any) -> None:
+async def test_a_look_that_fails_sends_one_notice(server: Any, run_worker: Any) -> None:
     script = script_of(look=LookResult())
     refused = ApplicationError("it refuses us", type=PERMANENT, non_retryable=True)
     script.fails["look"] = [refused, refused]
@@ -96,7 +96,7 @@ async def test_a_look_that_fails_is_told_of_once(server: Any, run_worker: Any) -
     assert [each.problem for each in script.received["note_look"]] == [notice.reason] * 2
 
 
-async def test_what_is_wrong_with_files_is_told(server: Any, run_worker: Any) -> None:
+async def test_what_is_wrong_with_files_causes_a_notice(server: Any, run_worker: Any) -> None:
     script = script_of(look=LookResult(vanished=1, vanished_unsent=("'out/a'",)))
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         await server.client.execute_workflow(
@@ -151,7 +151,9 @@ async def test_a_person_closes_a_gap(server: Any, run_worker: Any) -> None:
     assert script.received["record_expected"][0].days == (closed,)
 
 
-async def test_files_that_came_late_are_told_of_and_done(server: Any, run_worker: Any) -> None:
+async def test_files_that_came_late_cause_a_notice_and_are_done(
+    server: Any, run_worker: Any
+) -> None:
     script, gap = script_of(), a_gap(ExpectedState.LATE)
     async with run_worker("clocks", WORKFLOWS, script.activities()):
         view = await server.client.execute_workflow(
@@ -166,7 +168,7 @@ async def test_files_that_came_late_are_told_of_and_done(server: Any, run_worker
     assert script.notices[0].state == "late"
 
 
-async def test_a_check_that_cannot_be_made_is_told_of(server: Any, run_worker: Any) -> None:
+async def test_a_check_that_cannot_be_made_causes_a_notice(server: Any, run_worker: Any) -> None:
     script = script_of(check_expected=ExpectedResult())
     script.fails["check_expected"] = [
         ApplicationError("no such rule", type=PERMANENT, non_retryable=True)

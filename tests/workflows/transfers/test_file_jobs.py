@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from contracts.answers import Answer
@@ -63,7 +63,7 @@ async def test_actions_hand_their_files_on_in_order(transfers: TransferRuns) -> 
 @pytest.mark.parametrize(
     ("backoff", "pauses"), [("linear", [7, 7]), ("exponential", [7, 14])], ids=str
 )
-async def test_a_far_end_is_tried_again_as_its_side_says(
+async def test_an_endpoint_is_tried_again_as_its_side_says(
     transfers: TransferRuns, backoff: str, pauses: list[int]
 ) -> None:
     retries = {
@@ -83,7 +83,7 @@ async def test_a_far_end_is_tried_again_as_its_side_says(
     assert script.made("write_file") == 3
 
 
-async def test_waits_that_the_far_end_asks_for_use_up_no_retry(transfers: TransferRuns) -> None:
+async def test_waits_that_the_partner_asks_for_use_up_no_retry(transfers: TransferRuns) -> None:
     script = ScriptedTransfer(fails={"read_file": [refused("closed until 8:00", NOT_YET)]})
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="not-yet")))
@@ -108,8 +108,10 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     assert (script.made("read_file"), script.made("write_file")) == (1, 2)
     again = script.received["write_file"][1]
     assert (again.round, again.names) == (1, {"path": "fixed/{name}"})
-    [recorded] = script.received["record"]
-    assert recorded.reason == "parked: no such folder"
+    assert [(each.reason, each.by) for each in script.received["record"]] == [
+        ("parked: no such folder", None),
+        ("retry: 3. WriteFile", "ann"),
+    ]
 
 
 async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:
@@ -186,13 +188,13 @@ async def test_an_infected_file_fails_the_run_and_nothing_is_written(
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="infected")))
         view = await ended(run)
-    assert view.reason == "infected: Eicar in orders.csv"
+    assert view.reason == "Eicar in orders.csv"
     assert script.made("write_file") == 0
     [closed] = script.received["close"]
     assert (closed.status, closed.reason) == (TransferStatus.FAILED, view.reason)
 
 
-async def test_a_partner_that_is_away_is_waited_for(transfers: TransferRuns) -> None:
+async def test_a_partner_that_cannot_be_reached_is_waited_for(transfers: TransferRuns) -> None:
     away = refused("no route to host", UNAVAILABLE, Dependency.PARTNER.value, 0, "store")
     script = ScriptedTransfer(
         fails={"write_file": [away]}, held={"wait"}, results={"wait": Recovery(was_down=True)}
@@ -244,6 +246,9 @@ async def test_settings_that_fit_nothing_park_the_run(transfers: TransferRuns) -
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="no-partner")))
         view = await transfers.parked(run)
+        # There is no action yet whose settings it could correct.
+        with pytest.raises(WorkflowUpdateFailedError):
+            await run.execute_update("retry", TransferRetry(action={"Path": "in/a.csv"}))
         await run.execute_update("retry", TransferRetry())
         await run.result()
     assert (view.reason, view.actions) == ("there is no partner acme", ())

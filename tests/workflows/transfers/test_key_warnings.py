@@ -21,7 +21,7 @@ WARNING = KeyWarning(
 )
 
 
-async def test_a_key_is_told_of_once_for_each_step(server: Any, run_worker: Any) -> None:
+async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: Any) -> None:
     steps = [(WARNING,), (WARNING,), (WARNING.model_copy(update={"step": 0}),)]
     script = scripted(
         KeyExpiry,

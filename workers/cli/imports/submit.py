@@ -184,13 +184,15 @@ def imports(
 
 
 def _documents(given: Sequence[Path]) -> Sequence[Path]:
-    """The files, and those of each folder by name, hidden ones left out."""
+    """The files, and those of each folder by name, hidden ones and locks of Office left out."""
     found: list[Path] = []
     for each in given:
         if not each.is_dir():
             found.append(each)
             continue
-        inside = sorted(p for p in each.iterdir() if p.is_file() and not p.name.startswith("."))
+        inside = sorted(
+            p for p in each.iterdir() if p.is_file() and not p.name.startswith((".", "~$"))
+        )
         if not inside:
             stop(UsageError(f"the folder {each} holds no files"))
         found += inside

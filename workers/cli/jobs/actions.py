@@ -161,7 +161,7 @@ def webhooks(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Attempts to tell receivers how a job has ended, the newest first.
+    """Deliveries of webhooks about the end of a job, the newest first.
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from contracts.jobs import JobStatus, StageState
+from contracts.jobs import JobOutputs, JobStatus, StageState
 from workers.cli.errors import ExitCode
 from workers.cli.output import console, moment, pairs, table, text
 
@@ -74,6 +74,8 @@ def show_job(job: "JobDocument") -> None:
         for each in job.failed_tasks:
             failed.add_row(text(each.task_id), text(each.reason))
         out.print(failed)
+    for note in JobOutputs.of(job.result_data).notes:
+        out.print(text(f"note: {note}"))
 
 
 def waits(job: "JobDocument") -> str | None:

@@ -108,20 +108,23 @@ def files(
 async def _files(cli: CliContext, name: str, limit: int, *, unsent: bool, as_json: bool) -> None:
     async with _open(cli) as service:
         found = await service.files(name, limit, unsent=unsent)
+        transfers = {each.path: service.transfer_of(name, each) for each in found}
     if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
+        print_json(
+            [{**each.model_dump(mode="json"), "transfer": transfers[each.path]} for each in found]
+        )
         return
     if not found:
         typer.echo("no such file was seen")
         return
-    made = table("path", "bytes", "changed", "since", "event", "vanished", numbers=["bytes"])
+    made = table("path", "bytes", "changed", "since", "transfer", "vanished", numbers=["bytes"])
     for each in found:
         made.add_row(
             text(each.path),
             text(each.size),
             text(moment(each.changed)),
             text(moment(each.since)),
-            text((each.event or "")[:12] or each.problem or "not sent"),
+            text((transfers[each.path] or "")[:12] or each.problem or "not sent"),
             text(moment(each.vanished)),
         )
     console().print(made)

@@ -40,7 +40,7 @@ async def _list(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
-        lives = {} if as_json else await service.key_lives(partner)
+        lives: dict[str, str] = {} if as_json else dict(await service.key_lives(partner))
     if as_json:
         chosen = partner.model_dump(mode="json", include={"host_keys", "keys"})
         print_json(chosen)
@@ -54,7 +54,7 @@ def accept(
     context: typer.Context,
     name: NameArgument,
     fingerprint: Annotated[
-        str | None, typer.Option(help="Of the key, as the partner has told it: SHA256:...")
+        str | None, typer.Option(help="Of the key, as the partner stated it: SHA256:...")
     ] = None,
     retire: Annotated[
         bool, typer.Option("--retire", help="Keys that are pinned so far end today.")
@@ -89,7 +89,7 @@ def _asked(name: str, shown: str) -> str:
             f"it as --fingerprint {shown}"
         )
     typer.echo(f"{name} shows the host key {shown}")
-    if not typer.confirm("Is it the one that the partner has told you?"):
+    if not typer.confirm("Is it the one that the partner gave you?"):
         raise UsageError("nothing is pinned")
     return shown
 

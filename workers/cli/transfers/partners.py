@@ -1,4 +1,4 @@
-"""`docflow partners`: far ends that transfers read from and write to."""
+"""`docflow partners`: endpoints that transfers read from and write to."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Partners: far ends of transfers, with their keys and limits.",
+    help="Partners: endpoints of transfers, with their keys and limits.",
 )
 app.add_typer(keys_app, name="keys")
 
@@ -77,7 +77,7 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
-        lives = {} if as_json else await service.key_lives(partner)
+        lives: dict[str, str] = {} if as_json else dict(await service.key_lives(partner))
     if as_json:
         print_json(partner.model_dump(mode="json"))
         return
@@ -169,8 +169,7 @@ async def _add(
     record = {**_read(file), **options}
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.add(who, record, replace=replace)
-    typer.echo(f"partner {partner.name} is kept; see whether it works: ", nl=False)
-    typer.echo(f"docflow partners test {partner.name}")
+    typer.echo(f"partner {partner.name} is saved; test it: docflow partners test {partner.name}")
 
 
 @app.command()
@@ -182,7 +181,7 @@ def test(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Connect to a partner and say what it can do; no file of anybody is moved.
+    """Connect to a partner and show what it can do; no file of the partner is moved.
 
     \b
     Example:

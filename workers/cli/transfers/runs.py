@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contracts.transfers import TransferStatus
+from contracts.transfers import FILE_EVENT, FILE_JOB, TransferStatus
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from adapters.ports.transfers import StatusRow
+    from workers.pipelines.base import Run
     from workers.services.identity import Identity
     from workers.services.transfers.service import TransferDetails, TransferService
 
@@ -100,12 +101,28 @@ async def _show(cli: CliContext, transfer: str, *, as_json: bool) -> None:
     print_transfer(found)
 
 
+async def show_run(cli: CliContext, known: "Run", *, as_json: bool) -> None:
+    """`docflow show` of an event or its job; of a run without a row, as Temporal has it."""
+    from workers.cli.runs import show_in_temporal
+    from workers.services.errors import NotFound
+
+    if known.kind.workflow in (FILE_EVENT, FILE_JOB):
+        try:
+            await _show(cli, known.key, as_json=as_json)
+        except NotFound:
+            pass
+        else:
+            return
+    await show_in_temporal(cli, known, as_json=as_json)
+
+
 def details_json(found: "TransferDetails") -> dict[str, Any]:
     """A transfer as JSON."""
     return {
         **_fields(found.row),
         "trail": [_fields(row) for row in found.trail],
         "run": found.view and found.view.model_dump(mode="json"),
+        "link": found.link,
     }
 
 
@@ -126,6 +143,7 @@ def print_transfer(found: "TransferDetails") -> None:
         ("reason", (view and view.reason) or row.reason),
         ("waits for", view and view.waiting_for),
         ("by", row.by),
+        ("link", found.link),
     ]
     console().print(pairs(shown))
     if view is not None and view.actions:

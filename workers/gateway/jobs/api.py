@@ -183,7 +183,7 @@ async def watch_job(
 
 @router.get("/{job}/webhooks", responses=_ONE)
 async def list_deliveries(service: TheService, who: Who, job: JobName) -> list[DeliveryView]:
-    """Attempts to tell receivers how the job has ended, the newest first."""
+    """Deliveries of webhooks about the end of the job, the newest first."""
     return [delivery_view(each) for each in await service.queries.deliveries(who, job)]
 
 

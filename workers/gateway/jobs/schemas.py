@@ -63,7 +63,7 @@ class AnswerBody(_Body):
 
 
 class DeliveryView(Contract):
-    """One attempt to tell one receiver."""
+    """One delivery attempt to one receiver."""
 
     number: int
     """Of the receiver, from 0."""

@@ -26,6 +26,8 @@ class Waiting:
     address: str | None
     apart: bool
     """The address is another site's."""
+    file: str | None = None
+    """The file that it is about, where the title does not say."""
     question: str | None = None
     """What it asks."""
     answer_at: str | None = None
@@ -81,6 +83,7 @@ class InboxPage:
             whom=entry.waiting_for or "any operator",
             address=entry.page or self._temporal(entry),
             apart=entry.page is None,
+            file=entry.filename if entry.filename != entry.title else None,
             question=question,
             answer_at=entry.page + pages.answer_at if question and pages and entry.page else None,
         )

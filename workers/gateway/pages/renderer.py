@@ -99,7 +99,7 @@ class Templates:
 
 
 def _addresses() -> Mapping[str, str]:
-    """Address of each static file; it changes with the content, so that it can be kept for ever."""
+    """Address of each static file; it changes with the content, so caches need no expiry."""
     return {
         str(file.relative_to(STATIC)): (
             f"/static/{file.relative_to(STATIC)}"

@@ -49,12 +49,13 @@ def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
     """
 
     def pages(site: Site) -> Sequence[PageRoute]:
-        page = RoutesPage(site, routes)
+        page = RoutesPage(site, routes, service.reroute)
         return (
             ("GET", "/routes", page.show),
             ("POST", "/routes/add", page.add),
             ("POST", "/routes/change", page.change),
             ("POST", "/routes/test", page.test),
+            ("POST", "/routes/reroute", page.reroute),
         )
 
     return GatewayPart(
@@ -65,5 +66,7 @@ def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
             routes=pages,
             templates=TEMPLATES,
             menu=(MenuEntry("/routes", "Routes", operators=True),),
+            type_titles=lambda: {name: f"queue {name}" for name in service.queues},
+            questions=service.parked,
         ),
     )

@@ -130,7 +130,7 @@ async def _copy(source: Database, target: Database, table: Table, message: Impor
     if service is not None and "service_id" in table.c:
         scope.append(table.c.service_id == service)
     query = select(table).where(*scope).execution_options(yield_per=PAGE)
-    async with source.reading() as reading:
+    async with source.streaming() as reading:
         found = await reading.stream(query)
         async for page in found.mappings().partitions(PAGE):
             async with target.transaction() as writing:

@@ -221,7 +221,7 @@ def _just_started(job_id: str, found: WorkflowExecutionDescription) -> JobRecord
 
 
 def revision(job: JobDocument) -> Revision:
-    """A job with what tells it from others."""
+    """A job with what distinguishes it from others."""
     text = job.model_dump_json(exclude={"updated_at"})
     return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
 

@@ -144,6 +144,7 @@ class JobRuns:
     async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
         """Do the failed stage again, keeping its good tasks; or an earlier one, keeping none.
 
+        Of a job that has completed without some tasks that is the first stage in which one failed.
         A parked job is answered with `retry`. Of one that has ended another attempt begins.
 
         Raises:
@@ -167,10 +168,9 @@ class JobRuns:
             stages = await _stages(handle, found)
             order = await self._order(handle)
         first = _first(stages, from_stage, job_id)
-        failed = _failed(stages)
         kept = [view for view in stages if view.stage < first and view.ref is not None]
         redo = stages[first - 1]
-        if first == failed and redo.ref is not None:
+        if first in (_failed(stages), _first_with_failures(stages)) and redo.ref is not None:
             kept.append(redo)
         order = await self._newest(order, stages)
         return await self._begin(
@@ -321,17 +321,23 @@ def _failed(stages: Sequence[StageView]) -> int | None:
     return next((view.stage for view in stages if view.state not in _DONE), None)
 
 
+def _first_with_failures(stages: Sequence[StageView]) -> int | None:
+    """The first stage in which a task has failed; None: there is none."""
+    return next((view.stage for view in stages if view.counts.failed), None)
+
+
 def _first(stages: Sequence[StageView], wanted: int | None, job_id: str) -> int:
     """The stage at which another attempt begins."""
     failed = _failed(stages)
     if wanted is None:
-        if failed is None:
+        first = failed or _first_with_failures(stages)
+        if first is None:
             raise WrongState(
                 "every stage of the job is done: name one with --from-stage, or submit it again "
                 "with --rerun",
                 workflow_id=job_workflow_id(job_id),
             )
-        return failed
+        return first
     last = len(stages) if failed is None else failed
     if not 1 <= wanted <= last:
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""What the status rows of spreadsheet imports tell, for which the database alone is needed."""
+"""What the status rows of spreadsheet imports show; needs the database alone."""
 
 import re
 from typing import Final

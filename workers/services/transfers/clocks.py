@@ -8,6 +8,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports.watches import ExpectedStore, WatchStore
+from contracts.transfers import transfer_id_of
 from contracts.transfers.watches import (
     EXPECTED_PREFIX,
     WATCH_PREFIX,
@@ -93,6 +94,12 @@ class ClockService:
         """What a watch has seen, the newest first."""
         self._schedule_of(WATCH_PREFIX, name)
         return await self._watches.files(name, limit, unsent=unsent)
+
+    def transfer_of(self, name: str, file: SeenFile) -> str | None:
+        """Id of the transfer of a file that a watch has seen; None: no event was sent of it."""
+        if file.event is None:
+            return None
+        return transfer_id_of(self._clocks.watches[name].source, file.event)
 
     async def run(self, prefix: str, name: str) -> None:
         """Look, or check, now; while one is under way it is the one that counts."""

@@ -22,7 +22,7 @@ _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
 _LISTED: Final = 100
 _RENAMES: Final = {
-    Rename.ATOMIC_REPLACE: "a file replaces another in one step: nobody sees half of it",
+    Rename.ATOMIC_REPLACE: "a file replaces another in one step: no reader sees a partial file",
     Rename.NON_ATOMIC: "a rename onto an existing name is refused: what is there is removed first",
     Rename.DIRECT: "it renames nothing: files are written under their own names and read back",
 }
@@ -113,7 +113,7 @@ class PartnerService:
             raise NotFound(f"there is no partner {name}")
 
     async def test(self, who: Identity, name: str, folder: str = "") -> PartnerReport:
-        """Connect, see what the far end can do, and move no file of anybody.
+        """Connect, and see what the endpoint can do; no file is moved.
 
         Args:
             who: Who asks.
@@ -269,10 +269,10 @@ def _record(fields: Mapping[str, Any]) -> Partner:
 def _lasts(key: KeyFacts) -> str:
     if key.revoked:
         return "it was revoked"
-    if key.expires is None:
-        return "it never expires"
-    tense = "has expired" if key.expires <= datetime.now(UTC) else "expires"
-    return f"it {tense} on {key.expires:%Y-%m-%d}"
+    if key.expires is not None and key.expires <= datetime.now(UTC):
+        return f"it has expired on {key.expires:%Y-%m-%d}"
+    when = "never expires" if key.expires is None else f"expires on {key.expires:%Y-%m-%d}"
+    return f"it {when}{'' if key.encrypts else ', and is not for encryption'}"
 
 
 def _problems(error: ValidationError) -> Sequence[str]:

@@ -1,5 +1,7 @@
 """What people do with rules of routes: add, change, list and test them."""
 
+import asyncio
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
 from workers.services.identity import Identity
 
 _UNMATCHED: Final = 50
+_TIES: Final = 100
 _AT_THE_TOP: Final = ("source", "type", "subject")
 _IN_EVENTS: Final = {**LABELS, "account_id": "data.accountId"}
 
@@ -38,7 +41,8 @@ class RouteListing:
     unusable: Sequence[RouteRemark] = ()
     """Rows of which no rule can be made: they never take an event."""
     ties: Sequence[tuple[RouteRule, RouteRule]] = ()
-    """Pairs that could take the same event; the first by queue and name gets it."""
+    """Pairs that could take the same event, a hundred at most; the first by queue and name gets
+    it."""
 
 
 class RouteService:
@@ -69,7 +73,7 @@ class RouteService:
         return RouteListing(
             [each for each in rules if queue in (None, each.queue)],
             await self._cache.unusable(),
-            table.all_ties(),
+            await asyncio.to_thread(lambda: list(itertools.islice(table.all_ties(), _TIES))),
         )
 
     async def add(
@@ -126,7 +130,7 @@ class RouteService:
         """Which rule takes an event, and why the nearest others do not."""
         _operator(who)
         table = await self._cache.table()
-        return table.explain(key)
+        return await asyncio.to_thread(table.explain, key)
 
     async def trail(self, who: Identity, limit: int = 50) -> Sequence[tuple[RouteRule, str]]:
         """Changes, the newest first: `added`, `changed` or `removed`."""

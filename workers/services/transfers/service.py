@@ -29,7 +29,7 @@ from workers.services.errors import (
 from workers.services.identity import Identity
 from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
-from workers.services.transfers.verbs import run_of
+from workers.services.transfers.verbs import PARKED, run_of
 
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
@@ -45,6 +45,8 @@ class TransferDetails:
     trail: Sequence[StatusRow]
     view: TransferView | None
     """What its run says; None: it has ended, or no worker answers."""
+    link: str | None = None
+    """To its run in the Web UI."""
 
     @property
     def is_parked(self) -> bool:
@@ -103,6 +105,21 @@ class TransferService:
             before=before,
         )
 
+    async def parked(self, who: Identity) -> Mapping[str, str]:
+        """Why transfers wait for a person, by workflow id; those that changed last, of many."""
+        _operator(who)
+        waiting = [TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE]
+        found = [
+            row
+            for status in waiting
+            for row in await self._store.newest(limit=LARGEST_PAGE, status=status)
+        ]
+        return {
+            run_of(row): row.reason.removeprefix(PARKED)
+            for row in found
+            if row.reason and (row.status is waiting[0] or row.reason.startswith(PARKED))
+        }
+
     async def row(self, who: Identity, name: str) -> StatusRow:
         """The row of a transfer.
 
@@ -133,7 +150,7 @@ class TransferService:
             view = await self._runs.query(run_of(row), "status", TransferView)
         except TemporalUnavailable:
             view = None
-        return TransferDetails(row, trail, view)
+        return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
 
     async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
         """Have an event carried out.

@@ -20,13 +20,11 @@ from contracts.transfers import (
     queue_task_queue,
     transfer_workflow_id,
 )
-from domain.transfers.events import NoEvent, file_of, head_of, read_event
+from domain.transfers.events import NoEvent, fairness_of, file_of, head_of, read_event
 from workers.services.duplicates import EarlierRun, earlier_run
 from workers.services.intake import START_TIMEOUT, short
 from workflows import attributes
 
-_FAIRNESS_KEY: Final = 64
-"""Bytes of a fairness key."""
 _UNKNOWN: Final = "unknown"
 
 
@@ -109,7 +107,7 @@ class TransferStarts:
                     request_eager_start=True,
                     memo={MEMO: order.digest},
                     search_attributes=attributes.at_start("transfers", "event", account[:500]),
-                    priority=Priority(fairness_key=_fairness(account)),
+                    priority=Priority(fairness_key=fairness_of(account)),
                     static_summary=short(f"Event for {account}, by {order.way_in}"),
                     rpc_timeout=START_TIMEOUT,
                 )
@@ -143,7 +141,7 @@ class TransferStarts:
                         "transfers", order.queue, event.account_id
                     ),
                     priority=Priority(
-                        priority_key=priority, fairness_key=_fairness(event.account_id)
+                        priority_key=priority, fairness_key=fairness_of(event.account_id)
                     ),
                     static_summary=short(f"{file or event.subject} for {event.account_id}"),
                     rpc_timeout=START_TIMEOUT,
@@ -174,7 +172,3 @@ def _is_other_or_done(earlier: EarlierRun, digest: str) -> bool:
         return False
     earlier.refuse_other(digest)
     return True
-
-
-def _fairness(account: str) -> str:
-    return account.encode()[:_FAIRNESS_KEY].decode(errors="ignore")

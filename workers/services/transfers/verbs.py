@@ -23,7 +23,9 @@ _OPEN: Final = {
     TransferStatus.ASSIGNED: _RUNNING,
     TransferStatus.NO_ASSIGNED: "parked",
 }
-_PARKED: Final = "parked: "
+_SHOWN: Final = 12
+PARKED: Final = "parked: "
+"""Begins the reason of a row whose run is parked."""
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
 
@@ -108,11 +110,11 @@ def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
 
 
 def _entry(row: "StatusRow") -> RunEntry:
-    is_parked = (row.reason or "").startswith(_PARKED)
+    is_parked = (row.reason or "").startswith(PARKED)
     state = "parked" if is_parked and row.status in _OPEN else None
     return RunEntry(
         workflow_id=run_of(row),
-        name=run_of(row),
+        name=row.transfer_id[:_SHOWN],
         pipeline="transfers",
         type=row.queue or "event",
         state=state or _OPEN.get(row.status, row.status.lower()),

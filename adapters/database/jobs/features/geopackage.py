@@ -46,7 +46,7 @@ class GeoPackageFeatures:
                 except FileExistsError:
                     # Another load was first: this one sees what it has made of the table.
                     continue
-        raise Unavailable(f"other loads of the table {load.table.name!r} go on and on")
+        raise Unavailable(f"other loads of the table {load.table.name!r} do not end")
 
     async def table(self, name: str) -> StoredTable | None:
         """A table; None: there is none."""

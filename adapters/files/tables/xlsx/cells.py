@@ -92,9 +92,14 @@ class CellParser:
     """
 
     def __init__(
-        self, workbook: Workbook, lines: LineNumbers, merges: list[Merge] | None = None
+        self,
+        workbook: Workbook,
+        lines: LineNumbers,
+        merges: list[Merge] | None = None,
+        hidden: set[int] | None = None,
     ) -> None:
         self._merges = merges
+        self._hidden = hidden
         self.stream = XmlStream(self._start, self._end, self._text)
         self._rows: list[Row] = []
         self.started = False
@@ -144,6 +149,8 @@ class CellParser:
                 self._within_data = False
             elif name == "mergeCell" and self._merges is not None:
                 self._add_merge(attributes.get("ref", ""), self._merges)
+            elif name == "col" and self._hidden is not None:
+                self._add_hidden(attributes, self._hidden)
         elif depth >= 6:
             if name == "rPh":
                 self._phonetic = True
@@ -157,6 +164,12 @@ class CellParser:
         if len(merges) < limits.MERGES and (found := _RANGE.fullmatch(reference)):
             first, last = column_number(found[1]), column_number(found[3])
             merges.append(Merge(int(found[2]), int(found[4]), first, last))
+
+    def _add_hidden(self, attributes: dict[str, str], hidden: set[int]) -> None:
+        first, last = (attributes.get(name, "") for name in ("min", "max"))
+        is_range = first.isdecimal() and last.isdecimal() and len(last) < 8
+        if is_range and attributes.get("hidden") in ("1", "true"):
+            hidden.update(range(int(first) - 1, min(int(last), limits.COLUMNS)))
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
         reference = attributes.get("r")

@@ -85,7 +85,7 @@ def _table(
         if first:
             return first.pop()
         blocks = package.stream(part, limits.SHEET_BYTES)
-        return read_rows(blocks, workbook, merges=table.merges)
+        return read_rows(blocks, workbook, merges=table.merges, hidden=table.hidden_columns)
 
     table = Table("xlsx", name, None, rows, date1904=workbook.date1904)
     return table
@@ -108,6 +108,7 @@ def read_rows(
     *,
     use_grammar: bool = True,
     merges: list[Merge] | None = None,
+    hidden: set[int] | None = None,
 ) -> Iterator[Row]:
     """Rows of a worksheet part that hold anything, in order.
 
@@ -116,12 +117,13 @@ def read_rows(
         workbook: Strings and formats.
         use_grammar: False leaves every row to the XML parser, with the same outcome.
         merges: Filled with the sheet's merged cells, which stand behind its rows.
+        hidden: Filled with the positions of its hidden columns.
 
     Raises:
         UnreadableDocument: The part is damaged or hostile.
     """
     lines = LineNumbers()
-    parser = CellParser(workbook, lines, merges)
+    parser = CellParser(workbook, lines, merges, hidden)
     grammar = Grammar(workbook, lines)
     buffer = b""
     for block in blocks:

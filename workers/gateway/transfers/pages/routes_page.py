@@ -1,5 +1,6 @@
 """The page of routes: rules, what nothing matched, and which rule takes an event."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -9,7 +10,9 @@ from fastapi.responses import RedirectResponse
 from contracts.transfers import ANY, EVENT_BYTES, RouteRule
 from workers.gateway.pages.site import Alert, Site, Visitor
 from workers.services.errors import Refused
+from workers.services.identity import Identity
 from workers.services.transfers.routes import RouteListing, RouteService, read_key
+from workers.services.transfers.service import Rerouted
 
 _PAGE: Final = 100
 _FIELDS: Final = ("queue", "rule", "account_id", "source", "type", "subject", "priority")
@@ -23,11 +26,18 @@ class RoutesPage:
     Args:
         site: The context of the pages.
         service: Of routes.
+        reroute: Has the rules looked at again for every event that waits for a queue.
     """
 
-    def __init__(self, site: Site, service: RouteService) -> None:
+    def __init__(
+        self,
+        site: Site,
+        service: RouteService,
+        reroute: Callable[[Identity], Awaitable[Sequence[Rerouted]]],
+    ) -> None:
         self._site = site
         self._service = service
+        self._reroute = reroute
 
     async def show(
         self,
@@ -82,6 +92,17 @@ class RoutesPage:
             )
         return await self._page(request, visitor, event=event, verdict=verdict)
 
+    async def reroute(self, request: Request) -> Response:
+        """Look at the rules again for the events that none has matched."""
+        visitor, _ = await self._form(request)
+        done = await self._reroute(visitor.who)
+        failed = [each for each in done if each.problem is not None]
+        if failed:
+            said = f"{failed[0].transfer_id[:12]}: {failed[0].problem}"
+            few = Alert(f"{len(failed)} of {len(done)} events were not routed again", said)
+            return await self._page(request, visitor, problem=few, status=503)
+        return await self._page(request, visitor, rerouted=len(done))
+
     async def _form(self, request: Request) -> tuple[Visitor, Any]:
         visitor = await self._site.visitor(request)
         return visitor, await self._site.form(request, visitor)
@@ -114,6 +135,7 @@ class RoutesPage:
                 "event": "",
                 "verdict": None,
                 "problem": None,
+                "rerouted": None,
                 **context,
             },
             queue=queue,

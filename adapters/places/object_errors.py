@@ -1,0 +1,102 @@
+"""What object stores answer, as errors of the ports.
+
+`obstore` has classes for few of the answers, and texts for all of them: the status, and the code of
+the store where its answer has one.
+
+Sources: the lists of error codes of Amazon S3 and of Azure Blob Storage.
+"""
+
+import re
+from typing import Final
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from adapters.places.credentials import Credentials
+from adapters.places.writing import taken
+from adapters.ports import Denied, PortError, Throttled
+from adapters.ports.places import FileChanged, FileMissing, NameRefused, PartnerAway, PlaceError
+from contracts.transfers import Partner
+from domain.transfers.paths import printable
+
+_STATUS: Final = re.compile(
+    r"status code: (\d{3})|status: (\d{3})|\(code: (\d{3})\)|\b(\d{3}) [A-Z][a-z]+ ?[A-Z]?"
+)
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>|\(code: ([A-Za-z]\w+)\)")
+_QUERY: Final = re.compile(r"\?\S*")
+"""Of a URL: it may hold a signature."""
+_NO_CONTAINER: Final = ("ContainerNotFound", "NoSuchBucket", "container does not exist")
+_LEASED: Final = ("LeaseIdMissing", "currently a lease")
+_REFUSED: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccountIsDisabled",
+        "AllAccessDisabled",
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+_BUSY: Final = frozenset({"ServerBusy", "SlowDown", "TooManyRequests"})
+_NAMES: Final = frozenset(
+    {"InvalidResourceName", "InvalidURI", "InvalidUri", "KeyTooLongError", "OutOfRangeInput"}
+)
+
+
+def failure(partner: Partner, credentials: Credentials, path: str, error: Exception) -> PortError:
+    """What went wrong with an object, without secrets.
+
+    Args:
+        partner: Whose store it is.
+        credentials: Kept out of the text.
+        path: Of the object, or folder of a list.
+        error: Of the library.
+    """
+    text, name, shown = str(error), partner.name, printable(path)
+    code = _first(_CODE, text)
+    if any(mark in text for mark in _NO_CONTAINER):
+        return PlaceError(f"{name} has no container or bucket {printable(partner.container or '')}")
+    if any(mark in text for mark in _LEASED):
+        return PlaceError(f"{shown} at {name} has a lease of another client: it cannot be changed")
+    match error:
+        case FileNotFoundError():
+            return FileMissing(f"there is no file {shown} at {name}")
+        case AlreadyExistsError():
+            return taken(path)
+        case PreconditionError():
+            return FileChanged(f"{shown} is another one now")
+        case PermissionDeniedError() | UnauthenticatedError():
+            return _refused(name, shown, code)
+        case _:
+            said = _QUERY.sub("", credentials.hide(text.partition("\n")[0]))[:300]
+            return _by_status(name, shown, int(_first(_STATUS, text) or 0), code, said)
+
+
+def _by_status(name: str, shown: str, status: int, code: str, said: str) -> PortError:
+    if status in (429, 503) or code in _BUSY:
+        return Throttled(f"{name} asks for fewer requests: {said}")
+    if status in (401, 403, 407) or code in _REFUSED:
+        return _refused(name, shown, code)
+    if code in _NAMES:
+        return NameRefused(f"{shown} cannot be a name at {name} ({code})")
+    if 400 <= status < 500 or (code and status < 500):
+        return PlaceError(f"{name}, {shown}: {said}")
+    return PartnerAway(name, f"{name} cannot be reached: {said}")
+
+
+def _refused(name: str, shown: str, code: str) -> Denied:
+    return Denied(f"{name} refuses access to {shown}{f' ({code})' if code else ''}")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return next(filter(None, found.groups()), "") if found else ""

@@ -1,0 +1,52 @@
+"""Rows that are read page by page, for exports and trials, on every database."""
+
+from pathlib import Path
+
+from adapters.database import Database
+from adapters.database.imports.export import PAGE, SqlImportedRows
+from adapters.database.imports.store import SqlImportStore
+from contracts.imports import Counts, DocumentType, Strategy
+from domain.imports.chunks import TaskKey
+from domain.imports.tables import TABLES
+from tests.adapters.imports.test_store_schedules import load
+from tests.support.imports.activities import message_of
+from tests.support.imports.store import chunk
+from workers.services.imports.rehearsal import rehearsed
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+KEY = TaskKey("P1", "T0")
+
+
+async def test_more_than_a_page_of_rows_comes_out(
+    store: SqlImportStore, database: Database
+) -> None:
+    rows = [("P1", f"E-{number:06}") for number in range(PAGE + 1)]
+    machines = chunk("equipment", "project_id code", *rows, cells=False)
+    await store.write(KEY, machines, Strategy.MERGE)
+    spec = TABLES[DocumentType.EQUIPMENT]
+    pages = [page async for page in SqlImportedRows(database).read(spec, {"project_id": "P1"})]
+    assert [len(page) for page in pages] == [PAGE, 1]
+    assert pages[1][0][0] == rows[-1][1]
+
+
+async def test_a_table_is_tried_on_a_copy(store: SqlImportStore, database: Database) -> None:
+    known = ("P1", "CR-0050", "Crane")
+    machines = chunk("equipment", "project_id code description", known, cells=False)
+    await store.write(KEY, machines, Strategy.MERGE)
+    message = message_of("equipment", blob_name="uploads/e.csv", filename="equipment.csv")
+    async with rehearsed(database, message, SAMPLES / "equipment.csv") as found:
+        assert found.parks is None
+        assert found.outcome.counts == Counts(created=14, updated=1, rejected=5)
+
+
+async def test_a_schedule_is_tried_on_a_copy(store: SqlImportStore, database: Database) -> None:
+    await load(store, TaskKey("p1", "t0"), "A", "B", project="UNIT100")
+    message = message_of(
+        "schedule_extraction",
+        project_id="p1",
+        blob_name="uploads/unit100.xer",
+        primavera_project_id="UNIT100",
+    )
+    async with rehearsed(database, message, SAMPLES / "unit100.xer") as found:
+        assert found.parks is None
+        assert found.outcome.counts.flagged == 2

@@ -1,0 +1,81 @@
+"""What object stores answer, and what is made of it: a file's failure is no outage of a partner."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from adapters.ports import Denied, Throttled
+from adapters.ports.places import NameRefused, PartnerAway, Place, PlaceError
+from contracts.transfers import Partner, PlaceKind
+from stack.children import free_port
+from tests.support.transfers.places import open_places
+
+Asked = Callable[[Place], Awaitable[Any]]
+XML = '<?xml version="1.0"?><Error><Code>{}</Code><Message>planted</Message></Error>'
+BULK = (
+    '<?xml version="1.0"?><DeleteResult><Error><Key>file.csv</Key><Code>{}</Code>'
+    "<Message>no</Message></Error></DeleteResult>"
+)
+
+
+@asynccontextmanager
+async def answering(status: str, body: str) -> AsyncGenerator[Partner]:
+    """A bucket whose server answers every request the same."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = next((each for each in head.split("\r\n") if "content-length" in each), ":0")
+        await reader.readexactly(int(length.partition(":")[2]))
+        content = b"" if head.startswith("head") else body.encode()
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\n".encode())
+        writer.write(b"Connection: close\r\n\r\n" + content)
+        await writer.drain()
+        writer.close()
+
+    port = free_port()
+    async with await asyncio.start_server(serve, "127.0.0.1", port):
+        yield Partner(
+            name="acme",
+            kind=PlaceKind.S3,
+            host=f"http://127.0.0.1:{port}",
+            container="far",
+            user="test",
+            token="env:SECRET",
+        )
+
+
+async def listed(place: Place) -> None:
+    await place.list("*", 5)
+
+
+async def removed(place: Place) -> None:
+    await place.remove("file.csv")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "asked", "raised", "said"),
+    [
+        ("403 Forbidden", XML.format("SignatureDoesNotMatch"), listed, Denied, "SignatureDoes"),
+        ("400 Bad Request", XML.format("ExpiredToken"), listed, Denied, "ExpiredToken"),
+        ("400 Bad Request", XML.format("KeyTooLongError"), listed, NameRefused, "cannot be a name"),
+        ("400 Bad Request", XML.format("BadDigest"), listed, PlaceError, "400"),
+        ("404 Not Found", XML.format("NoSuchBucket"), listed, PlaceError, "no container or bucket"),
+        ("503 Slow Down", XML.format("SlowDown"), listed, Throttled, "fewer requests"),
+        ("500 Oops", XML.format("InternalError"), listed, PartnerAway, "cannot be reached"),
+        ("200 OK", BULK.format("AccessDenied"), removed, Denied, "refuses access to 'file.csv'"),
+        ("200 OK", BULK.format("SlowDown"), removed, Throttled, "fewer requests"),
+        ("200 OK", BULK.format("ObjectLocked"), removed, PlaceError, "ObjectLocked"),
+    ],
+)
+async def test_an_answer_is_a_failure_of_its_kind(
+    status: str, body: str, asked: Asked, raised: type[Exception], said: str
+) -> None:
+    async with answering(status, body) as partner:
+        with pytest.raises(raised, match=said) as failure:
+            async with open_places({"SECRET": "planted-secret-key"}).open(partner) as place:
+                await asked(place)
+    assert type(failure.value) is raised
+    assert "planted-secret" not in str(failure.value)

@@ -1,0 +1,79 @@
+"""A worker of one queue of transfers, which dies at a moment of one of its activities."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity, client, worker
+
+from tests.support.transfers.whole import whole_workers
+from workflows import policies
+
+UNNOTICED = timedelta(seconds=1)
+"""How long the death of a worker goes unnoticed."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """When a worker dies."""
+
+    activity: str
+    after: float
+    """Seconds after the activity has begun."""
+
+
+class Dying(client.Interceptor, worker.Interceptor):
+    """Kills the process at its moment."""
+
+    def __init__(self, death: Death) -> None:
+        self._death = death
+
+    def intercept_activity(
+        self, next: worker.ActivityInboundInterceptor
+    ) -> worker.ActivityInboundInterceptor:
+        return _Watching(next, self._death)
+
+
+class _Watching(worker.ActivityInboundInterceptor):
+    def __init__(self, next: worker.ActivityInboundInterceptor, death: Death) -> None:
+        super().__init__(next)
+        self._death = death
+
+    async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
+        if activity.info().activity_type == self._death.activity:
+            # By a thread: the loop may be busy at that moment.
+            kill = (os.getpid(), signal.SIGKILL)
+            threading.Timer(self._death.after, os.kill, kill).start()
+        return await super().execute_activity(input)
+
+
+@asynccontextmanager
+async def lane_worker(
+    settings: Mapping[str, str], queue: str, death: Death | None = None
+) -> AsyncGenerator[None]:
+    """Serve one queue with everything that docflow's own worker has."""
+    policies.LONG["heartbeat_timeout"] = UNNOTICED
+    deaths = [] if death is None else [Dying(death)]
+    async with whole_workers(settings, *deaths, queue=queue):
+        yield
+
+
+def main(log: Path, settings: Mapping[str, str], queue: str, death: Death) -> None:
+    """Work until that moment; what the process says goes to its log."""
+    with log.open("ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+
+    async def work() -> None:
+        async with lane_worker(settings, queue, death):
+            await asyncio.Event().wait()
+
+    asyncio.run(work())
