@@ -106,7 +106,7 @@ def up(
 
 
 async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int) -> None:
-    from stack.embedded import carrying_pointers, embedded_stack
+    from stack.embedded import embedded_stack
     from stack.folders import stack_folder
 
     settings = folder / "env"
@@ -121,7 +121,7 @@ async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int)
                 temporal_port=temporal_port or None,
                 ui_port=ui_port or None,
                 gateway_port=gateway_port or None,
-                settings=carrying_pointers(folder.resolve()),
+                with_partners=True,
             ) as stack:
                 _write_settings(settings, stack.settings)
                 _describe(stack, settings)

@@ -146,6 +146,7 @@ async def embedded_stack(
     temporal_port: int | None = None,
     ui_port: int | None = None,
     gateway_port: int | None = None,
+    with_partners: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
     """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
@@ -163,6 +164,7 @@ async def embedded_stack(
         temporal_port: That of the last start when None, or a free one.
         ui_port: That of the last start when None, or a free one.
         gateway_port: That of the last start when None, or a free one.
+        with_partners: Files are carried too, between folders of the stack's.
         settings: Further settings for worker and gateway.
 
     Raises:
@@ -222,6 +224,7 @@ async def embedded_stack(
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
             "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{ports['gateway']}",
             **batch_pointers(aws, installing.installed),
+            **(carrying_pointers(folder) if with_partners else {}),
             **(settings or {}),
         }
         for tier in TIERS.values():
