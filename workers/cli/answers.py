@@ -1,6 +1,6 @@
 """`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to a run of any pipeline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from workers.cli.bulk_answers import Selection, retry_all
+from workers.cli.changes import MapOption, ScheduleOption, SetOption, changes_of
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import UsageError, run, stop
 from workers.cli.message_files import read_body
@@ -61,26 +62,9 @@ def retry(
     sheet: Annotated[
         str | None, typer.Option(metavar="NAME", help="Read this sheet of the workbook.")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="HEADER=FIELD",
-            help="What a column of the document means; - as FIELD: nothing. May be repeated.",
-        ),
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="The schedule that the file updates, or the id of a new one."
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="FIELD=VALUE", help="Another field of the message. May be repeated."
-        ),
-    ] = None,
+    columns: MapOption = None,
+    schedule: ScheduleOption = None,
+    values: SetOption = None,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -108,7 +92,7 @@ def retry(
       docflow retry P1/T1 --message corrected.json
       docflow retry --all --type equipment --reason "no space left"
     """
-    changes = _changes(sheet, columns or (), schedule, values or ())
+    changes = changes_of(sheet, columns or (), schedule, values or ())
     if every:
         of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
         if refused := [name for name, value in of_one.items() if value is not None]:
@@ -202,25 +186,6 @@ class _Correction:
             changes=self.changes,
             file=self.file,
         )
-
-
-def _changes(
-    sheet: str | None, columns: Sequence[str], schedule: str | None, values: Sequence[str]
-) -> Mapping[str, Any]:
-    """Fields of the message that get another value."""
-    named = {"sheet": sheet, "schedule_id": schedule}
-    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    if columns:
-        changes["map"] = dict(_pair("--map", each) for each in columns)
-    return {**changes, **dict(_pair("--set", each) for each in values)}
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    """Both sides of the last equals sign."""
-    name, sign, value = (part.strip() for part in text.rpartition("="))
-    if not (name and sign and value):
-        stop(UsageError(f"{option} {text!r}: write NAME=VALUE"))
-    return name, value
 
 
 async def _answer(

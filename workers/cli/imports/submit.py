@@ -15,11 +15,12 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import TaskKey
+from workers.cli.changes import MapOption, ScheduleOption, SetOption, changes_of
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, UsageError, run, stop
 from workers.cli.imports.context import open_imports, open_queue, open_runs
 from workers.cli.imports.follow import Ending, Follower, ProgressScreen
-from workers.cli.imports.messages import build_message, new_task_id
+from workers.cli.imports.messages import build_message, changed, new_task_id
 from workers.cli.imports.outcomes import show_ending, show_sent
 from workers.cli.output import JsonOption
 from workers.services.imports.verbs import name_of
@@ -90,6 +91,9 @@ def imports(
         list[str] | None,
         typer.Option(metavar="CODE", help="Task code for a bulk operation; may be repeated."),
     ] = None,
+    columns: MapOption = None,
+    schedule: ScheduleOption = None,
+    values: SetOption = None,
     no_follow: Annotated[bool, typer.Option("--no-follow", help="Send, and do not wait.")] = False,
     dry_run: Annotated[
         bool,
@@ -121,6 +125,8 @@ def imports(
       docflow submit imports equipment.xlsx --type equipment --project P1
       docflow submit imports march/ april.xlsx --type equipment --project P1 --dry-run
       docflow submit imports takeoff.xlsx --type mto --project P1 --service S1 --strategy replace
+      docflow submit imports list.csv --type equipment --project P1 --map "Tag=code" \\
+          --set date_order=dmy
       docflow submit imports plan.xer --type schedule_extraction --project P1 \\
           --primavera-project PLANT
       docflow submit imports --type schedule_fill_level --project P1 \\
@@ -153,6 +159,7 @@ def imports(
                 "filters": filters,
                 "activity_ids": activity_id or None,
             },
+            changes_of(None, columns or (), schedule, values or ()),
             follow=not no_follow,
             dry_run=dry_run,
             report=report,
@@ -181,6 +188,7 @@ async def _submit(
     project: str,
     tasks: Sequence[tuple[str, Path | None]],
     given: Mapping[str, Any],
+    changes: Mapping[str, Any],
     *,
     follow: bool,
     dry_run: bool,
@@ -189,7 +197,8 @@ async def _submit(
 ) -> None:
     # All of them are checked before any is sent.
     work = [
-        (build_message(document_type, project, task, file, given), file) for task, file in tasks
+        (changed(build_message(document_type, project, task, file, given), changes), file)
+        for task, file in tasks
     ]
     if dry_run:
         from workers.cli.imports.dry_run import dry_run as rehearse
