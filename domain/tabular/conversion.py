@@ -45,6 +45,12 @@ _ERRORS: Final = frozenset(
 """What a spreadsheet shows in the place of a formula's result; in German and French as well."""
 _SCIENTIFIC: Final = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}")
 """How a spreadsheet shows, and writes into text files, a long number: without its last digits."""
+_MONTH: Final = (
+    "Jan|Feb|Mar|Mrz|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
+    "|janv|f\u00e9vr|mars|avr|juin|juil|ao\u00fbt|sept|d\u00e9c"
+)
+_DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
+"""What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _TOO_NARROW: Final = re.compile(r"#{3,}")
@@ -164,6 +170,8 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
         return False
     joined = "".join(texts)
     may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
+    if field.kind is ColumnKind.CODE:
+        may_be_wrong = may_be_wrong or _DAY.search(joined) is not None
     if may_be_wrong and any(_error(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
@@ -178,6 +186,8 @@ def _error(text: str, kind: ColumnKind) -> str | None:
         return f"is an error, not a {what}; correct its formula"
     if kind is ColumnKind.CODE and _SCIENTIFIC.fullmatch(text):
         return "is a number without its last digits; format the cell as text and enter it again"
+    if kind is ColumnKind.CODE and _DAY.fullmatch(text):
+        return "is a date that a spreadsheet has made of a code; format the cell as text"
     if _TOO_NARROW.fullmatch(text):
         return "is not the value: the column was too narrow to show it when the file was written"
     return None
