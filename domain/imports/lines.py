@@ -15,9 +15,9 @@ from domain.imports.headers_below import HeadersBelow
 from domain.imports.key_shapes import lone_place
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
-from domain.tabular.conversion import Flaw
+from domain.tabular.conversion import Flaw, error_of
 from domain.tabular.fields import ColumnKind
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Uncalculated
 from domain.tabular.words import RowWord, may_hold_words, names_group_above, word_of
 
 SUSPECT: Final = (
@@ -221,7 +221,7 @@ class LineSorter:
             if _is_filled(cell) or self._key >= len(rows[i][1]):
                 continue
             text = rows[i][1][self._key]
-            if not isinstance(text, str) or self._shape.fits(text):
+            if not isinstance(text, str) or _is_wrong(text) or self._shape.fits(text):
                 continue
             if lone_place(rows[i][1], self._header.wrong) == self._key:
                 found.append(i)
@@ -299,6 +299,10 @@ class LineSorter:
 
     def _mapped(self, cells: Sequence[Cell]) -> int:
         return sum(1 for p in self._places if p < len(cells) and _is_filled(cells[p]))
+
+
+def _is_wrong(text: str) -> bool:
+    return isinstance(text, Uncalculated) or error_of(text.strip(), ColumnKind.CODE) is not None
 
 
 def _pattern_of_all(row: Sequence[Cell]) -> dict[int, str] | None:

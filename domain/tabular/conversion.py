@@ -145,7 +145,7 @@ def convert_column(
                 cell = (_visible(cell) if field.kind is ColumnKind.CODE else cell.strip()) or None
             if cell is None:
                 return _blank(field)
-            if isinstance(cell, str) and (wrong := _error(cell, field.kind)):
+            if isinstance(cell, str) and (wrong := error_of(cell, field.kind)):
                 raise Unreadable(wrong)
             return read(field, cell, notation)
         except Unreadable as problem:
@@ -172,14 +172,14 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
     if field.kind is ColumnKind.CODE:
         may_be_wrong = may_be_wrong or _DAY.search(joined) is not None
-    if may_be_wrong and any(_error(text, field.kind) for text in texts):
+    if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
     )
 
 
-def _error(text: str, kind: ColumnKind) -> str | None:
+def error_of(text: str, kind: ColumnKind) -> str | None:
     """What is wrong with a text that stands for a value that could not be shown."""
     if text in _ERRORS:
         what = "code" if kind is ColumnKind.CODE else "value"

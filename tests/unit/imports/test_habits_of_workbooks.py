@@ -301,6 +301,12 @@ class TestRowsThatAreNoData:
         assert codes(found) == ["E-1", "E-2"]
         assert "1 heading or remark was left out (line 4)" in found.note
 
+    def test_an_error_alone_is_no_remark(self, csv: Any) -> None:
+        long = "Rates are those of the framework agreement of 2025 and hold for every site. " * 2
+        found = read(csv("Code;Rate", "E-1;1", "E-2;2", "#REF!", "4,1E+12", long))
+        assert [line for line, _, _ in found.rejected] == [4, 5]
+        assert found.note == "1 heading or remark was left out (line 6)."
+
     def test_a_code_alone_is_a_row(self, csv: Any) -> None:
         assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]
         assert codes(read(csv("Code", "A1", "B", "C 3"))) == ["A1", "B", "C 3"]
