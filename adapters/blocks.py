@@ -6,17 +6,24 @@ from collections.abc import AsyncIterator
 async def in_blocks(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
     """Join pieces to blocks of `size` bytes; only the last one is shorter, and none is empty.
 
-    Holds a block and a piece at a time.
+    Holds a block and a piece at a time; what is a block already is not copied.
     """
     held = bytearray()
     async for piece in pieces:
-        held += piece
-        if len(held) < size:
+        start = 0
+        if held:
+            start = min(size - len(held), len(piece))
+            held += memoryview(piece)[:start]
+            if len(held) < size:
+                continue
+            yield bytes(held)
+            held.clear()
+        if start == 0 and len(piece) == size:
+            yield piece
             continue
-        whole = len(held) - len(held) % size
-        view = bytes(held[:whole])
-        del held[:whole]
-        for start in range(0, whole, size):
-            yield view[start : start + size]
+        while len(piece) - start >= size:
+            yield piece[start : start + size]
+            start += size
+        held += memoryview(piece)[start:]
     if held:
         yield bytes(held)

@@ -106,6 +106,19 @@ class CpuMeter:
         }
 
 
+def children_cpu() -> float:
+    """CPU seconds of the processes below this one, those that have ended included."""
+    this = psutil.Process()
+    total = this.cpu_times().children_user + this.cpu_times().children_system
+    for member in this.children(recursive=True):
+        try:
+            times = member.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
 def _cpu(process: psutil.Process) -> float:
     total = 0.0
     for member in (process, *process.children(recursive=True)):

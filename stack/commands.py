@@ -121,6 +121,7 @@ async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int)
                 temporal_port=temporal_port or None,
                 ui_port=ui_port or None,
                 gateway_port=gateway_port or None,
+                with_partners=True,
             ) as stack:
                 _write_settings(settings, stack.settings)
                 _describe(stack, settings)

@@ -146,6 +146,7 @@ async def embedded_stack(
     temporal_port: int | None = None,
     ui_port: int | None = None,
     gateway_port: int | None = None,
+    with_partners: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
     """Temporal with its Web UI, the Service Bus emulator, MiniStack, SQLite, a blob folder, a
@@ -163,6 +164,7 @@ async def embedded_stack(
         temporal_port: That of the last start when None, or a free one.
         ui_port: That of the last start when None, or a free one.
         gateway_port: That of the last start when None, or a free one.
+        with_partners: Files are carried too, between folders of the stack's.
         settings: Further settings for worker and gateway.
 
     Raises:
@@ -222,6 +224,7 @@ async def embedded_stack(
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
             "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{ports['gateway']}",
             **batch_pointers(aws, installing.installed),
+            **(carrying_pointers(folder) if with_partners else {}),
             **(settings or {}),
         }
         for tier in TIERS.values():
@@ -291,6 +294,23 @@ def aws_pointers(aws: AwsSettings) -> dict[str, str]:
         "AWS_ENDPOINT_URL": aws.endpoint_url or "",
         "AWS_ACCESS_KEY_ID": aws.access_key_id or "",
         "AWS_SECRET_ACCESS_KEY": aws.secret_access_key or "",
+    }
+
+
+def carrying_pointers(folder: Path) -> dict[str, str]:
+    """The environment variables that let a worker carry files between folders of partners.
+
+    Args:
+        folder: Of the stack; its file of job settings is made with no job in it, when missing.
+    """
+    settings, partners = folder / "jobsettings.json", folder / "partners"
+    partners.mkdir(exist_ok=True)
+    if not settings.exists():
+        settings.write_text('{"Version": 1, "Jobs": []}\n')
+    return {
+        "DOCFLOW_TRANSFERS_SETTINGS": str(settings),
+        "DOCFLOW_TRANSFERS_FOLDERS": str(partners),
+        "DOCFLOW_TRANSFERS_LOCAL": "true",
     }
 
 

@@ -12,6 +12,7 @@ from temporalio.client import Client
 
 from activities.scratch import sweep
 from workers import catalogue
+from workers.allocator import tune_allocator
 from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
@@ -111,6 +112,7 @@ async def run_worker(
         [*readers, HttpSettings.read, CommonSettings.read, read_addresses, read_config],
     )
     host = settings[HttpSettings.read].host
+    tune_allocator()
     runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
         stack.enter_context(measuring(runtime.metric_meter))

@@ -46,6 +46,9 @@ _ALGORITHMS: Final = (
 _CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """These before the others: processors have instructions for them."""
 
+_PACKET: Final = 1 << 18
+"""Bytes that a server may send at once: each packet costs the same, whatever it holds."""
+
 # It logs every file that is opened.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
@@ -154,6 +157,7 @@ async def _connection(
                 client_factory=lambda: client,
                 encryption_algs=_CIPHERS,
                 compression_algs=None,
+                max_pktsize=_PACKET,
                 login_timeout=timeouts.login,
                 keepalive_interval=timeouts.keepalive,
                 keepalive_count_max=KEEPALIVES,

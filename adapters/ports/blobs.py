@@ -71,6 +71,8 @@ class Blobs(Protocol):
     async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
         """Stream bytes into a new blob as they arrive; it appears when all of them are there.
 
+        The returned reference carries size and sha256 of what was written.
+
         When `chunks` raises, there is no blob and the error passes through. Memory stays bounded.
 
         Args:

@@ -26,7 +26,7 @@ from contracts.dependencies import Dependency
 
 DEFAULT_BYTES: Final = 100 << 20
 """`MaxFileSize` and `StreamMaxLength` of clamd where its settings say nothing."""
-_CHUNK: Final = 1 << 18
+_CHUNK: Final = 1 << 20
 _CONNECT_SECONDS: Final = 5.0
 _TRUSTED_SECONDS: Final = 600.0
 """For how long the answers to the samples hold."""

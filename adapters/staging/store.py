@@ -79,12 +79,14 @@ class SealedBlobs:
             Denied: There is no key, and bytes must be encrypted.
         """
         key = await self._keys.current()
-        if key is None and must_encrypt:
-            raise Denied("copies are kept encrypted, and no key of the staging area is set")
-        plain = _Measured(chunks)
         name = f"{stem}-{secrets.token_hex(8)}{_PLAIN if key is None else _ENCRYPTED}"
-        stored = plain.pieces() if key is None else encrypted(plain.pieces(), key, name)
-        written = await self.blobs.write(name, stored)
+        if key is None:
+            if must_encrypt:
+                raise Denied("copies are kept encrypted, and no key of the staging area is set")
+            # The store hashes what it is given, and this is it.
+            return await self.blobs.write(name, chunks)
+        plain = _Measured(chunks)
+        written = await self.blobs.write(name, encrypted(plain.pieces(), key, name))
         return BlobRef(name=name, size=plain.size, sha256=plain.sha256, etag=written.etag)
 
     async def read(self, ref: BlobRef) -> AsyncGenerator[bytes]:

@@ -19,6 +19,7 @@ from stack.clamd import PLANTED, clamd
 from stack.openpgp import MadeKey, make_key
 from stack.sftp import SftpServer, sftp_server
 
+CONTAINER: Final = "written"
 _BLOCK: Final = 1 << 20
 
 
@@ -43,7 +44,9 @@ async def far_ends(folder: Path) -> AsyncGenerator[FarEnds]:
     async with AsyncExitStack() as stack:
         home = await stack.enter_async_context(gnupg_home())
         sftp = await stack.enter_async_context(sftp_server(folder / "partner"))
-        address = await stack.enter_async_context(clamd(folder / "clamd"))
+        # Without its memory of files that it has seen: the same one is scanned again.
+        scanner = clamd(folder / "clamd", DisableCache="yes")
+        address = await stack.enter_async_context(scanner)
         key = await asyncio.to_thread(make_key, home, "bench")
         yield FarEnds(folder, sftp, address, home, key)
 

@@ -16,7 +16,6 @@ from activities.transfers.receiving import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from activities.transfers.scan import ScanPorts
 from activities.transfers.watching import WatchPorts
-from adapters.azure.route_table import AzureRouteTable
 from adapters.database import Database
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.partners import SqlPartnerStore
@@ -158,6 +157,9 @@ def route_store(environment: Mapping[str, str], database: Database) -> RouteStor
     settings = RouteSettings.read(environment)
     if settings.account is None:
         return SqlRouteStore(database)
+    # Its SDK takes 5 MB of memory, which only installations with such a table need.
+    from adapters.azure.route_table import AzureRouteTable
+
     return AzureRouteTable(settings.account, settings.table, retry_total=2)
 
 

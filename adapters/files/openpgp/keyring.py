@@ -48,7 +48,7 @@ _PLAIN: Final = ("--compress-algo", "none", "--set-filename", "", "--no-encrypt-
 PATIENCE_SECONDS: Final = 300.0
 _SLOWEST: Final = 1 << 20
 """Bytes a second at which a file is read, however slow a disk is."""
-_PIECE: Final = 1 << 18
+_PIECE: Final = 1 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
 _TOO_LARGE: Final = "exceeded --max-output limit"
 _DEAD: Final = frozenset("eridn")
