@@ -66,7 +66,7 @@ def test_an_event_without_an_account_is_garbage(data: Any) -> None:
         (an_event(id=7), "it is no CloudEvent"),
         (an_event(specversion="0.3"), "specversion"),
         (an_event(time=7), "time is no text"),
-        (an_event(time="yesterday"), "it is no CloudEvent"),
+        (an_event(time="yesterday"), "time is 'yesterday', and no date and time as 2026"),
         (an_event(time="2026-03-01T10:00:00"), "timezone"),
         (an_event(accountId="TMS001"), "accountId belongs into data"),
         (an_event(data={"accountId": 7}), "data.accountId is no text"),
