@@ -32,6 +32,7 @@ ACCOUNT: Final = "accountId"
 FILE_FIELDS: Final = ("fileName", "filename", "name", "path", "url")
 """Of the data: where the name of the file is looked for."""
 _LONGEST: Final = 500
+_MOMENT: Final = "2026-03-01T10:00:00Z"
 _DIGITS: Final = 19
 _REASON: Final = 500
 _LAST_YEAR: Final = 9999
@@ -151,6 +152,9 @@ def _parsed(event: Mapping[str, Any]) -> CloudEvent:
         camel = ACCOUNT in event and "; accountId belongs into data"
         _refuse(f"it is no CloudEvent: {'; '.join(problems)}{camel or ''}")
     except (ValueError, OverflowError) as error:
+        # With a good time it is read, or refused for what else is wrong.
+        if "time" in event and time != _MOMENT and _parsed({**event, "time": _MOMENT}):
+            _refuse(f"time is {ascii(time)[:60]}, and no date and time as {_MOMENT}")
         _refuse(f"it is no CloudEvent: {error}")
     assert isinstance(read, CloudEvent)
     return read
