@@ -1,6 +1,7 @@
 """`jobs.close_stage` and `jobs.record`: what a stage as a whole has found, and the row of a job."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
@@ -133,19 +134,22 @@ class _Tally:
 
     def __init__(self, order: StageOrder) -> None:
         self._order = order
-        self.counts = TaskCounts()
+        self._statuses = Counter[TaskStatus]()
         self.failed: list[FailedTask] = []
+
+    @property
+    def counts(self) -> TaskCounts:
+        """What has become of them."""
+        return TaskCounts(
+            total=self._statuses.total(),
+            completed=self._statuses[TaskStatus.COMPLETED],
+            failed=self._statuses[TaskStatus.FAILED],
+            cancelled=self._statuses[TaskStatus.CANCELLED],
+        )
 
     def add(self, task: FinishedTask) -> None:
         """Count one more."""
-        self.counts = self.counts.plus(
-            TaskCounts(
-                total=1,
-                completed=int(task.status is TaskStatus.COMPLETED),
-                failed=int(task.status is TaskStatus.FAILED),
-                cancelled=int(task.status is TaskStatus.CANCELLED),
-            )
-        )
+        self._statuses[task.status] += 1
         if task.status is TaskStatus.FAILED and len(self.failed) < FAILED_TASKS_LISTED:
             stage = self._order.stage
             self.failed.append(

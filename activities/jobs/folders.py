@@ -29,7 +29,8 @@ READ_TOGETHER: Final = 8
 FIRST_KEPT: Final = 10_000
 """Number of the first batch of tasks that were done before: they are not done in this run."""
 _ROOT: Final = "jobs"
-_Placed = tuple[TaskPlace, FinishedTask]
+_Placed = tuple[TaskPlace, FinishedTask, int]
+"""The last is the length of its line, in bytes."""
 
 
 def folder_of(job_id: str, ref: StageRef) -> str:
@@ -96,7 +97,7 @@ class StageFolders:
 
     async def results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[FinishedTask]:
         """The finished tasks of a stage, by ordinal; none of batches that never ended."""
-        async for _, each in self.placed_results(job_id, ref):
+        async for _, each, _ in self.placed_results(job_id, ref):
             yield each
 
     async def whole_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[FinishedTask]:
@@ -111,7 +112,7 @@ class StageFolders:
         return task.model_copy(update={"result": json.loads(await self._read(task.large_result))})
 
     async def placed_results(self, job_id: JobId, ref: StageRef) -> AsyncIterator[_Placed]:
-        """Finished tasks without the content of long results, each with its place."""
+        """Finished tasks without the content of long results, each with its place and length."""
         size = await self._read_json(f"{folder_of(job_id, ref)}/size.json")
         done = self._placed(job_id, ref, range(size.get("planned", 0)))
         before = self._placed(job_id, ref, range(FIRST_KEPT, FIRST_KEPT + size.get("kept", 0)))
@@ -126,7 +127,7 @@ class StageFolders:
             for batch, text in zip(some, texts, strict=True):
                 for position, line in enumerate((text or b"").splitlines()):
                     place = TaskPlace(ref=ref, batch=batch, position=position)
-                    yield place, FinishedTask.model_validate_json(line)
+                    yield place, FinishedTask.model_validate_json(line), len(line)
 
     async def result_at(self, job_id: JobId, place: TaskPlace) -> FinishedTask:
         """One finished task."""

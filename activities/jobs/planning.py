@@ -100,7 +100,7 @@ class StagePlanning:
 
     def _placed(
         self, order: StageOrder, ref: StageRef | None
-    ) -> AsyncIterator[tuple[TaskPlace, FinishedTask]] | None:
+    ) -> AsyncIterator[tuple[TaskPlace, FinishedTask, int]] | None:
         if ref is None:
             return None
         return self._ports.folders.placed_results(order.job.job_id, ref)
@@ -221,7 +221,7 @@ class _Found:
 class _Finished:
     """Finished tasks by index, read as far as they are asked for: plans keep their order."""
 
-    def __init__(self, tasks: AsyncIterator[tuple[TaskPlace, FinishedTask]] | None) -> None:
+    def __init__(self, tasks: AsyncIterator[tuple[TaskPlace, FinishedTask, int]] | None) -> None:
         self._tasks = tasks
         self._passed: dict[str, _Found] = {}
 
@@ -230,12 +230,12 @@ class _Finished:
         if (passed := self._passed.pop(planned.index, None)) is not None:
             return passed
         while self._tasks is not None:
-            pair = await anext(self._tasks, None)
-            if pair is None:
+            placed = await anext(self._tasks, None)
+            if placed is None:
                 self._tasks = None
                 return None
-            place, task = pair
-            found = _Found(place, task, len(task.model_dump_json()) > INLINE_BYTES)
+            place, task, size = placed
+            found = _Found(place, task, size > INLINE_BYTES)
             if task.index == planned.index:
                 return found
             self._passed[task.index] = found

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from activities.heartbeat import Heartbeater
+from adapters.ports import Denied
 from adapters.ports.places import Naming, PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfers import Notes, PartnerStore, Staging
 from contracts.transfers import (
@@ -60,7 +61,7 @@ async def opened(
 
     Raises:
         RuleViolation: There is no such partner.
-        PartnerAway: It cannot be reached, or is stopped or disabled.
+        PartnerAway: It cannot be reached, is stopped or disabled, or its record cannot be used.
     """
     partner = await partner_of(partners, name)
     async with _place(places, partners, partner) as place:
@@ -76,6 +77,9 @@ async def _place(places: Places, partners: PartnerStore, partner: Partner) -> As
             place = await stack.enter_async_context(places.open(partner))
         except UnknownHostKey as error:
             raise await stopped_by(partners, partner, error) from None
+        except Denied as error:
+            # Of its record, a secret or its address: no file has anything to do with it.
+            raise PartnerAway(partner.name, str(error)) from None
         yield place
 
 
@@ -108,8 +112,12 @@ async def partner_probe(places: Places, partners: PartnerStore, name: str) -> No
     Raises:
         PartnerAway: It cannot.
     """
-    async with opened(places, partners, name) as (_, place):
-        await place.ping()
+    try:
+        async with opened(places, partners, name) as (_, place):
+            await place.ping()
+    except RuleViolation:
+        # Removed by a person: nothing is to be waited for, and the step of the run says so.
+        return
 
 
 class NotedNamings:

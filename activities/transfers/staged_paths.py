@@ -8,6 +8,7 @@ from pathlib import Path
 from activities.scratch import disk_full
 from adapters.ports.transfers import Staging
 from contracts.transfers import StagedFile
+from domain.errors import RuleViolation
 
 
 async def staged_path(staging: Staging, file: StagedFile, folder: Path) -> Path:
@@ -20,8 +21,15 @@ async def staged_path(staging: Staging, file: StagedFile, folder: Path) -> Path:
 
     Raises:
         Unavailable: There is no room for it.
+        RuleViolation: There never will be.
     """
-    if shutil.disk_usage(folder).free < file.blob.size:
+    disk = shutil.disk_usage(folder)
+    if disk.total < file.blob.size:
+        raise RuleViolation(
+            f"{file.name!r} has {file.blob.size:,} bytes, and the whole scratch disk has "
+            f"{disk.total:,}: have it enlarged, or the file sent in parts"
+        )
+    if disk.free < file.blob.size:
         raise disk_full(file.blob.size)
     path = folder / f"staged-{os.urandom(6).hex()}"
     with path.open("xb") as sink:

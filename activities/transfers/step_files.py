@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Self
 
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import BoundedHeartbeater
 from adapters.ports import PortError
 from adapters.ports.transfers import Staging
 from contracts.blobs import BlobRef
@@ -31,7 +31,8 @@ _SENTENCE: Final = 500
 class StepFiles:
     """What one action reads and stages.
 
-    As a context manager it sends heartbeats, and removes what an attempt has staged that fails.
+    As a context manager it sends heartbeats, refuses work that has lost too many workers, and
+    removes what an attempt has staged that fails.
 
     Args:
         staging: Where the files are.
@@ -46,7 +47,8 @@ class StepFiles:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(Heartbeater())
+        bounded = BoundedHeartbeater(f"carried out {self._order.action.action}")
+        await self._stack.enter_async_context(bounded)
         return self
 
     async def __aexit__(

@@ -28,6 +28,8 @@ SILENCE_SECONDS: Final = 30.0
 _RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
 """The run itself tries again."""
 _REGION: Final = "us-east-1"
+_NO_PROXY: Final = "http://127.0.0.1:9"
+"""The port of RFC 863, at which nobody listens; no request goes there."""
 
 
 @asynccontextmanager
@@ -105,7 +107,11 @@ async def _guarded(
     }
     tunnel = Tunnel(egress)
     if url.startswith("http://"):
-        yield await _plain(partner, url, egress), {**client, "allow_http": True}, tunnel
+        plain = await _plain(partner, url, egress)
+        host = (urlsplit(plain).hostname or "").strip("[]")
+        # Or a proxy of the environment would make the connection, to whatever address it likes.
+        direct: ClientConfig = {"proxy_url": _NO_PROXY, "proxy_excludes": host, "allow_http": True}
+        yield plain, {**client, **direct}, tunnel
         return
     async with tunnel.serve():
         yield url, {**client, "proxy_url": tunnel.url}, tunnel

@@ -13,7 +13,7 @@ from adapters.places.egress import Egress
 from adapters.places.folder import FolderPlace, FolderThreads
 from adapters.places.https import https
 from adapters.places.object_stores import azure_blob, s3
-from adapters.places.pace import Pace
+from adapters.places.pace import Pace, Paces
 from adapters.places.pool import SessionPool
 from adapters.places.sessions import Sessions
 from adapters.places.sftp import SftpPlace
@@ -50,6 +50,7 @@ class PartnerPlaces:
         now: The time.
         timeouts: How long a partner may keep silent.
         threads: In which folders are used.
+        paces: Of the bytes of sessions.
         pool: Hands on sessions of SFTP servers; None: each step opens one of its own.
         tls: Certificates that are trusted; None: those of the machine.
     """
@@ -60,6 +61,7 @@ class PartnerPlaces:
     now: Callable[[], datetime] = now_utc
     timeouts: Timeouts = field(default_factory=Timeouts)
     threads: FolderThreads = field(default_factory=FolderThreads)
+    paces: Paces = field(default_factory=Paces)
     tls: ssl.SSLContext | None = None
     pool: SessionPool[SftpSession] | None = None
 
@@ -72,11 +74,10 @@ class PartnerPlaces:
             async with self._sftp_session(partner, credentials) as own:
                 yield SftpPlace(partner, own.client, credentials, own.pace, self.timeouts)
             return
-        async with (
-            self.sessions.session(partner),
-            self._opened(partner, credentials, _pace(partner)) as place,
-        ):
-            yield place
+        async with self.sessions.session(partner):
+            with self.paces.of(partner.name, partner.limits) as pace:
+                async with self._opened(partner, credentials, pace) as place:
+                    yield place
 
     def _check(self, partner: Partner) -> None:
         name = partner.name
@@ -144,7 +145,8 @@ class PartnerPlaces:
             self.sessions.session(partner),
             connected(partner, credentials, pinned, self.egress, self.timeouts) as client,
         ):
-            yield SftpSession(client, _pace(partner))
+            with self.paces.of(partner.name, partner.limits) as pace:
+                yield SftpSession(client, pace)
 
     async def _credentials(self, partner: Partner) -> Credentials:
         async def found(reference: str | None) -> str | None:
@@ -156,9 +158,3 @@ class PartnerPlaces:
             passphrase=await found(partner.passphrase),
             token=await found(partner.token),
         )
-
-
-def _pace(partner: Partner) -> Pace:
-    """Each session has its part: so all of them together never pass the limit."""
-    rate, sessions = partner.limits.bytes_per_second, partner.limits.sessions
-    return Pace(None if rate is None else rate / sessions)

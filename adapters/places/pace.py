@@ -2,7 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import contextmanager
+
+from contracts.transfers import Limits
 
 _BURST_SECONDS = 0.25
 
@@ -32,3 +36,29 @@ class Pace:
         async for chunk in chunks:
             await self(len(chunk))
             yield chunk
+
+
+class Paces:
+    """The paces of a partner's sessions.
+
+    They outlive the sessions: many small files, each in a session of its own, pass no faster than
+    one large file.
+    """
+
+    def __init__(self) -> None:
+        self._free: defaultdict[tuple[str, Limits], list[Pace]] = defaultdict(list)
+
+    @contextmanager
+    def of(self, partner: str, limits: Limits) -> Generator[Pace]:
+        """That of one session, for the length of the block."""
+        rate = limits.bytes_per_second
+        if rate is None:
+            yield Pace()
+            return
+        free = self._free[partner, limits]
+        # Each session has its part: so all of them together never pass the limit.
+        pace = free.pop() if free else Pace(rate / limits.sessions)
+        try:
+            yield pace
+        finally:
+            free.append(pace)

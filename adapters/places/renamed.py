@@ -1,9 +1,11 @@
 """Far ends with folders: written under a temporary name, verified, and renamed."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from adapters.places.writing import (
     Arriving,
@@ -26,6 +28,9 @@ from adapters.ports.places import (
 )
 from contracts.transfers import Guarantee, Overwrite, Rename
 from domain.transfers.paths import NUMBERS, numbered, printable, temporary
+
+_LAST_SECONDS: Final = 5.0
+"""A write that is cancelled takes so long at most to remove its file."""
 
 
 class Folders(Protocol):
@@ -113,6 +118,12 @@ class RenamedWrites(Found):
             remarks = await self._attributes(order, held)
         except PortError:
             await self._forget(held)
+            raise
+        except asyncio.CancelledError:
+            # By a person, most likely: no other attempt would find the file.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await self._forget(held)
             raise
         written = await self._named(order, target, held, guarantee)
         return replace(written, remarks=remarks)

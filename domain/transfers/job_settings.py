@@ -93,7 +93,10 @@ def read_settings(text: str | bytes) -> Settings:
         RuleViolation: It is no JSON, or breaks a rule; the message says where.
     """
     try:
-        raw = json.loads(text)
+        raw = json.loads(text, object_pairs_hook=_without_repeats)
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise RuleViolation("jobsettings.json holds half of a surrogate pair") from error
     except (ValueError, RecursionError) as error:
         raise RuleViolation(f"jobsettings.json is not JSON: {error}") from error
     try:
@@ -103,6 +106,15 @@ def read_settings(text: str | bytes) -> Settings:
     tables = _tables(settings)
     _refuse_ties(tables)
     return Settings(settings, tuple(_unused(JobSettings, raw, "")), tables)
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RuleViolation(f"jobsettings.json: {twice[:100]!r} stands twice in one object")
+    return found
 
 
 def _explained(error: ValidationError) -> str:

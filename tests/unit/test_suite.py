@@ -1,5 +1,7 @@
 """The rules of the suite itself."""
 
+import asyncio
+import inspect
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import conftest
+from tests.support.side_by_side import side_by_side
 
 pytest_plugins = ["pytester"]
 
@@ -90,3 +93,23 @@ def test_processes_can_be_interrupted_where_the_suite_runs_in_the_background() -
     finally:
         signal.signal(signal.SIGINT, before)
     assert done.returncode == -signal.SIGINT
+
+
+async def test_a_failure_beside_others_names_where_it_happened() -> None:
+    ended: list[str] = []
+
+    @side_by_side(queue="queues")
+    async def holds(queue: str, wanted: str) -> None:
+        await asyncio.sleep(0)
+        ended.append(queue)
+        assert queue in wanted, f"{queue} is not wanted"
+
+    assert list(inspect.signature(holds).parameters) == ["queues", "wanted"]
+    queues = {"sqs": "a", "service bus": "b", "memory": "c"}
+    await holds(queues=queues, wanted="abc")
+    with pytest.raises(AssertionError, match="b is not wanted") as one:
+        await holds(queues=queues, wanted="ac")
+    assert one.value.__notes__ == ["with service bus"]
+    with pytest.raises(BaseExceptionGroup, match="with sqs, memory"):
+        await holds(queues=queues, wanted="b")
+    assert ended == ["a", "b", "c"] * 3

@@ -322,6 +322,7 @@ TRANSFERS = Pipeline(
     submit="workers.cli.transfers.submit:app",
     verbs="workers.services.transfers.verbs:VERBS",
     show="workers.cli.transfers.runs:show_run",
+    parked="workers.cli.transfers.status:parked",
     gateway="workers.gateway.transfers.part:open_part",
     bridges=(
         Bridge(

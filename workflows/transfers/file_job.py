@@ -178,7 +178,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             round=self._round,
             action=action,
             settings_job=plan.job.job,
-            configured_by=plan.job.configured_by,
+            configured_by=self._progress.configured_by(index, plan),
             names=plan.names[index],
             files=self._files,
             previous=self._previous,
@@ -241,6 +241,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             )
         )
         self._progress.begin(self._plan)
+        self._remark(*self._progress.corrected(index, given))
 
     def _skip(self, index: int, answered: Answered, reason: str) -> None:
         self._left_out = True

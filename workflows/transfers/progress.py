@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from contracts.transfers import ActionResult, ActionView, Manifest, TransferPlan
+from contracts.transfers import (
+    ActionResult,
+    ActionView,
+    Manifest,
+    TransferPlan,
+    TransferRetry,
+)
 
 _NOTE: Final = 150
 """Characters of a note: the run has the whole reason."""
@@ -13,6 +19,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._views: list[ActionView] = []
+        self._corrected_by: dict[int, str] = {}
 
     def begin(self, plan: TransferPlan) -> None:
         """The actions of a plan; those that were begun stay as they are."""
@@ -40,6 +47,20 @@ class Progress:
     def parked(self, index: int, reason: str) -> None:
         """A person is asked."""
         self._set(index, state="parked", note=reason[:_NOTE])
+
+    def corrected(self, index: int, given: TransferRetry) -> tuple[str, ...]:
+        """A person has changed settings of it; a remark that says so."""
+        if not given.action:
+            return ()
+        if given.by is not None:
+            self._corrected_by[index] = given.by
+        who = f" by {given.by}" if given.by else ""
+        changed = " and ".join(sorted(given.action))
+        return (f"{index + 1}. {self._views[index].action}: {changed} changed{who}",)
+
+    def configured_by(self, index: int, plan: TransferPlan) -> str | None:
+        """Who answers for the settings of an action."""
+        return self._corrected_by.get(index, plan.job.configured_by)
 
     def skipped(self, index: int, reason: str) -> None:
         """A person has left it out."""

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,6 +154,12 @@ class Publication:
         )
         await self._publish([*items, whole], [])
         return self._done(len(items) + 1, empty=len(tiles) - len(full), footprint=whole.geometry)
+
+    def left_out(self, tiles: Sequence[PlacedAsset], wanted: int) -> TaskDone:
+        """Publish nothing of a dataset that lacks tiles."""
+        made = f"{len(tiles)} of {wanted} tiles were made in a trial run; nothing was published"
+        plan = self.plan.model_copy(update={"notes": (*self.plan.notes, made)})
+        return replace(self, plan=plan)._done(0, footprint=None)
 
     def _done(self, items: int, **more: Any) -> TaskDone:
         plan = self.plan

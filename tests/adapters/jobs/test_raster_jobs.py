@@ -117,6 +117,22 @@ async def test_a_time_that_nothing_says_is_asked_for(jobs: RasterJobs, tmp_path:
     assert properties["start_datetime"] == "2024-05-31T00:00:00Z"
 
 
+@pytest.mark.parametrize("single_file_bytes", [1, 10**9])
+async def test_a_trial_run_publishes_no_part_of_a_dataset(
+    jobs: RasterJobs, tmp_path: Path, single_file_bytes: int
+) -> None:
+    path = made.write(tmp_path / "wide.tif", made.values(1, 20, 4_200), tiled=True)
+    name = await jobs.put(path)
+    given = {"single_file_bytes": single_file_bytes, **DAY}
+    tried = await jobs.run(name, limit=2, **given)
+    assert await item_of(jobs, "wide") is None
+    assert tried["items"][0]["items"] == 0
+    (note,) = JobOutputs.of(tried).notes
+    assert note == "2 of 3 tiles were made in a trial run; nothing was published"
+    await jobs.run(name, attempt=2, **given)
+    assert await item_of(jobs, "wide") is not None
+
+
 async def test_a_large_dataset_stays_in_tiles_and_shrinks_without_leftovers(
     jobs: RasterJobs, tmp_path: Path
 ) -> None:

@@ -1,6 +1,8 @@
 """Servers and shares that do not behave: what hangs, replaces, refuses, or lists odd names."""
 
+import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,25 @@ async def test_a_name_that_is_refused_leaves_no_temporary_file(
         # It is not taken for one that the partner has picked up.
         with pytest.raises(Denied):
             await write(place, "refused.csv", b"x", overwrite=overwrite, namings=namings)
+
+
+@pytest.mark.parametrize("kind", ["folder", "sftp"])
+async def test_a_write_that_is_cancelled_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
+    begun = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield bytes(3 << 20)
+        begun.set()
+        await asyncio.Event().wait()
+
+    folder = tmp_path / "served"
+    async with sftp_site(folder) as site:
+        partner = site.partner(profile=ATOMIC) if kind == "sftp" else share(folder)
+        async with open_places(SECRETS, folders=[tmp_path]).open(partner) as place:
+            writing = asyncio.create_task(write(place, "a.bin", bytes(9 << 20), chunks=endless))
+            await begun.wait()
+            assert [each.suffix for each in folder.iterdir()] == [".part"]
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+            assert list(folder.iterdir()) == []

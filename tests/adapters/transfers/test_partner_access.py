@@ -230,6 +230,22 @@ async def test_nothing_is_sent_to_addresses_that_are_not_permitted(
     assert "planted" not in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", [PlaceKind.S3, PlaceKind.AZURE_BLOB, PlaceKind.HTTPS])
+async def test_no_proxy_of_the_environment_makes_a_connection(
+    kind: PlaceKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http_files() as server, http_files() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        host = f"http://127.0.0.1:{server.port}"
+        fields = {"container": "far", "user": "u", "token": "env:T"}
+        partner = Partner(name="acme", kind=kind, host=host, **fields)
+        async with open_places({"T": "sv=2024&sig=planted"}).open(partner) as place:
+            await place.ping()
+        assert len(server.requests) == 1
+        assert proxy.requests == []
+
+
 async def test_only_hosts_of_the_list_are_connected_to(site: SftpSite) -> None:
     for hosts, permitted in ((("sftp.example.org",), False), (("127.0.0.1",), True)):
         places = open_places(SECRETS, egress=Egress(hosts, local=True))
@@ -323,14 +339,19 @@ async def test_new_connections_are_spread(site: SftpSite) -> None:
             pass
 
 
-async def test_bytes_pass_no_faster_than_a_partner_bears(tmp_path: Path) -> None:
-    limits = Limits(sessions=2, bytes_per_second=2 << 20)
+async def test_bytes_pass_no_faster_than_a_partner_bears_in_however_many_files(
+    tmp_path: Path,
+) -> None:
+    limits = Limits(sessions=2, connections_per_second=100, bytes_per_second=2 << 20)
     partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path), limits=limits)
+    places = open_places(folders=[tmp_path])
     begun = time.monotonic()
-    async with open_places(folders=[tmp_path]).open(partner) as place:
-        written = await write(place, "file.bin", bytes(1 << 20))
-        await joined(place.read(written.entry))
-    # One of two sessions: 1 MB a second, of which a quarter of a second may burst.
+    for number in range(8):
+        async with places.open(partner) as place:
+            written = await write(place, f"{number}.bin", bytes(100 << 10))
+            await joined(place.read(written.entry))
+    # Each of 100 KB is written, read back and read, in one of two sessions: 1 MB a second, of which
+    # a quarter of a second may burst.
     assert time.monotonic() - begun >= 1.5
 
 

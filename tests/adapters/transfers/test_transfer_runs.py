@@ -318,6 +318,8 @@ async def test_an_event_is_submitted_and_followed(
     context = CliContext({"DATABASE_URL": sqlite_database_url})
     shown = await run_docflow_in_thread("show", id[:12], context=context)
     assert shown.exit_code == 0 and "WriteFile" in shown.output and "States" in shown.output
+    status = await run_docflow_in_thread("status", context=context)
+    assert f" {id[:12]} " in status.output and "no such folder" in status.output
     listed = await run_docflow_in_thread("list", "--pipeline", "transfers", context=context)
     assert f" {id[:12]} " in listed.output and "no such folder" in listed.output
 

@@ -12,7 +12,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from multiprocessing import get_context
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError
+from temporalio.service import RPCError
 
 from adapters.database import open_database, upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
@@ -255,8 +256,9 @@ class Round:
         """Its result; a transfer that waits for a person never ends."""
         ending = asyncio.ensure_future(run.result())
         while not (await asyncio.wait([ending], timeout=WITHIN))[0]:
-            view = await run.query(FileJob.status)
-            assert view.since is None, f"{self.name}: {view.reason}"
+            with suppress(RPCError, WorkflowQueryFailedError):
+                view = await run.query(FileJob.status)
+                assert view.since is None, f"{self.name}: {view.reason}"
         return ending.result()
 
     def event(self) -> dict[str, Any]:

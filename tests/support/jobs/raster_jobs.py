@@ -54,9 +54,11 @@ class RasterJobs:
     async def run(self, *names: str, attempt: int = 1, **parameters: Any) -> JsonObject:
         """Run a job to its end; the result of its last stage.
 
-        A task that fails ends the job only when no other is left, as the stages say.
+        `limit` makes it a trial run. A task that fails ends the job only when no other is left, as
+        the stages say.
         """
         listed = parameters.pop("listed", names)
+        limit = parameters.pop("limit", None)
         given = RasterParameters.model_validate(
             {"source": names[0] if len(names) == 1 else names, **parameters}
         )
@@ -74,7 +76,7 @@ class RasterJobs:
                 self.results,
                 self.resources,
             )
-            planned = [each async for each in self.kind.plan(stage, context)]
+            planned = [each async for each in self.kind.plan(stage, context)][:limit]
             before = {each.index: each for each in self.finished.get(number - 1, [])}
             self.finished[number] = [
                 await self._task(stage, given, inputs, each, at, before, attempt)

@@ -280,6 +280,33 @@ async def test_two_files_of_one_name_are_refused_before_any_is_written(
     assert list(share.iterdir()) == []
 
 
+async def test_a_record_that_cannot_be_used_is_waited_for_and_no_file_fails_for_it(
+    tmp_path: Path, share: Path
+) -> None:
+    old(share / "a.csv", b"x")
+    right = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share))
+    wrong = (
+        right.model_copy(update={"container": "/elsewhere"}),
+        Partner(name="acme", kind=PlaceKind.S3, container="far", user="u", token="env:NOT_THERE"),
+    )
+    for record in wrong:
+        ends = FarEnds.at(tmp_path, record)
+        error = await refused(ends, reading("a.csv"))
+        assert error.type == UNAVAILABLE
+        assert "DOCFLOW_TRANSFERS_FOLDERS" in str(error) or "env:NOT_THERE" in str(error)
+        with pytest.raises(PartnerAway):
+            await partner_probe(ends.ports.places, ends.partners, "acme")
+        await ends.partners.put(right)
+        await partner_probe(ends.ports.places, ends.partners, "acme")
+        assert (await read(ends, reading("a.csv"))).files.files == 1
+
+
+async def test_a_partner_that_was_removed_is_waited_for_no_longer(ends: FarEnds) -> None:
+    await ends.partners.remove("acme")
+    await partner_probe(ends.ports.places, ends.partners, "acme")
+    assert "no partner acme" in str(await refused(ends, reading("a.csv")))
+
+
 async def test_a_partner_without_a_record_is_named(ends: FarEnds) -> None:
     order = ends.order(ReadFile(partner="nobody", path="a"), {"path": "a"})
     with pytest.raises(ApplicationError, match="no partner nobody"):

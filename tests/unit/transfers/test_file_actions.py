@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.heartbeat import LOST_WORKERS
 from activities.transfers.archives import ArchivePorts, ArchiveSteps
 from activities.transfers.checksum import Checksums
 from activities.transfers.fire_event import Firing
@@ -93,6 +94,14 @@ async def test_files_go_into_one_archive_and_out_again(
     unpacked = await archived.extract(packed.files)
     assert await ends.contents(unpacked.files) == files
     assert unpacked.remarks == ()
+
+
+async def test_an_action_that_loses_its_workers_again_and_again_is_refused(ends: FarEnds) -> None:
+    order = ends.order(Extract(), {})
+    order = order.model_copy(update={"files": await ends.staged(order, **{"a.zip": b"PK"})})
+    lost = environment(attempt=LOST_WORKERS + 1, heartbeat_details=({"ended": 0},))
+    with pytest.raises(ApplicationError, match=r"workers in a row were lost.* carried out Extract"):
+        await lost.run(Archived(ends).steps.extract, order)
 
 
 async def test_each_file_gets_a_gzip_file_of_its_own(ends: FarEnds) -> None:

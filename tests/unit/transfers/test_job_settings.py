@@ -94,6 +94,8 @@ def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
     [
         (b"{", "is not JSON"),
         (b"\xff", "is not JSON"),
+        (rb'{"\ud800": 1}', "holds half of a surrogate pair"),
+        (b'{"Jobs": [], "Jobs": []}', "'Jobs' stands twice in one object"),
         (b"[]", "jobsettings.json: "),
         (a_file(one(Queue="Jobs")), r"Jobs\.0\.Queue"),
         (a_file(one(Actions={"List": []})), r"Jobs\.0\.Actions\.List"),

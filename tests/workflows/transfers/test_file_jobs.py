@@ -108,6 +108,9 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     assert (script.made("read_file"), script.made("write_file")) == (1, 2)
     again = script.received["write_file"][1]
     assert (again.round, again.names) == (1, {"path": "fixed/{name}"})
+    assert again.configured_by == "ann"
+    [closed] = script.received["close"]
+    assert closed.reason == "3. WriteFile: Partner and Path changed by ann"
     assert [(each.reason, each.by) for each in script.received["record"]] == [
         ("parked: no such folder", None),
         ("retry: 3. WriteFile", "ann"),

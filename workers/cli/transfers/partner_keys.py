@@ -40,7 +40,7 @@ async def _list(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
-        lives: dict[str, str] = {} if as_json else dict(await service.key_lives(partner))
+        lives = dict[str, str]() if as_json else await service.key_lives(partner)
     if as_json:
         chosen = partner.model_dump(mode="json", include={"host_keys", "keys"})
         print_json(chosen)

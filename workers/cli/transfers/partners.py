@@ -77,7 +77,7 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
-        lives: dict[str, str] = {} if as_json else dict(await service.key_lives(partner))
+        lives = dict[str, str]() if as_json else await service.key_lives(partner)
     if as_json:
         print_json(partner.model_dump(mode="json"))
         return

@@ -152,6 +152,8 @@ def _show(parsed: dict[str, Any]) -> None:
                 text("; ".join(str(each) for each in said if each)),
             )
             action = ""
+        if step.get("configured_by"):
+            made.add_row("", text(f"configured by {step['configured_by']}"), "", "", "", "")
         for remark in step.get("remarks") or ():
             made.add_row("", text(f"remark: {remark}"), "", "", "", "")
     console().print(made)

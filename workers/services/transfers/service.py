@@ -29,7 +29,7 @@ from workers.services.errors import (
 from workers.services.identity import Identity
 from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
-from workers.services.transfers.verbs import PARKED, run_of
+from workers.services.transfers.verbs import WAITING, parked_reason, run_of
 
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
@@ -108,17 +108,12 @@ class TransferService:
     async def parked(self, who: Identity) -> Mapping[str, str]:
         """Why transfers wait for a person, by workflow id; those that changed last, of many."""
         _operator(who)
-        waiting = [TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE]
         found = [
             row
-            for status in waiting
+            for status in WAITING
             for row in await self._store.newest(limit=LARGEST_PAGE, status=status)
         ]
-        return {
-            run_of(row): row.reason.removeprefix(PARKED)
-            for row in found
-            if row.reason and (row.status is waiting[0] or row.reason.startswith(PARKED))
-        }
+        return {run_of(row): reason for row in found if (reason := parked_reason(row))}
 
     async def row(self, who: Identity, name: str) -> StatusRow:
         """The row of a transfer.

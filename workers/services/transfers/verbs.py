@@ -23,8 +23,11 @@ _OPEN: Final = {
     TransferStatus.ASSIGNED: _RUNNING,
     TransferStatus.NO_ASSIGNED: "parked",
 }
-_SHOWN: Final = 12
-PARKED: Final = "parked: "
+SHOWN: Final = 12
+"""Characters of an id, for people."""
+WAITING: Final = (TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE)
+"""States of transfers that may wait for a person."""
+_PARKED: Final = "parked: "
 """Begins the reason of a row whose run is parked."""
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
@@ -100,6 +103,15 @@ def run_of(row: "StatusRow") -> str:
     return (transfer_workflow_id if is_event else file_job_id)(row.transfer_id)
 
 
+def parked_reason(row: "StatusRow") -> str | None:
+    """Why a transfer waits for a person; None: it does not."""
+    reason = row.reason or ""
+    if row.status is TransferStatus.NO_ASSIGNED:
+        return reason
+    is_parked = row.status in WAITING and reason.startswith(_PARKED)
+    return reason.removeprefix(_PARKED) if is_parked else None
+
+
 def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
     """What a state in lists may stand for in the table; None: any status."""
     if state is None:
@@ -110,11 +122,11 @@ def _statuses(state: str | None) -> Sequence[TransferStatus | None]:
 
 
 def _entry(row: "StatusRow") -> RunEntry:
-    is_parked = (row.reason or "").startswith(PARKED)
+    is_parked = (row.reason or "").startswith(_PARKED)
     state = "parked" if is_parked and row.status in _OPEN else None
     return RunEntry(
         workflow_id=run_of(row),
-        name=row.transfer_id[:_SHOWN],
+        name=row.transfer_id[:SHOWN],
         pipeline="transfers",
         type=row.queue or "event",
         state=state or _OPEN.get(row.status, row.status.lower()),

@@ -1,0 +1,192 @@
+"""Whatever comes as an event or stands in the settings: a row for each, and nothing crashes."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio import activity, client, worker
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from adapters.database import upgrade
+from adapters.database.transfers.partners import SqlPartnerStore
+from adapters.database.transfers.routes import SqlRouteStore
+from adapters.database.transfers.store import SqlTransferStore
+from contracts.answers import Answer
+from contracts.transfers import (
+    Partner,
+    PlaceKind,
+    RouteRule,
+    TransferView,
+    file_job_id,
+    transfer_workflow_id,
+)
+from domain.transfers.events import head_of
+from domain.transfers.queues import Queue
+from stack.temporal import temporal_server
+from tests.support.chaos import CHAOS, kills
+from tests.support.transfers.fuzzing import Fuzzing
+from tests.support.transfers.whole import WholeWorkers, whole_workers
+from tests.support.waiting import eventually
+from workers.services.transfers.intake import TransferIntake
+from workers.services.verdicts import DeadLetter, Settle
+
+pytestmark = pytest.mark.chaos
+
+NUMBER = kills(80, 5_000)
+OF_ONE_FILE = 10
+"""Events that are carried out by the same settings."""
+QUEUES = "queues:\n- name: jobs\n  handler: x\n  slots: 20\n"
+
+
+class Faults(client.Interceptor, worker.Interceptor):
+    """Notes activities that fail by something that docflow does not expect."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def intercept_activity(
+        self, next: worker.ActivityInboundInterceptor
+    ) -> worker.ActivityInboundInterceptor:
+        return _Noting(next, self.found)
+
+
+class _Noting(worker.ActivityInboundInterceptor):
+    def __init__(self, next: worker.ActivityInboundInterceptor, found: list[str]) -> None:
+        super().__init__(next)
+        self._found = found
+
+    async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
+        try:
+            return await super().execute_activity(input)
+        except ApplicationError as error:
+            if error.message.startswith("unexpected "):
+                self._found.append(f"{activity.info().activity_type}: {error.message}")
+            raise
+        except Exception as error:
+            self._found.append(f"{activity.info().activity_type}: {error!r}")
+            raise
+
+
+@dataclass
+class Fuzzed:
+    """Workers, and what came of their events."""
+
+    workers: WholeWorkers
+    settings: Path
+    faults: Faults
+    store: SqlTransferStore
+    ends: dict[str, int] = field(default_factory=dict[str, int])
+
+    def intake(self, queue: str | None) -> TransferIntake:
+        found = None if queue is None else Queue(name=queue, handler="x")
+        rejected = self.workers.resources.rejected
+        return TransferIntake(self.workers.client, rejected, way_in=queue or "in", queue=found)
+
+    async def carry_out(self, raw: bytes, queue: str | None) -> None:
+        """One message, from its queue to the end of its run."""
+        verdict = await self.intake(queue).accept(raw, 0, None)
+        if isinstance(verdict, DeadLetter):
+            self._count(verdict.reason)
+            return
+        assert isinstance(verdict, Settle), f"{raw!r}: {verdict}"
+        id = head_of(raw.decode("utf-8-sig", errors="backslashreplace")).transfer_id
+        await self._end(transfer_workflow_id(id) if queue is None else verdict.workflow_id)
+        row = await self.store.get(id)
+        assert row is not None, raw
+        if row.queue is not None:
+            await self._end(file_job_id(id))
+            row = await self.store.get(id)
+            assert row is not None
+        assert row.status not in ("Assigned", "ReadMessage", "NoAssigned"), (raw, row)
+        self._count(row.status.value)
+
+    async def _end(self, run: str) -> None:
+        """Wait for the end of a run; what waits for a person or a retry is given up."""
+        handle = self.workers.client.get_workflow_handle(run, result_type=TransferView)
+
+        async def is_over() -> bool:
+            described = await handle.describe()
+            if described.status is not WorkflowExecutionStatus.RUNNING:
+                return True
+            try:
+                view = await handle.query("status", result_type=TransferView)
+            except (RPCError, WorkflowQueryFailedError):
+                # A busy machine: one that never answers never ends either.
+                return False
+            is_retried = any("retry" in (each.note or "") for each in view.actions)
+            if view.since is not None:
+                await _sent(handle, "fail")
+            elif is_retried:
+                await _sent(handle, "cancel")
+            return False
+
+        await eventually(is_over, seconds=300)
+
+    def _count(self, end: str) -> None:
+        self.ends[end] = self.ends.get(end, 0) + 1
+
+
+async def _sent(handle: WorkflowHandle[Any, Any], answer: str) -> None:
+    """Send an answer, unless the run is over by now."""
+    try:
+        await handle.signal(answer, Answer(by="ann"))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+
+
+@pytest_asyncio.fixture
+async def fuzzed(tmp_path: Path) -> AsyncGenerator[Fuzzed]:
+    """Workers over folders, and a rule that takes most events."""
+    for name in ("in", "share/in", "out", "blobs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "share/in/orders.csv").write_bytes(b"a;b\n" * 100)
+    (tmp_path / "queues.yaml").write_text(QUEUES)
+    async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
+        settings: Mapping[str, str] = {
+            "TEMPORAL_ADDRESS": server.address,
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
+            "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
+            "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
+            "DOCFLOW_TRANSFERS_SETTINGS": str(tmp_path / "jobsettings.json"),
+            "DOCFLOW_TRANSFERS_QUEUES": str(tmp_path / "queues.yaml"),
+            "DOCFLOW_TRANSFERS_FOLDERS": str(tmp_path),
+        }
+        await upgrade(settings["DATABASE_URL"])
+        faults = Faults()
+        async with whole_workers(settings, faults) as workers:
+            database = workers.resources.database
+            partners = SqlPartnerStore(database)
+            for name, folder in (("acme", "share"), ("store", "out")):
+                where = str(tmp_path / folder)
+                await partners.put(Partner(name=name, kind=PlaceKind.FOLDER, container=where))
+            await SqlRouteStore(database).put(RouteRule(queue="jobs", rule="1", source="TMS*"))
+            store = SqlTransferStore(database)
+            yield Fuzzed(workers, tmp_path / "jobsettings.json", faults, store)
+
+
+async def test_whatever_comes_has_a_row_and_crashes_nothing(fuzzed: Fuzzed) -> None:
+    # Few are the same every time; many are others.
+    seed = os.environ.get("DOCFLOW_CRASH_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
+    print(f"DOCFLOW_CRASH_SEED={seed}")
+    dice = random.Random(seed)
+    fuzzing = Fuzzing(dice)
+    for _ in range(0, NUMBER, OF_ONE_FILE):
+        fuzzed.settings.write_text(fuzzing.settings())
+        messages = [(fuzzing.message(), dice.choice((None, "jobs"))) for _ in range(OF_ONE_FILE)]
+        await asyncio.gather(*(fuzzed.carry_out(*each) for each in messages))
+        assert fuzzed.faults.found == []
+    assert sum(fuzzed.ends.values()) == NUMBER
+    assert {"Succeeded", "Failed", "Invalid", "Garbage"} <= set(fuzzed.ends), fuzzed.ends
