@@ -180,7 +180,14 @@ class FolderBlobs:
             for file in files
             if not (Path(place) / file).is_symlink()
         )
-        return [self._stat(name) for name in names[:most]]
+        found: list[BlobRef] = []
+        for name in names:
+            if len(found) == most:
+                break
+            # Others remove theirs meanwhile.
+            with suppress(BlobNotFound):
+                found.append(self._stat(name))
+        return found
 
     def _download(self, name: str, target: Path, report: Callable[[int], None]) -> BlobRef:
         with self._open(name) as file, target.open("wb") as sink:

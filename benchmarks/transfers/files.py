@@ -64,6 +64,7 @@ MEGABYTES_OF_MEMORY: Final = 200
 _QUEUE: Final = "large"
 _QUEUES: Final = f"queues:\n- name: {_QUEUE}\n  handler: FileJobHandler\n"
 _LIMITS: Final = Limits(sessions=20, connections_per_second=100)
+_FILE: Final = "file.pgp"
 _WARM: Final = "warm.pgp"
 _LOOK_SECONDS: Final = 0.05
 
@@ -225,55 +226,76 @@ async def _storage(folder: Path) -> AsyncGenerator[str]:
         yield storage
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What was measured, round by round."""
+
+    shell: list[tuple[float, Sequence[float]]]
+    """Seconds of processors, and of each step."""
+    plain: list[Carried]
+    sealed: list[Carried]
+    """With bytes between actions encrypted."""
+    in_one_request: float
+    """Seconds that the shell's upload takes without blocks."""
+    planted: Carried
+    written: Sequence[str]
+    """Blobs of the infected file."""
+
+
 async def large(folder: Path, megabytes: int, rounds: int) -> Table:
     """Both ways in turn, and a file with a signature in its last megabyte."""
     table = Table(
         f"{megabytes:,} MB: SFTP, decrypt and verify, scan, blob",
         ("by", "s", "to the shell", "CPU s", "peak MB", "read", "decrypt", "scan", "write"),
     )
-    shell: list[tuple[float, Sequence[float]]] = []
-    carried: dict[bool, list[Carried]] = {False: [], True: []}
+    found = await _measured(folder, megabytes, rounds)
+    base = middle([sum(steps) for _, steps in found.shell])
+    used = middle([cpu for cpu, _ in found.shell])
+    steps = _middles([steps for _, steps in found.shell])
+    table.add("shell", f"{base:.1f}", "1", f"{used:.1f}", "", *steps)
+    for title, carried in (("docflow", found.plain), ("docflow, sealed", found.sealed)):
+        seconds = middle([each.seconds for each in carried])
+        used = middle([each.cpu for each in carried])
+        most = max(each.megabytes for each in carried)
+        figures = (f"{seconds:.1f}", f"{seconds / base:.2f}", f"{used:.1f}", f"{most:.0f}")
+        table.add(title, *figures, *_middles([each.steps[:4] for each in carried]))
+    ratio = middle([each.seconds for each in found.plain]) / base
+    memory = max(each.megabytes for each in (*found.plain, *found.sealed))
+    is_found = PLANTED_NAME in (found.planted.reason or "")
+    table.notes += [
+        "sealed: bytes between actions are encrypted; peak: of the worker's memory",
+        "CPU: of all processes, servers included",
+        f"docflow to the shell: {at_most(ratio, RATIO)}",
+        f"upload of the shell in one request instead of blocks: {found.in_one_request:.1f} s",
+        f"memory: {at_most(memory, MEGABYTES_OF_MEMORY, ' MB')}",
+        f"a signature in the last megabyte: {'found' if is_found else '**not found**'}; "
+        f"written on: {', '.join(found.written) or 'nothing'}",
+        f"load at the end: {os.getloadavg()[0]:.1f}",
+    ]
+    return table
+
+
+async def _measured(folder: Path, megabytes: int, rounds: int) -> Findings:
+    shell, plain, sealed = list[tuple[float, Sequence[float]]](), list[Carried](), list[Carried]()
     async with _opened(folder, megabytes) as installation:
         at = installation.at
         await asyncio.to_thread(make_message, at, _WARM, 1)
-        await asyncio.to_thread(make_message, at, "file.pgp", megabytes)
+        await asyncio.to_thread(make_message, at, _FILE, megabytes)
         for _ in range(rounds):
             async with _storage(folder) as storage:
                 before = children_cpu()
-                steps = await asyncio.to_thread(by_hand, at, "file.pgp", storage)
+                steps = await asyncio.to_thread(by_hand, at, _FILE, storage)
                 shell.append((children_cpu() - before, steps))
-                for sealed, found in carried.items():
-                    found.append(await installation.carry("file.pgp", storage, sealed=sealed))
+                plain.append(await installation.carry(_FILE, storage, sealed=False))
+                sealed.append(await installation.carry(_FILE, storage, sealed=True))
         async with _storage(folder) as storage:
             whole = await asyncio.to_thread(in_one_request, at, megabytes, storage)
-        (at.sftp.folder / "file.pgp").unlink()
-        await asyncio.to_thread(make_message, at, "planted.pgp", megabytes, planted=True)
+        await asyncio.to_thread(make_message, at, _FILE, megabytes, planted=True)
         async with _storage(folder) as storage:
-            planted = await installation.carry("planted.pgp", storage, sealed=False)
-            written = await AzureBlobs(storage, CONTAINER).list("", 10)
-    base, cpu = middle([sum(steps) for _, steps in shell]), middle([used for used, _ in shell])
-    table.add("shell", f"{base:.1f}", "1", f"{cpu:.1f}", "", *_middles([own for _, own in shell]))
-    for title, found in (("docflow", carried[False]), ("docflow, sealed", carried[True])):
-        seconds = middle([each.seconds for each in found])
-        most = max(each.megabytes for each in found)
-        steps = _middles([each.steps[:4] for each in found])
-        used = f"{middle([each.cpu for each in found]):.1f}"
-        table.add(title, f"{seconds:.1f}", f"{seconds / base:.2f}", used, f"{most:.0f}", *steps)
-    table.notes.append("sealed: bytes between actions are encrypted; peak: of the worker's memory")
-    table.notes.append("CPU: of all processes, servers included")
-    ratio = middle([each.seconds for each in carried[False]]) / base
-    table.notes.append(f"docflow to the shell: {at_most(ratio, RATIO)}")
-    table.notes.append(f"upload of the shell in one request instead of blocks: {whole:.1f} s")
-    memory = max(each.megabytes for found in carried.values() for each in found)
-    table.notes.append(f"memory: {at_most(memory, MEGABYTES_OF_MEMORY, ' MB')}")
-    is_found = PLANTED_NAME in (planted.reason or "")
-    names = [blob.name for blob in written if not blob.name.endswith(Path(_WARM).stem)]
-    table.notes.append(
-        f"a signature in the last megabyte: {'found' if is_found else '**not found**'}; "
-        f"written on: {', '.join(names) or 'nothing'}"
-    )
-    table.notes.append(f"load at the end: {os.getloadavg()[0]:.1f}")
-    return table
+            planted = await installation.carry(_FILE, storage, sealed=False)
+            blobs = await AzureBlobs(storage, CONTAINER).list("", 10)
+    written = [blob.name for blob in blobs if blob.name.endswith(Path(_FILE).stem)]
+    return Findings(shell, plain, sealed, whole, planted, written)
 
 
 def _middles(rows: Sequence[Sequence[float]]) -> list[str]:

@@ -47,7 +47,7 @@ from workers.settings.batches import BatchSettings
 from workers.settings.imports import QueueSettings
 from workflows.imports.document_import import DocumentImport
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 """Seconds that one phase may take."""
 
 

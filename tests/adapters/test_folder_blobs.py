@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,3 +109,20 @@ async def test_what_a_killed_writer_has_left_is_removed_by_a_later_one(tmp_path:
 
 def files_of(container: Path) -> set[str]:
     return {path.name for path in container.rglob("*") if path.is_file()}
+
+
+async def test_a_listing_leaves_out_what_others_remove_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = FolderBlobs(tmp_path)
+    (tmp_path / "staging").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "staging" / name).write_bytes(b"1")
+    walk = os.walk
+
+    def walk_while_others_remove(folder: Path) -> Iterator[Any]:
+        yield from walk(folder)
+        (tmp_path / "staging" / "b").unlink(missing_ok=True)
+
+    monkeypatch.setattr(os, "walk", walk_while_others_remove)
+    assert [each.name for each in await blobs.list("staging/", 2)] == ["staging/a", "staging/c"]
