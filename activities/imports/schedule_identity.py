@@ -48,7 +48,7 @@ async def begin(
     source: ScheduleSource,
     thread: WorkerThread,
     work: Sequence[str],
-) -> Begun | HandlerOutcome:
+) -> Begun | HandlerOutcome | HeldBy:
     """Begin to load the schedule that the message names, or its short name, or a new one.
 
     Args:
@@ -63,7 +63,7 @@ async def begin(
 
     Returns:
         The load. Where the short name is new and most activities stand in schedules that are
-        there, an outcome with the question; where another task is loading, one that says so.
+        there, an outcome with the question; where another task is loading, that one.
     """
     key = TaskKey(message.project_id, message.task_id)
     while True:
@@ -73,17 +73,9 @@ async def begin(
         claim = ScheduleClaim(found.short_name, found.schedule_id, found.names)
         mark = await store.begin_schedule(key, (*work, found.schedule_id), claim)
         if isinstance(mark, HeldBy):
-            return waiting_for(mark)
+            return mark
         if mark is not None:
             return Begun(found, mark)
-
-
-def waiting_for(other: HeldBy) -> HandlerOutcome:
-    """The outcome of work on schedules that another task has to end before."""
-    return HandlerOutcome(
-        waits=f"task {other.task_id} is loading a schedule of the project: this one waits for "
-        "its end"
-    )
 
 
 async def _identified(

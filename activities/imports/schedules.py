@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.reports import first_problems, write_report
-from activities.imports.schedule_identity import Begun, begin, waiting_for
+from activities.imports.schedule_identity import Begun, begin
 from activities.scratch import fetched
 from activities.seen_keys import SeenKeys
 from activities.threads import WorkerThread
@@ -23,11 +23,13 @@ from contracts.blobs import BlobRef
 from contracts.imports import (
     PROBLEMS_IN_RESULT,
     BulkMessage,
+    Closing,
     Counts,
     FileMessage,
     Handler,
     HandlerInput,
     HandlerOutcome,
+    ImportState,
     Problem,
     ScheduleExtractionMessage,
     ScheduleProjectExtractionMessage,
@@ -117,6 +119,8 @@ class ScheduleImports:
                 wanted = await thread.run(lambda: _only_project(source.projects()))
             work_id = _identity(message, work.plan.source)
             begun = await begin(self._store, message, wanted, source, thread, work_id)
+            if isinstance(begun, HeldBy):
+                return await self._held(work, begun)
             if isinstance(begun, HandlerOutcome):
                 return begun
             identified, mark = begun.schedule, begun.mark
@@ -160,13 +164,22 @@ class ScheduleImports:
         async with Heartbeater():
             counts = await self._store.change_activities(message)
         if isinstance(counts, HeldBy):
-            return waiting_for(counts)
+            return await self._held(work, counts)
         note = _changed(counts)
         if message.activity_ids == ():
             note += "; activity_ids was empty, which selects nothing by itself: " + (
                 "the filters alone counted" if message.filters else "every activity was meant"
             )
         return HandlerOutcome(counts=counts, note=note)
+
+    async def _held(self, work: HandlerInput, by: HeldBy) -> HandlerOutcome:
+        """Show that work on schedules waits for the end of another task."""
+        message = work.message
+        loading = f"task {by.task_id} is loading a schedule of the project"
+        reason = f"{loading}: this one waits for its end"
+        closing = Closing(message=message, plan=work.plan, state=ImportState.RUNNING, reason=reason)
+        await self._store.close(closing, activity.info().workflow_id or message.workflow_id)
+        return HandlerOutcome(waits=reason)
 
     @asynccontextmanager
     async def _opened(

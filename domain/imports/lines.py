@@ -15,9 +15,9 @@ from domain.imports.headers_below import HeadersBelow
 from domain.imports.key_shapes import lone_place
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
-from domain.tabular.conversion import Flaw
+from domain.tabular.conversion import Flaw, error_of
 from domain.tabular.fields import ColumnKind
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Uncalculated
 from domain.tabular.words import RowWord, may_hold_words, names_group_above, word_of
 
 SUSPECT: Final = (
@@ -160,13 +160,17 @@ class LineSorter:
         if self._headings:
             found.update(self._merged(rows))
         done = 0
-        for i in sorted({*words, *found}):
+        for i in sorted({*words, *found, *keyless}):
             self._count(values, done, i)
             done = i + 1
-            verdict = found.get(i) or self._judge(i, rows, words[i], values, keyless)
+            verdict = found.get(i)
+            if verdict is None and i in words:
+                verdict = self._judge(i, rows, words[i], values, keyless)
             if verdict is not None:
                 found[i] = verdict
-            if verdict is Left.TOTAL:
+            # A row of numbers alone that are the sum of those above ends a group, and is refused.
+            is_sum = verdict is None and i in keyless and self._agrees(i, values)
+            if verdict is Left.TOTAL or is_sum:
                 self._since_total = 0
                 for sums in self._sums.values():
                     sums.end_block()
@@ -217,7 +221,7 @@ class LineSorter:
             if _is_filled(cell) or self._key >= len(rows[i][1]):
                 continue
             text = rows[i][1][self._key]
-            if not isinstance(text, str) or self._shape.fits(text):
+            if not isinstance(text, str) or _is_wrong(text) or self._shape.fits(text):
                 continue
             if lone_place(rows[i][1], self._header.wrong) == self._key:
                 found.append(i)
@@ -277,7 +281,8 @@ class LineSorter:
             return Suspect(position)
         if agrees and self._rows > 1 and (i in keyless or in_key or word is RowWord.OF_TOTAL):
             return Left.TOTAL
-        return Suspect(position) if word is RowWord.OF_TOTAL and in_key else None
+        is_code = word is not RowWord.OF_TOTAL and self._shape.fits(str(cells[position]))
+        return Suspect(position) if in_key and not is_code else None
 
     def _agrees(self, i: int, values: Mapping[str, Sequence[Any]]) -> bool | None:
         """Whether some number of a row is the sum of those above; None: it holds no number."""
@@ -294,6 +299,10 @@ class LineSorter:
 
     def _mapped(self, cells: Sequence[Cell]) -> int:
         return sum(1 for p in self._places if p < len(cells) and _is_filled(cells[p]))
+
+
+def _is_wrong(text: str) -> bool:
+    return isinstance(text, Uncalculated) or error_of(text.strip(), ColumnKind.CODE) is not None
 
 
 def _pattern_of_all(row: Sequence[Cell]) -> dict[int, str] | None:

@@ -92,7 +92,7 @@ class RowValidator:
         surveyed: The header of the file, and how its columns are written.
         sorter: Finds the rows that are no data.
         seen: Keys of the document so far.
-        findings: Told what is left out.
+        findings: Collects what is left out.
         date1904: Day numbers count from 1904.
         place: Where the rows stand in the document.
         keep_cells: Hand out the cells of rows that go in as well.
@@ -276,8 +276,8 @@ class RowValidator:
         for i, (mark, why) in marked(columns[self._header.wrong]).items():
             if self._mark(source, values, i) == mark:
                 refused.add(i)
-                told = self._problem(lines[i], name, source[name][1][i], Flaw(why))
-                problems[i].append(told.model_copy(update={"mark": mark}))
+                problem = self._problem(lines[i], name, source[name][1][i], Flaw(why))
+                problems[i].append(problem.model_copy(update={"mark": mark}))
         return refused
 
     def _mark(self, source: Source, values: Mapping[str, Sequence[Any]], i: int) -> str:
@@ -318,9 +318,9 @@ class RowValidator:
             elif not self._numbers:
                 name = self._spec.key[0]
                 reason = Flaw(f"same {self._spec.row} as line {self._line(first)}")
-                told = self._problem(lines[i], name, values[name][i], reason)
+                problem = self._problem(lines[i], name, values[name][i], reason)
                 mark = self._mark(source, values, i)
-                problems[i].append(told.model_copy(update={"mark": mark}))
+                problems[i].append(problem.model_copy(update={"mark": mark}))
         self._findings.repeated += len(repeated)
         return numbers, repeated
 

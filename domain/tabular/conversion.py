@@ -45,6 +45,12 @@ _ERRORS: Final = frozenset(
 """What a spreadsheet shows in the place of a formula's result; in German and French as well."""
 _SCIENTIFIC: Final = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}")
 """How a spreadsheet shows, and writes into text files, a long number: without its last digits."""
+_MONTH: Final = (
+    "Jan|Feb|Mar|Mrz|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
+    "|janv|f\u00e9vr|mars|avr|juin|juil|ao\u00fbt|sept|d\u00e9c"
+)
+_DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
+"""What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _TOO_NARROW: Final = re.compile(r"#{3,}")
@@ -139,7 +145,7 @@ def convert_column(
                 cell = (_visible(cell) if field.kind is ColumnKind.CODE else cell.strip()) or None
             if cell is None:
                 return _blank(field)
-            if isinstance(cell, str) and (wrong := _error(cell, field.kind)):
+            if isinstance(cell, str) and (wrong := error_of(cell, field.kind)):
                 raise Unreadable(wrong)
             return read(field, cell, notation)
         except Unreadable as problem:
@@ -164,20 +170,24 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
         return False
     joined = "".join(texts)
     may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
-    if may_be_wrong and any(_error(text, field.kind) for text in texts):
+    if field.kind is ColumnKind.CODE:
+        may_be_wrong = may_be_wrong or _DAY.search(joined) is not None
+    if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
         len(joined) <= field.max_length or max(map(len, texts)) <= field.max_length
     )
 
 
-def _error(text: str, kind: ColumnKind) -> str | None:
+def error_of(text: str, kind: ColumnKind) -> str | None:
     """What is wrong with a text that stands for a value that could not be shown."""
     if text in _ERRORS:
         what = "code" if kind is ColumnKind.CODE else "value"
         return f"is an error, not a {what}; correct its formula"
     if kind is ColumnKind.CODE and _SCIENTIFIC.fullmatch(text):
         return "is a number without its last digits; format the cell as text and enter it again"
+    if kind is ColumnKind.CODE and _DAY.fullmatch(text):
+        return "is a date that a spreadsheet has made of a code; format the cell as text"
     if _TOO_NARROW.fullmatch(text):
         return "is not the value: the column was too narrow to show it when the file was written"
     return None

@@ -129,6 +129,13 @@ async def test_what_cannot_be_meant_is_refused(stack: Stack) -> None:
                 files={"file": ("a.csv", ROWS)},
             )
             assert (refused.status_code, says in refused.text) == (422, True), refused.text
+        file = ("file", ("a.csv", ROWS))
+        for parts, says in (
+            ([("id", (None, id)), ("schedule_id", (None, "U")), file], "schedule_id: is no field"),
+            ([("id", (None, id)), file, ("sheet", (None, "B"))], "sheet: comes after the file"),
+        ):
+            refused = await olga.post("/api/documents/files", files=parts)
+            assert (refused.status_code, says in refused.text) == (422, True), refused.text
         empty = await olga.post(
             "/api/documents/files", data={"id": id}, files={"file": ("a.csv", b"")}
         )

@@ -30,6 +30,7 @@ from contracts.imports import (
 from domain.imports.chunks import LoadMark, TaskKey
 from tests.support.cli import SETTINGS, run_docflow
 from workers.cli.context import CliContext
+from workers.cli.transfers import status as transfer_status
 from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
 from workers.pipelines.imports import IMPORTS
@@ -273,6 +274,10 @@ def _fits(execution: Any, query: str) -> bool:
     )
 
 
+async def _no_rows(context: CliContext, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
+    return ()
+
+
 async def _nothing(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
     return []
 
@@ -342,6 +347,7 @@ class FakeInstallation:
             for module in (batch_verbs, spreadsheet_verbs, job_verbs, transfer_verbs):
                 verbs = module.VERBS
                 patch.setattr(verbs, "list", self.listed.get(verbs.pipeline, _nothing))
+            patch.setattr(transfer_status, "parked", _no_rows)
             patch.setattr(service_bus, "open_queue", self._queue)
             for module in (runs, all_runs):
                 patch.setattr(module, "open_runs", self._runs)

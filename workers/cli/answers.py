@@ -1,6 +1,6 @@
 """`docflow retry`, `skip`, `fail`, `cancel`: a person's answers to a run of any pipeline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from workers.cli.bulk_answers import Selection, retry_all
-from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import UsageError, run, stop
-from workers.cli.message_files import read_body
-from workers.cli.notation_options import (
+from workers.cli.changes import (
     DateOrderOption,
     DecimalOption,
     LeadingZerosOption,
     MapOption,
-    pair,
+    ScheduleOption,
+    SetOption,
+    changes_of,
 )
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import UsageError, run, stop
+from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, print_json
 from workers.cli.runs import IdArgument, OptionalId
 
@@ -72,18 +74,8 @@ def retry(
     date_order: DateOrderOption = None,
     decimal: DecimalOption = None,
     leading_zeros: LeadingZerosOption = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="The schedule that the file updates, or the id of a new one."
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="FIELD=VALUE", help="Another field of the message. May be repeated."
-        ),
-    ] = None,
+    schedule: ScheduleOption = None,
+    values: SetOption = None,
     message: Annotated[
         Path | None,
         typer.Option(
@@ -119,7 +111,7 @@ def retry(
         "decimal": decimal,
         "leading_zeros": leading_zeros,
     }
-    changes = _changes(fields, columns or (), values or ())
+    changes = changes_of(fields, columns or (), values or ())
     if every:
         of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
         if refused := [name for name, value in of_one.items() if value is not None]:
@@ -213,16 +205,6 @@ class _Correction:
             changes=self.changes,
             file=self.file,
         )
-
-
-def _changes(
-    fields: Mapping[str, str | None], columns: Sequence[str], values: Sequence[str]
-) -> Mapping[str, Any]:
-    """Fields of the message that get another value."""
-    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    if columns:
-        changes["map"] = dict(pair("--map", each) for each in columns)
-    return {**changes, **dict(pair("--set", each) for each in values)}
 
 
 async def _answer(

@@ -29,9 +29,11 @@ WithBridge = Annotated[
     typer.Option("--with-bridge", help="Receive messages in this process too; runs start faster."),
 ]
 
+_LANE: Final = ("--lane", "--queue")
+_HINT: Final = " / ".join(_LANE)
 OneLane = Annotated[
     str | None,
-    typer.Option("--lane", "--queue", help="Serve this task queue alone, of those beside its own."),
+    typer.Option(*_LANE, help="Serve this task queue alone, of those beside its own."),
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
@@ -90,7 +92,7 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
     ) -> None:
         known = _lane_names(context, pipeline)
         if lane not in (None, *known):
-            raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint="--lane")
+            raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint=_HINT)
         _run_worker(context, names, False, lane, health_port, metrics_port)
 
     def with_both(
@@ -101,7 +103,7 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
         metrics_port: MetricsPort = None,
     ) -> None:
         if with_bridge and lane is not None:
-            raise typer.BadParameter("a lane has no bridge", param_hint="--lane")
+            raise typer.BadParameter("a lane has no bridge", param_hint=_HINT)
         if with_bridge:
             _run_worker(context, names, True, None, health_port, metrics_port)
         else:

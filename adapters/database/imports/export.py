@@ -1,6 +1,6 @@
 """Rows of a table, out again as they came in."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -21,7 +21,7 @@ class SqlImportedRows:
 
     async def read(
         self, spec: TableSpec, scope: Mapping[str, str]
-    ) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+    ) -> AsyncGenerator[Sequence[tuple[Any, ...]]]:
         """Rows by natural key, as they are at one moment.
 
         Args:

@@ -25,6 +25,7 @@ _DELIMITERS = ",;\t|"
 _NO_DELIMITERS = '"\r\n\0'
 _FIRST_RECORDS = 64
 """Records whose number of fields is kept: the header is among them."""
+_DELIMITERS_OF_ROWS = 2
 _LETTERS_FOR_EACH = 3
 """Letters in UTF-8 for each byte that is not, in a text that is meant to be UTF-8."""
 _MARKS = (GUARD, '="')
@@ -143,14 +144,16 @@ def _refuse_swallowed_rows(record: list[str], delimiter: str, line: int) -> None
     """A quote that begins a value and another one lines below make one value of whole rows.
 
     A value may hold line breaks; but where each line of a record has as many delimiters as the
-    record itself, the quotes are part of the values: inches, say.
+    record itself, the quotes are part of the values: inches, say. A delimiter before a blank is
+    one of a sentence, and with two columns nothing is certain.
 
     Raises:
         UnreadableDocument: They are.
     """
     delimiters = len(record) - 1
     lines = delimiter.join(record).splitlines()
-    if delimiters and all(each.count(delimiter) == delimiters for each in lines):
+    found = [each.count(delimiter) - each.count(f"{delimiter} ") for each in lines]
+    if delimiters >= _DELIMITERS_OF_ROWS and set(found) == {delimiters}:
         raise UnreadableDocument(
             f"line {line:,}: a quote makes one value of {len(lines)} lines that are rows of their"
             " own; remove it, or double it within a quoted value"

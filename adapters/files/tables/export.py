@@ -8,9 +8,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Final
 
 import xlsxwriter
+from xlsxwriter.exceptions import FileCreateError
 
 from adapters.files import limits
 from domain.tabular.fields import ColumnKind, FieldSpec
@@ -75,28 +77,41 @@ def write_xlsx(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
     """Write a workbook in which text is text, whatever it looks like; how many rows.
 
     A worksheet that is full is followed by another with the same header.
+
+    Raises:
+        OSError: The file cannot be written.
     """
     options = {
         "constant_memory": True,
         "strings_to_formulas": False,
         "strings_to_urls": False,
         "strings_to_numbers": False,
-        "tmpdir": str(target.parent),
     }
+    try:
+        # Where the disk is full, the library leaves its temporary files behind.
+        with (
+            TemporaryDirectory(prefix=".docflow-", dir=target.parent) as folder,
+            xlsxwriter.Workbook(str(target), {**options, "tmpdir": folder}) as workbook,
+        ):
+            return _fill(workbook, fields, rows)
+    except FileCreateError as error:
+        raise OSError(*getattr(error.args[0], "args", error.args)) from error
+
+
+def _fill(workbook: Any, fields: Sequence[FieldSpec], rows: Rows) -> int:
     count = 0
-    with xlsxwriter.Workbook(str(target), options) as workbook:
-        bold = workbook.add_format({"bold": True})
-        day = workbook.add_format({"num_format": "yyyy-mm-dd"})
-        sheet = workbook.add_worksheet()
-        line = _header(sheet, fields, bold)
-        for row in rows:
-            if line == limits.ROWS:
-                sheet = workbook.add_worksheet()
-                line = _header(sheet, fields, bold)
-            for column, value in enumerate(row):
-                _write_cell(sheet, line, column, value, day)
-            line += 1
-            count += 1
+    bold = workbook.add_format({"bold": True})
+    day = workbook.add_format({"num_format": "yyyy-mm-dd"})
+    sheet = workbook.add_worksheet()
+    line = _header(sheet, fields, bold)
+    for row in rows:
+        if line == limits.ROWS:
+            sheet = workbook.add_worksheet()
+            line = _header(sheet, fields, bold)
+        for column, value in enumerate(row):
+            _write_cell(sheet, line, column, value, day)
+        line += 1
+        count += 1
     return count
 
 

@@ -91,6 +91,35 @@ def test_everything_is_counted_and_nothing_is_written(url: str, tmp_path: Path) 
     assert rows_of(url) == before
 
 
+def test_what_a_column_means_is_given_with_the_document(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "e.csv"
+    file.write_text("Tag,Tagessatz\nE-1,1.234\n")
+    (parks,) = dry(url, str(file), "--type", "equipment", code=4)
+    assert "code" in parks["parks"]
+    named = ("--map", "Tag=code", "--map", "Tagessatz=rate", "--set", "decimal=,")
+    (found,) = dry(url, str(file), "--type", "equipment", *named)
+    assert (found["parks"], found["counts"]["updated"]) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--set", "colour=red"), "equipment has no field colour"),
+        (("--set", "date_order=ymd"), "date_order: Input should be 'dmy' or 'mdy'"),
+        (("--set", "blob_name=jobs/x"), "blob_name follows from FILE"),
+        (("--set", "task_id=T2"), "keeps its task_id"),
+        (("--schedule", "U100"), "has no field schedule_id"),
+        (("--map", "Tag"), "write NAME=VALUE"),
+    ],
+)
+def test_a_field_that_cannot_be_set_is_named(
+    url: str, tmp_path: Path, options: tuple[str, str], says: str
+) -> None:
+    file = table_in(tmp_path, "e.csv", "E-1,Crane")
+    done = submit(url, str(file), "--type", "equipment", "--project", "P1", "--dry-run", *options)
+    assert (done.exit_code, says in done.stderr) == (2, True), done.output
+
+
 def test_the_report_can_be_kept(url: str, tmp_path: Path) -> None:
     file = table_in(tmp_path, "e.csv", "E-8,Lift,much", "E-9,Saw,1")
     report = tmp_path / "problems.xlsx"

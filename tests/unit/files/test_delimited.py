@@ -139,8 +139,10 @@ def test_lines_are_those_that_records_start_on(tmp_path: Path) -> None:
 
 
 def test_values_of_several_lines_with_delimiters_are_one_value(tmp_path: Path) -> None:
-    _, rows = read(tmp_path / "t", b'a,b,c\n1,"x, y\nz",2\n"p,\nq","r\ns",3\n')
-    assert rows[1:] == [(2, ["1", "x, y\nz", "2"]), (4, ["p,\nq", "r\ns", "3"])]
+    _, rows = read(tmp_path / "t", b'a,b,c\n1,"x, y\nz, v",2\n"p,\nq","r\ns",3\n')
+    assert rows[1:] == [(2, ["1", "x, y\nz, v", "2"]), (4, ["p,\nq", "r\ns", "3"])]
+    _, rows = read(tmp_path / "t", b'a;b\n1;"x\ny;z"\n')
+    assert rows[1:] == [(2, ["1", "x\ny;z"])]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Rows that come out again go in as they were, and a corrected one is the only update."""
 
 import csv
+import gc
 import io
+import warnings
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
@@ -172,6 +174,18 @@ def sheets(file: Path) -> list[str]:
     with ZipFile(file) as package:
         names = sorted(name for name in package.namelist() if "/worksheets/" in name)
         return [package.read(name).decode() for name in names]
+
+
+def test_a_workbook_that_cannot_be_written_is_an_error_of_its_file(tmp_path: Path) -> None:
+    spec, folder = TABLES[DocumentType.EQUIPMENT], tmp_path / "rows.xlsx"
+    folder.mkdir()
+    with warnings.catch_warnings():
+        # The library leaves its files to the collector where it fails.
+        warnings.simplefilter("ignore", ResourceWarning)
+        with pytest.raises(IsADirectoryError):
+            write_xlsx(spec.fields, iter([("E",)]), folder)
+        gc.collect()
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_text_in_a_workbook_is_no_formula(tmp_path: Path) -> None:

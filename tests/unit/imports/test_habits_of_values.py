@@ -55,6 +55,13 @@ class TestValues:
         found = read(xlsx(one_sheet(["Code", "Status"], ["E+1", 5], ["4E+12", "4E+12"])))
         assert codes(found) == ["E+1"]
 
+    @pytest.mark.parametrize("size", ["04-Mar", "3. Apr", "Mrz 75", "Feb-01", "01-f\u00e9vr"])
+    def test_a_size_that_became_a_date_is_a_problem(self, csv: Any, size: str) -> None:
+        rows = ("D;P;3/4;1", f"D;P;{size};1", "D;MAR-10;MAY 2;1")
+        found = read(csv("Drawing;Ident;Size;Qty", *rows), "mto")
+        assert found.column("size") == ["3/4", "MAY 2"]
+        assert found.rejected[0][:2] == (3, "Size")
+
     def test_a_day_with_a_time_that_is_shown_as_a_time(self, xlsx: Any) -> None:
         rows = (["Employee", "From"], ["1", 42213.5], ["2", 42214.25])
         patterns = {(1, 1): "h:mm", (2, 1): "[h]:mm"}

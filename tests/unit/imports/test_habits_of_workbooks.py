@@ -256,6 +256,19 @@ class TestRowsThatAreNoData:
         assert found.column("quantity") == [2, 3, 4]
         assert (found.rejected, found.note) == ([], "3 totals were left out (lines 4, 6, 7).")
 
+    def test_subtotals_of_which_one_has_no_word(self, xlsx: Any) -> None:
+        rows = (
+            ["Pos", "Description", "Qty"],
+            *(["1.1", "Dig", 10], ["1.2", "Fill", 20], [None, None, 30]),
+            *(["2.1", "Cast", 5], ["Summe Beton", None, 5], ["Total steel", None, 7]),
+            *(["3.1", "Total Station", 2], ["Total 3", None, 2]),
+        )
+        found = read(xlsx(one_sheet(*rows)), "estimation_master")
+        assert found.column("item_code") == ["1.1", "1.2", "2.1", "3.1", "Total 3"]
+        assert [line for line, _, _ in found.rejected] == [4, 7]
+        assert found.rejected[1][2].startswith("looks like a total")
+        assert found.note == "1 total was left out (line 6)."
+
     def test_printed_pages(self, csv: Any) -> None:
         found = read(
             csv(
@@ -289,6 +302,12 @@ class TestRowsThatAreNoData:
         found = read(csv(*page, "Code;Description;Rate", "E-2;Pump;2"))
         assert codes(found) == ["E-1", "E-2"]
         assert "1 heading or remark was left out (line 4)" in found.note
+
+    def test_an_error_alone_is_no_remark(self, csv: Any) -> None:
+        long = "Rates are those of the framework agreement of 2025 and hold for every site. " * 2
+        found = read(csv("Code;Rate", "E-1;1", "E-2;2", "#REF!", "4,1E+12", long))
+        assert [line for line, _, _ in found.rejected] == [4, 5]
+        assert found.note == "1 heading or remark was left out (line 6)."
 
     def test_a_code_alone_is_a_row(self, csv: Any) -> None:
         assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]

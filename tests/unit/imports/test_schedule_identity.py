@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from adapters.database.imports.store import SqlImportStore
-from contracts.imports import Counts, HandlerOutcome
+from adapters.database.imports.views import SqlImportTasks
+from adapters.ports import ScheduleClaim
+from contracts.imports import Counts, HandlerOutcome, ImportState
+from domain.imports.chunks import TaskKey
 from domain.imports.schedule_identity import resembling
 from tests.support.imports.activities import message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
@@ -119,6 +122,24 @@ async def test_a_file_that_is_older_than_its_schedule_is_named(setup: ScheduleSe
     older = "; older than what was there: its data date is 2025-03-31, not 2025-05-31"
     loaded = "10 activities, 1 WBS node"
     assert notes == [loaded, loaded, f"{loaded}{older}"]
+
+
+async def test_a_load_that_waits_for_another_one_says_so(setup: ScheduleSetup) -> None:
+    store = SqlImportStore(setup.database)
+    for task in ("T1", "T2"):
+        given = message_of("schedule_extraction", task_id=task, blob_name="x.xer")
+        await store.begin(given, work_of(given).plan, given.workflow_id, None)
+    key, claim = TaskKey("P1", "T1"), ScheduleClaim("U100", "U100", {})
+    assert await store.begin_schedule(key, ("work", "U100"), claim)
+    waiting = await load(setup, "T2", "U100")
+    assert (
+        waiting.waits == "task T1 is loading a schedule of the project: this one waits for its end"
+    )
+    row = await SqlImportTasks(setup.database).get("P1", "T2")
+    assert row is not None
+    assert (row.state, row.reason) == (ImportState.RUNNING, waiting.waits)
+    fill = {"task_id": "T3", "payload": {"level": 1, "value": "x"}}
+    assert (await setup.change("schedule_fill_level", **fill)).waits == waiting.waits
 
 
 async def test_a_baseline_is_asked_about_once_and_stays_apart(setup: ScheduleSetup) -> None:

@@ -48,9 +48,9 @@ def test_one_lane_may_be_served_alone(built: Any) -> None:
 
 
 def test_a_lane_that_does_not_exist_is_refused() -> None:
-    done = CliRunner().invoke(build_app(), ["worker", "jobs", "--lane", "fast"])
+    done = CliRunner().invoke(build_app(), ["worker", "jobs", "--queue", "fast"])
     assert done.exit_code == 2
-    assert "'fast' is none of light, heavy" in done.output
+    assert "--queue: 'fast' is none of light, heavy" in done.output
 
 
 def test_heavy_slots_follow_the_processors_unless_they_are_set() -> None:

@@ -2,11 +2,11 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, aclosing, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import IO, Annotated, Any, Final
 
 import typer
@@ -14,8 +14,9 @@ import typer
 from contracts.imports import DocumentType
 from domain.imports.tables import TABLES, TableSpec
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import UsageError, run
+from workers.cli.errors import CommandError, UsageError, run
 from workers.cli.output_files import output_file
+from workers.cli.standard_output import OutputLost
 
 SERVICE: Final = "service_id"
 
@@ -114,10 +115,13 @@ async def _export(
         if out is not None:
             target = stack.enter_context(output_file(out, force=force))
         elif format is not Format.CSV:
-            folder = stack.enter_context(TemporaryDirectory(prefix="docflow-"))
-            target = Path(folder) / f"rows.{format}"
-        async with cli.tables() as database, WorkerThread() as thread:
-            rows = from_thread(SqlImportedRows(database).read(spec, scope), stopped)
+            target = stack.enter_context(_temporary(f"rows.{format}"))
+        async with (
+            cli.tables() as database,
+            aclosing(SqlImportedRows(database).read(spec, scope)) as pages,
+            WorkerThread() as thread,
+        ):
+            rows = from_thread(pages, stopped)
             try:
                 count = await thread.run(lambda: _write(format, spec, rows, target))
             finally:
@@ -143,6 +147,25 @@ def _write(
     assert isinstance(target, Path)
     write = write_xlsx if format is Format.XLSX else write_parquet
     return write(spec.fields, rows, target)
+
+
+@contextmanager
+def _temporary(name: str) -> Generator[Path]:
+    """A file on the way to standard output.
+
+    Raises:
+        CommandError: There is no room for it.
+    """
+    try:
+        with TemporaryDirectory(prefix="docflow-") as folder:
+            yield Path(folder) / name
+    except OutputLost:
+        raise
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {gettempdir()}: {error.strerror}; name a file with --out, or "
+            "another folder by TMPDIR"
+        ) from error
 
 
 def _pour(file: Path) -> None:

@@ -12,6 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.base import problem_text
 from contracts.imports import IMPORT_MESSAGE, DocumentType, ImportMessage, Key, Message
+from domain.errors import RuleViolation
+from domain.imports import corrections
 from workers.cli.errors import UsageError
 from workers.services.bodies import RefusedMessage
 from workers.services.imports import messages
@@ -127,6 +129,20 @@ def build_message(
         return IMPORT_MESSAGE.validate_python(raw)
     except ValidationError as error:
         raise UsageError(f"{document_type}: {describe(error)}") from None
+
+
+def changed(message: ImportMessage, changes: Mapping[str, Any]) -> ImportMessage:
+    """The message with other fields as they were given by name.
+
+    Raises:
+        UsageError: It has no such field, or not with this value, or docflow itself sets it.
+    """
+    if own := sorted(changes.keys() & {*_FILE_FIELDS, "unknown_fields"}):
+        raise UsageError(f"{own[0]} follows from FILE and --task")
+    try:
+        return corrections.changed(message, changes)
+    except RuleViolation as error:
+        raise UsageError(str(error)) from None
 
 
 def _check_key(option: str, value: str) -> None:

@@ -15,19 +15,22 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import TaskKey
-from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import CommandError, UsageError, run, stop
-from workers.cli.imports.context import open_imports, open_queue, open_runs
-from workers.cli.imports.follow import Ending, Follower, ProgressScreen
-from workers.cli.imports.messages import build_message, new_task_id
-from workers.cli.imports.outcomes import show_ending, show_sent
-from workers.cli.notation_options import (
+from workers.cli.changes import (
     DateOrderOption,
     DecimalOption,
     LeadingZerosOption,
     MapOption,
-    pair,
+    ScheduleOption,
+    SetOption,
+    changes_of,
+    map_of,
 )
+from workers.cli.context import CliContext, cli_context
+from workers.cli.errors import CommandError, UsageError, run, stop
+from workers.cli.imports.context import open_imports, open_queue, open_runs
+from workers.cli.imports.follow import Ending, Follower, ProgressScreen
+from workers.cli.imports.messages import build_message, changed, new_task_id
+from workers.cli.imports.outcomes import show_ending, show_sent
 from workers.cli.output import JsonOption
 from workers.services.imports.verbs import name_of
 
@@ -105,6 +108,8 @@ def imports(
         list[str] | None,
         typer.Option(metavar="CODE", help="Task code for a bulk operation; may be repeated."),
     ] = None,
+    schedule: ScheduleOption = None,
+    values: SetOption = None,
     no_follow: Annotated[bool, typer.Option("--no-follow", help="Send, and do not wait.")] = False,
     dry_run: Annotated[
         bool,
@@ -163,7 +168,7 @@ def imports(
                 "idempotency_key": idempotency_key,
                 "sheet": sheet,
                 "encoding": encoding,
-                "map": dict(pair("--map", each) for each in columns or ()) or None,
+                "map": map_of(columns or ()) or None,
                 "date_order": date_order,
                 "decimal": decimal,
                 "leading_zeros": leading_zeros,
@@ -175,6 +180,7 @@ def imports(
                 "filters": filters,
                 "activity_ids": activity_id or None,
             },
+            changes_of({"schedule_id": schedule}, (), values or ()),
             follow=not no_follow,
             dry_run=dry_run,
             report=report,
@@ -205,6 +211,7 @@ async def _submit(
     project: str,
     tasks: Sequence[tuple[str, Path | None]],
     given: Mapping[str, Any],
+    changes: Mapping[str, Any],
     *,
     follow: bool,
     dry_run: bool,
@@ -213,7 +220,8 @@ async def _submit(
 ) -> None:
     # All of them are checked before any is sent.
     work = [
-        (build_message(document_type, project, task, file, given), file) for task, file in tasks
+        (changed(build_message(document_type, project, task, file, given), changes), file)
+        for task, file in tasks
     ]
     if dry_run:
         from workers.cli.imports.dry_run import dry_run as rehearse

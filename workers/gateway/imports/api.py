@@ -1,7 +1,7 @@
 """Document imports over HTTP: where one stands, and a person's answer to it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -29,6 +29,8 @@ _CHANGES: Final[Mapping[str, str]] = {
     "encoding": "encoding",
 }
 """Field of a form to the field of the message that it changes; `map` is JSON."""
+_FIELDS: Final = ("id", "map", *_CHANGES)
+"""What a form may have in front of its file."""
 
 
 def _responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -130,14 +132,26 @@ async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportS
     """Try an import again with the file of a form that has been opened.
 
     Raises:
-        Refused: The form names no import, or what it changes cannot be read.
+        Refused: The form names no import, what it changes cannot be read, or it has a field that
+            would not be used.
     """
-    id = upload.fields.get("id")
+    fields = dict(upload.fields)
+    id = fields.get("id")
     if not id:
         raise Refused("id: name the import, before the file")
-    changes = changes_of(upload.fields)
+    if unknown := sorted(fields.keys() - _FIELDS):
+        raise Refused(f"{unknown[0]}: is no field of this form; it has {', '.join(_FIELDS)}")
+    changes = changes_of(fields)
+
+    async def content() -> AsyncGenerator[bytes]:
+        async for block in upload.file():
+            yield block
+        after = await upload.finish()
+        if late := sorted(name for name, text in after.items() if fields.get(name) != text):
+            raise Refused(f"{late[0]}: comes after the file; send it before")
+
     try:
-        return await service.retry_with(who, id, upload.filename, upload.file, changes)
+        return await service.retry_with(who, id, upload.filename, content, changes)
     except NotFound as error:
         raise Refused(f"id: {error}") from error
 
