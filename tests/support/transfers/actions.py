@@ -1,6 +1,7 @@
 """Actions at far ends, for tests: orders, staged files, a partner."""
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.transfers.far_ends import EndPorts
+from activities.transfers.read_file import FileReading
 from activities.transfers.step_files import StepFiles, staged_files
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.transfers.partners import MemoryPartners
@@ -22,9 +24,11 @@ from contracts.transfers import (
     FileNotice,
     Manifest,
     Partner,
+    ReadFile,
     ReceiptStep,
     StagedFile,
 )
+from tests.support.imports.activities import environment
 from tests.support.transfers.places import open_places, pieces
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -105,3 +109,21 @@ async def step_of(ends: FarEnds, result: ActionResult) -> ReceiptStep:
     step = ReceiptStep.model_validate_json(content)
     assert step.sha256 == result.step_sha256
     return step
+
+
+def reading(path: str, **fields: Any) -> ReadFile:
+    """An action that reads from the partner."""
+    return ReadFile(partner="acme", path=path, **fields)
+
+
+async def read(ends: FarEnds, action: ReadFile) -> ActionResult:
+    """Read files of the partner."""
+    order = ends.order(action, {"path": action.path})
+    return await environment().run(FileReading(ends.ports).read_file, order)
+
+
+def old(path: Path, content: bytes, age: float = 3_600) -> None:
+    """A file that was last changed so many seconds before noon."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (NOON.timestamp() - age,) * 2)

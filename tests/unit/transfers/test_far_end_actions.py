@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -33,7 +32,7 @@ from contracts.transfers import (
 from domain.transfers.receipts import verify
 from domain.transfers.templates import Facts, names_of
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import NOON, TRANSFER, FarEnds
+from tests.support.transfers.actions import NOON, TRANSFER, FarEnds, old, read, reading
 from tests.support.transfers.events import a_job_order, an_event
 
 
@@ -49,26 +48,10 @@ def ends(tmp_path: Path, share: Path) -> FarEnds:
     return FarEnds.at(tmp_path, Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share)))
 
 
-def reading(path: str, **fields: Any) -> ReadFile:
-    return ReadFile(partner="acme", path=path, **fields)
-
-
-async def read(ends: FarEnds, action: ReadFile) -> ActionResult:
-    order = ends.order(action, {"path": action.path})
-    return await environment().run(FileReading(ends.ports).read_file, order)
-
-
 async def refused(ends: FarEnds, action: ReadFile) -> ApplicationError:
     with pytest.raises(ApplicationError) as raised:
         await read(ends, action)
     return raised.value
-
-
-def old(path: Path, content: bytes, age: float = 3_600) -> None:
-    """A file that was last changed so many seconds before noon."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    os.utime(path, (NOON.timestamp() - age,) * 2)
 
 
 async def test_files_of_a_pattern_are_staged_with_what_is_known_of_them(
@@ -311,62 +294,6 @@ async def test_a_partner_without_a_record_is_named(ends: FarEnds) -> None:
     order = ends.order(ReadFile(partner="nobody", path="a"), {"path": "a"})
     with pytest.raises(ApplicationError, match="no partner nobody"):
         await environment().run(FileReading(ends.ports).read_file, order)
-
-
-async def settle(
-    ends: FarEnds, action: ReadFile, names: dict[str, str], files: Manifest, succeeded: bool = True
-) -> tuple[str, ...]:
-    order = SettleOrder(
-        job=ends.order(action, names).job,
-        index=0,
-        action=action,
-        names=names,
-        files=files,
-        succeeded=succeeded,
-    )
-    result = await environment().run(SourceSettling(ends.ports).settle_source, order)
-    return result.remarks
-
-
-async def test_sources_are_deleted_and_moved_at_the_end(ends: FarEnds, share: Path) -> None:
-    old(share / "in" / "a.csv", b"one")
-    old(share / "done" / "a.csv", b"of yesterday")
-    move = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
-    files = (await read(ends, move)).files
-    for _ in range(2):
-        assert await settle(ends, move, {"move_to": "done/{name}"}, files) == ()
-        assert (share / "done" / "a-2.csv").read_bytes() == b"one"
-        assert list((share / "in").iterdir()) == []
-    old(share / "in" / "b.csv", b"two")
-    delete = reading("in/b.csv", after=AfterSource.DELETE)
-    files = (await read(ends, delete)).files
-    for _ in range(2):
-        assert await settle(ends, delete, {}, files) == ()
-        assert list((share / "in").iterdir()) == []
-
-
-async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
-    ends: FarEnds, share: Path
-) -> None:
-    old(share / "in" / "a.csv", b"one")
-    action = reading("in/a.csv", after=AfterSource.DELETE, on_failure_move_to="failed/{name}")
-    files = (await read(ends, action)).files
-    names = {"on_failure_move_to": "failed/{name}"}
-    assert await settle(ends, action, names, files, succeeded=False) == ()
-    assert (share / "failed" / "a.csv").read_bytes() == b"one"
-
-
-@pytest.mark.parametrize("after", [AfterSource.MOVE, AfterSource.DELETE])
-async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
-    ends: FarEnds, share: Path, after: AfterSource
-) -> None:
-    old(share / "in" / "a.csv", b"one")
-    action = reading("in/a.csv", after=after, move_to="done/{name}")
-    files = (await read(ends, action)).files
-    old(share / "in" / "a.csv", b"a new one", age=60)
-    remarks = await settle(ends, action, {"move_to": "done/{name}"}, files)
-    assert len(remarks) == 1 and "another file than the one that was read" in remarks[0]
-    assert (share / "in" / "a.csv").read_bytes() == b"a new one"
 
 
 async def test_what_was_probed_is_kept_with_the_record(tmp_path: Path) -> None:

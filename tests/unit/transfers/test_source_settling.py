@@ -1,0 +1,85 @@
+"""What becomes of sources when a run has ended: deleted, moved, or left where they changed."""
+
+from pathlib import Path
+
+import pytest
+
+from activities.transfers.source_settling import SourceSettling
+from contracts.transfers import (
+    AfterSource,
+    Manifest,
+    Partner,
+    PlaceKind,
+    ReadFile,
+    SettleOrder,
+)
+from tests.support.imports.activities import environment
+from tests.support.transfers.actions import FarEnds, old, read, reading
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    folder = tmp_path / "share"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def ends(tmp_path: Path, share: Path) -> FarEnds:
+    return FarEnds.at(tmp_path, Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share)))
+
+
+async def settle(
+    ends: FarEnds, action: ReadFile, names: dict[str, str], files: Manifest, succeeded: bool = True
+) -> tuple[str, ...]:
+    order = SettleOrder(
+        job=ends.order(action, names).job,
+        index=0,
+        action=action,
+        names=names,
+        files=files,
+        succeeded=succeeded,
+    )
+    result = await environment().run(SourceSettling(ends.ports).settle_source, order)
+    return result.remarks
+
+
+async def test_sources_are_deleted_and_moved_at_the_end(ends: FarEnds, share: Path) -> None:
+    old(share / "in" / "a.csv", b"one")
+    old(share / "done" / "a.csv", b"of yesterday")
+    move = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
+    files = (await read(ends, move)).files
+    for _ in range(2):
+        assert await settle(ends, move, {"move_to": "done/{name}"}, files) == ()
+        assert (share / "done" / "a-2.csv").read_bytes() == b"one"
+        assert list((share / "in").iterdir()) == []
+    old(share / "in" / "b.csv", b"two")
+    delete = reading("in/b.csv", after=AfterSource.DELETE)
+    files = (await read(ends, delete)).files
+    for _ in range(2):
+        assert await settle(ends, delete, {}, files) == ()
+        assert list((share / "in").iterdir()) == []
+
+
+async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    action = reading("in/a.csv", after=AfterSource.DELETE, on_failure_move_to="failed/{name}")
+    files = (await read(ends, action)).files
+    names = {"on_failure_move_to": "failed/{name}"}
+    assert await settle(ends, action, names, files, succeeded=False) == ()
+    assert (share / "failed" / "a.csv").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("after", [AfterSource.MOVE, AfterSource.DELETE])
+async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
+    ends: FarEnds, share: Path, after: AfterSource
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    action = reading("in/a.csv", after=after, move_to="done/{name}")
+    files = (await read(ends, action)).files
+    old(share / "in" / "a.csv", b"a new one", age=60)
+    remarks = await settle(ends, action, {"move_to": "done/{name}"}, files)
+    assert len(remarks) == 1 and "another file than the one that was read" in remarks[0]
+    assert (share / "in" / "a.csv").read_bytes() == b"a new one"
