@@ -101,7 +101,7 @@ async def test_an_upload_loses_its_temporary_file_with_its_record(ports: Activit
     """Not before: a worker that dies leaves a run that looks for the file again."""
     await ports.put("tmp/a", b"ERMHDR")
     source = await ports.blobs.stat("tmp/a")
-    message = message_of("schedule_upload", temp_blob_name="tmp/a", target_blob_name="kept/a")
+    message = message_of("schedule_upload", temp_blob_name="tmp/a", target_blob_name="plans/a")
     plan = (await prepare(ports, message)).plan
     assert plan is not None
     assert (plan.source, plan.delete_source) == (source, True)
