@@ -225,7 +225,7 @@ class RowValidator:
                 )
             else:
                 left.add(i)
-                self._findings.leave_out(verdict, self._where(line))
+                self._findings.leave_out(verdict, self._where(line), values[self._spec.key[0]][i])
         self._findings.unused_rows += sum(
             1 for i in blank if i not in left and self._holds_more(rows[i][1])
         )
