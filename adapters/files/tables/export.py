@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
@@ -179,7 +179,7 @@ def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
 
     reader: Callable[..., RecordBatchReader] = RecordBatchReader.from_batches
     with target.open("wb") as raw, _RememberingFile(raw) as file:
-        write(reader(schema, batches()), file, max_row_group_size=_ROW_GROUP)
+        write(reader(schema, batches()), cast("IO[bytes]", file), max_row_group_size=_ROW_GROUP)
         if file.error is not None:
             raise file.error
     return count
