@@ -12,13 +12,15 @@ from domain.transfers.events import NoEvent, read_event
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.pipelines.transfers import NAME
-from workers.services.errors import NotFound, Refused, TooLarge, UnsupportedFile
+from workers.services.errors import NotFound, Refused
 from workers.services.transfers.bindings import STRUCTURED, structured
+from workers.services.transfers.errors import EventTooLarge, UnsupportedEvent
 from workers.services.transfers.service import LARGEST_PAGE, PAGE, TransferService
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
-    415: ProblemDescription(UnsupportedFile.kind, "a batch, or another format than JSON"),
+    413: ProblemDescription(EventTooLarge.kind, f"an event has at most {EVENT_BYTES:,} bytes"),
+    415: ProblemDescription(UnsupportedEvent.kind, "a batch, or another format than JSON"),
     422: ProblemDescription(
         Refused.kind,
         "the event is invalid or lacks a field, or another one came with its source and id",
@@ -182,7 +184,7 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > EVENT_BYTES:
-            raise TooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
+            raise EventTooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
     return bytes(body)
 
 
