@@ -35,10 +35,15 @@ async def test_an_event_is_taken_once(
     async with transfers.api() as api:
         first = await api.post("/api/events", json=body)
         again = await api.post("/api/events", json=body)
+        shown = await api.get(first.headers["location"])
+        unknown = await api.get(f"/api/events/{'0' * 64}")
+    assert unknown.status_code == 404
     assert (first.status_code, again.status_code) == (201, 200)
     id = first.json()["transfer_id"]
     assert first.headers["location"] == f"/api/events/{id}"
     assert again.json() == {"transfer_id": id, "created": False}
+    assert (shown.status_code, shown.json()["status"]) == (200, "Accepted")
+    assert (shown.json()["event_id"], shown.json()["file"]) == (body["id"], "routes.csv")
     run = await temporal.client.get_workflow_handle(f"transfer/{id}").describe()
     assert run.workflow_type == "FileEvent"
 

@@ -29,6 +29,7 @@ from workers.services.errors import (
 )
 from workers.services.identity import Identity
 from workers.services.runs import TemporalRuns, temporal_errors
+from workers.services.transfers.accepted import AcceptedEvent, accepted_event
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
 from workers.services.transfers.verbs import WAITING, parked_reason, run_of
 
@@ -150,6 +151,19 @@ class TransferService:
         except TemporalUnavailable:
             view = None
         return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
+
+    async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
+        """An event that has no row yet: no worker has checked it.
+
+        Raises:
+            NotFound: Temporal knows of none with this id, in full.
+        """
+        _operator(who)
+        with temporal_errors():
+            found = await accepted_event(self._runs.client, transfer_id)
+        if found is None:
+            raise NotFound(f"there is no transfer {transfer_id!r}")
+        return found
 
     async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
         """Have an event carried out.
