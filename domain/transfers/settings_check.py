@@ -1,7 +1,7 @@
 """Everything that is wrong with a file of job settings, before it is deployed."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from contracts.transfers import FileNotice, FireEvent, JobSettings, SettingsJob
+from contracts.transfers.watches import Watch
 from domain.errors import RuleViolation
 from domain.transfers.action_order import refuse_order
 from domain.transfers.job_settings import (
@@ -16,9 +17,11 @@ from domain.transfers.job_settings import (
     partners_of,
     problems_in,
     read_json,
+    read_settings,
     unused_keys,
 )
 from domain.transfers.templates import Facts, names_of, resolve, zone_of
+from domain.transfers.watch_loops import watch_loops
 
 _DATUM: Final = re.compile(r"\{data\.([^{}:]+)\}")
 _VALUE: Final = "x"
@@ -33,19 +36,26 @@ class SettingsCheck:
     """Why the file, or one of its jobs, would be refused; each with its place."""
     unused: Sequence[str] = ()
     """Keys that nothing reads, each with its place."""
+    loops: Sequence[str] = ()
+    """Jobs that a watch may start again for the files that they write."""
     jobs: int = 0
     partners: Sequence[str] = ()
     """That the jobs name: whether they exist is not asked."""
 
 
 def check_settings(
-    text: str | bytes, queues: Collection[str], *, keeps_copies: bool
+    text: str | bytes,
+    queues: Collection[str],
+    watches: Mapping[str, Watch] | None = None,
+    *,
+    keeps_copies: bool,
 ) -> SettingsCheck:
     """Find everything that is wrong with a file, and not only what a run meets first.
 
     Args:
         text: Of the file.
         queues: That there are.
+        watches: By name; those without a queue of their own are passed over.
         keeps_copies: Whether there is a key to encrypt copies with.
     """
     try:
@@ -63,7 +73,8 @@ def check_settings(
         found = _problems_of(job, queues, keeps_copies=keeps_copies)
         problems += [f"{place}: {problem}" for problem in found]
     actions = [action for job in settings.jobs for action in job.actions.list]
-    return SettingsCheck(tuple(problems), unused, len(settings.jobs), partners_of(actions))
+    loops = () if problems else tuple(watch_loops(read_settings(text), watches or {}))
+    return SettingsCheck(tuple(problems), unused, loops, len(settings.jobs), partners_of(actions))
 
 
 def _problems_of(job: SettingsJob, queues: Collection[str], *, keeps_copies: bool) -> Iterator[str]:
