@@ -164,7 +164,7 @@ class ObjectPlace(BasePlace):
         try:
             self._check_same(entry, await self.stat(entry.path))
         except (FileChanged, FileMissing):
-            # Nobody knows which of the two was copied.
+            # It cannot be known which of the two was copied.
             await self.remove(path)
             raise
 
