@@ -93,6 +93,16 @@ class Checkpoints(BlobCheckpointStore):
         super().__init__(*args, **options)
         self.forget()
 
+    @classmethod
+    def from_connection_string(
+        cls, conn_str: str, container_name: str, *, credential: Any = None, **options: Any
+    ) -> "Checkpoints":
+        """A store in a container of a storage account."""
+        made = super().from_connection_string(
+            conn_str, container_name, credential=credential, **options
+        )
+        return cast(Checkpoints, made)
+
     def forget(self) -> None:
         """Begin anew, with a client that has claimed nothing yet."""
         self.read: set[str] = set()
