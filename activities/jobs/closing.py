@@ -1,8 +1,8 @@
-"""`jobs.close_stage` and `jobs.record`: what a stage as a whole has found, and the row of a job."""
+"""What a stage as a whole has found, what a job type makes of all of them, and the row of a job."""
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from contracts.jobs import (
     FailedTask,
     FinishedTask,
     JobRecord,
+    JobRecorded,
     JobRecording,
     JobStatus,
     JsonObject,
@@ -31,7 +32,7 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 
 RESULT_BYTES: Final = 100_000
-"""Of the aggregated result of a stage, as JSON."""
+"""Of the aggregated result of a stage, and of that of a job, as JSON."""
 
 
 class StageClosing:
@@ -74,20 +75,54 @@ class StageClosing:
                 job_type = self._ports.job_type(order.job)
                 context = await self._ports.stage_context(order, own)
                 result = await job_type.aggregate(order.definition, context)
-                _refuse_long(order, result)
+                _refuse_long(f"the aggregated result of stage {order.stage}", result)
             await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
         names = [_name(each) for each in tally.failed[:NAMED]]
         counts = tally.counts.plus(TaskCounts(total=left, cancelled=left))
         return StageClosed(counts=counts, failed=tuple(names))
 
+    @activity.defn(name="jobs.make_result")
+    @translate_failures
+    async def make_result(self, recording: JobRecording) -> None:
+        """Have the job type make the result of a job, which `jobs.record` reads.
+
+        A step of its own that any worker may do: what crashes its worker is repeated so often
+        and no more.
+
+        Raises:
+            ApplicationError: The job type refuses, finds more than a job may, or lost too many
+                workers.
+        """
+        job, folders = recording.job, self._ports.folders
+        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
+        last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
+
+        async def previous() -> AsyncIterator[FinishedTask]:
+            if last is not None:
+                async for each in folders.whole_results(job.job_id, last):
+                    yield each
+
+        async with BoundedHeartbeater("made the result of the job"):
+            context = await self._ports.stage_context(order, previous)
+            result = await self._ports.job_type(job).result(context)
+            _refuse_long("the result of the job", result)
+            await folders.put_job_result(job.job_id, job.attempt, result)
+
     @activity.defn(name="jobs.record")
     @translate_failures
-    async def record(self, recording: JobRecording) -> None:
-        """Write the row of a job; one of an older attempt changes nothing."""
+    async def record(self, recording: JobRecording) -> JobRecorded | None:
+        """Write the row of a job; one of an older attempt changes nothing.
+
+        Returns:
+            None where an earlier release wrote it.
+        """
         job, folders = recording.job, self._ports.folders
         results = {
             str(ref.stage): await folders.stage_result(job.job_id, ref) for ref in recording.stages
         }
+        result = await self._result(recording, results)
+        if result is None:
+            return JobRecorded(lacks_result=True)
         failed = [
             each for ref in recording.stages for each in await folders.failed_tasks(job.job_id, ref)
         ]
@@ -100,7 +135,7 @@ class StageClosing:
                 total_stages=job.definition.total_stages,
                 parameters=job.parameters,
                 stage_results=results,
-                result_data=await self._result(recording),
+                result_data=result,
                 error_details=recording.reason and recording.reason[:1_500],
                 created_at=recording.began_at,
                 updated_at=datetime.now(UTC),
@@ -112,21 +147,18 @@ class StageClosing:
                 failed_count=recording.failed_count,
             )
         )
+        return JobRecorded()
 
-    async def _result(self, recording: JobRecording) -> JsonObject:
+    async def _result(
+        self, recording: JobRecording, results: Mapping[str, JsonObject]
+    ) -> JsonObject | None:
+        """The result of a job; None: its type has to make it first."""
+        job = recording.job
         if recording.status is not JobStatus.COMPLETED:
             return {}
-        job, folders = recording.job, self._ports.folders
-        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
-        last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
-
-        async def previous() -> AsyncIterator[FinishedTask]:
-            if last is not None:
-                async for each in folders.whole_results(job.job_id, last):
-                    yield each
-
-        context = await self._ports.stage_context(order, previous)
-        return await self._ports.job_type(job).result(context)
+        if self._ports.job_type(job).has_own_result():
+            return await self._ports.folders.job_result(job.job_id, job.attempt)
+        return results.get(str(job.definition.total_stages), {})
 
 
 class _Tally:
@@ -162,16 +194,14 @@ class _Tally:
             )
 
 
-def _refuse_long(order: StageOrder, result: JsonObject) -> None:
+def _refuse_long(what: str, result: JsonObject) -> None:
     try:
         size = len(json.dumps(result, allow_nan=False).encode())
     except (TypeError, ValueError) as error:
-        raise RuleViolation(
-            f"the aggregated result of stage {order.stage} is not JSON: {error}"
-        ) from error
+        raise RuleViolation(f"{what} is not JSON: {error}") from error
     if size > RESULT_BYTES:
         raise RuleViolation(
-            f"the aggregated result of stage {order.stage} has {size:,} bytes; {RESULT_BYTES:,} "
+            f"{what} has {size:,} bytes; {RESULT_BYTES:,} "
             "are the most: keep what is long in a blob, and its name in the result"
         )
 

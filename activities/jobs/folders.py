@@ -171,6 +171,15 @@ class StageFolders:
         found = await self._read_json(f"{folder_of(job_id, ref)}/result.json")
         return [FailedTask.model_validate(each) for each in found.get("failed", ())]
 
+    async def put_job_result(self, job_id: JobId, attempt: int, result: JsonObject) -> None:
+        """Keep what a job type made of all stages."""
+        await self._write_json(f"{_ROOT}/{job_id}/{attempt}/result.json", {"result": result})
+
+    async def job_result(self, job_id: JobId, attempt: int) -> JsonObject | None:
+        """What a job type made of all stages; None: it has not yet."""
+        found = await self._read_json(f"{_ROOT}/{job_id}/{attempt}/result.json")
+        return found.get("result")
+
     async def _read_json(self, name: str) -> dict[str, Any]:
         try:
             return json.loads(await self._read(name))

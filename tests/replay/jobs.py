@@ -16,6 +16,8 @@ from contracts.answers import Answer
 from contracts.jobs import (
     DELIVER_WEBHOOK,
     JobOrder,
+    JobRecorded,
+    JobRecording,
     JobRetentionOrder,
     JobRetentionResult,
     JobRetry,
@@ -188,6 +190,17 @@ def _outage() -> ScriptedJob:
     return _script(fails={"run_tasks": [unavailable()], "record": [unavailable()]})
 
 
+def _own_result() -> ScriptedJob:
+    """The job type makes the result of the job, which the first record of its end lacks."""
+    made: list[JobRecording] = []
+
+    def record(recording: JobRecording) -> JobRecorded:
+        lacks = recording.status is JobStatus.COMPLETED and not made
+        return JobRecorded(lacks_result=lacks)
+
+    return _script(results={"record": record, "make_result": made.append})
+
+
 _GROUPED = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=100, tasks_per_activity=10)
 _WIDE = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=1_000, tasks_per_activity=100)
 _PARK = a_definition(OnFailure.PARK)
@@ -265,6 +278,7 @@ def _removing(**script: Any) -> ScriptedActivities:
 CASES_OF: dict[str, dict[str, Any]] = {
     "Job": {
         "happy": Case(fields={"webhooks": _RECEIVERS}),
+        "own-result": Case(_own_result()),
         "grouped": Case(_script(tasks=1_200), _GROUPED),
         "failed-fast": Case(_script(acts={(1, 1): "failed"})),
         "failed-then-retried": Case(_script(acts={(1, 1): "failed"}), _PARK, _retry),

@@ -286,9 +286,20 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             began_at=workflow.info().start_time,
             reason=self._reason and self._reason[:2_000],
         )
-        await workflow.execute_local_activity_method(
+        while await self._lacks_result(recording):
+            await workflow.execute_activity_method(
+                StageClosing.make_result,
+                recording,
+                summary="make the result of the job",
+                **policies.LONG,
+            )
+
+    async def _lacks_result(self, recording: JobRecording) -> bool:
+        """Write the row of the job, unless its type has to make the result first."""
+        recorded = await workflow.execute_local_activity_method(
             StageClosing.record, recording, summary=f"record {self._status}", **policies.SHORT
         )
+        return recorded is not None and recorded.lacks_result
 
     def _recorded_ends(self) -> list[StageEnd]:
         kept = [ref for ref in self._done if ref.stage not in self._ends]
