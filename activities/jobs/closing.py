@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,6 +17,7 @@ from contracts.jobs import (
     FailedName,
     FailedTask,
     FinishedTask,
+    JobOrder,
     JobRecord,
     JobRecorded,
     JobRecording,
@@ -86,27 +87,17 @@ class StageClosing:
     async def make_result(self, recording: JobRecording) -> None:
         """Have the job type make the result of a job, which `jobs.record` reads.
 
-        A step of its own that any worker may do: what crashes its worker is repeated so often
-        and no more.
+        Apart from that, because the server repeats a local activity for ever whose worker crashes.
 
         Raises:
             ApplicationError: The job type refuses, finds more than a job may, or lost too many
                 workers.
         """
-        job, folders = recording.job, self._ports.folders
-        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
-        last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
-
-        async def previous() -> AsyncIterator[FinishedTask]:
-            if last is not None:
-                async for each in folders.whole_results(job.job_id, last):
-                    yield each
-
+        job = recording.job
         async with BoundedHeartbeater("made the result of the job"):
-            context = await self._ports.stage_context(order, previous)
-            result = await self._ports.job_type(job).result(context)
+            result = await self._made(recording)
             _refuse_long("the result of the job", result)
-            await folders.put_job_result(job.job_id, job.attempt, result)
+            await self._ports.folders.put_job_result(job.job_id, job.attempt, result)
 
     @activity.defn(name="jobs.record")
     @translate_failures
@@ -114,15 +105,12 @@ class StageClosing:
         """Write the row of a job; one of an older attempt changes nothing.
 
         Returns:
-            None where an earlier release wrote it.
+            None in histories of earlier releases.
         """
         job, folders = recording.job, self._ports.folders
         results = {
             str(ref.stage): await folders.stage_result(job.job_id, ref) for ref in recording.stages
         }
-        result = await self._result(recording, results)
-        if result is None:
-            return JobRecorded(lacks_result=True)
         failed = [
             each for ref in recording.stages for each in await folders.failed_tasks(job.job_id, ref)
         ]
@@ -135,7 +123,7 @@ class StageClosing:
                 total_stages=job.definition.total_stages,
                 parameters=job.parameters,
                 stage_results=results,
-                result_data=result,
+                result_data=await self._result(recording),
                 error_details=recording.reason and recording.reason[:1_500],
                 created_at=recording.began_at,
                 updated_at=datetime.now(UTC),
@@ -147,18 +135,35 @@ class StageClosing:
                 failed_count=recording.failed_count,
             )
         )
-        return JobRecorded()
+        return JobRecorded(makes_result=self._makes_result(job))
 
-    async def _result(
-        self, recording: JobRecording, results: Mapping[str, JsonObject]
-    ) -> JsonObject | None:
-        """The result of a job; None: its type has to make it first."""
+    async def _result(self, recording: JobRecording) -> JsonObject:
         job = recording.job
         if recording.status is not JobStatus.COMPLETED:
             return {}
-        if self._ports.job_type(job).has_own_result():
-            return await self._ports.folders.job_result(job.job_id, job.attempt)
-        return results.get(str(job.definition.total_stages), {})
+        if self._makes_result(job):
+            found = await self._ports.folders.job_result(job.job_id, job.attempt)
+            if found is not None:
+                return found
+        # The default, or the end of a job that an earlier release began.
+        return await self._made(recording)
+
+    async def _made(self, recording: JobRecording) -> JsonObject:
+        job, folders = recording.job, self._ports.folders
+        order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
+        last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
+
+        async def previous() -> AsyncIterator[FinishedTask]:
+            if last is not None:
+                async for each in folders.whole_results(job.job_id, last):
+                    yield each
+
+        context = await self._ports.stage_context(order, previous)
+        return await self._ports.job_type(job).result(context)
+
+    def _makes_result(self, job: JobOrder) -> bool:
+        found = self._ports.types.get(job.definition.job_type)
+        return found is not None and found.has_own_result()
 
 
 class _Tally:

@@ -176,7 +176,7 @@ class StageFolders:
         await self._write_json(f"{_ROOT}/{job_id}/{attempt}/result.json", {"result": result})
 
     async def job_result(self, job_id: JobId, attempt: int) -> JsonObject | None:
-        """What a job type made of all stages; None: it has not yet."""
+        """What a job type made of all stages; None: it has not."""
         found = await self._read_json(f"{_ROOT}/{job_id}/{attempt}/result.json")
         return found.get("result")
 

@@ -124,5 +124,5 @@ def task_id(job_id: str, stage: int, index: str) -> str:
 class JobRecorded(Contract):
     """Result of `jobs.record`."""
 
-    lacks_result: bool = False
-    """Nothing was written: `jobs.make_result` has to come first."""
+    makes_result: bool = False
+    """The job type makes the result of the job: `jobs.make_result` has to precede its end."""

@@ -8,16 +8,17 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
 from activities.jobs.retention import JobRetentionSteps
 from contracts.answers import Answer
+from contracts.errors import WORKERS_LOST
 from contracts.jobs import (
     DELIVER_WEBHOOK,
     JobOrder,
     JobRecorded,
-    JobRecording,
     JobRetentionOrder,
     JobRetentionResult,
     JobRetry,
@@ -190,15 +191,14 @@ def _outage() -> ScriptedJob:
     return _script(fails={"run_tasks": [unavailable()], "record": [unavailable()]})
 
 
-def _own_result() -> ScriptedJob:
-    """The job type makes the result of the job, which the first record of its end lacks."""
-    made: list[JobRecording] = []
+def _own_result(**script: Any) -> ScriptedJob:
+    """The job type makes the result of the job."""
+    return _script(results={"record": JobRecorded(makes_result=True)}, **script)
 
-    def record(recording: JobRecording) -> JobRecorded:
-        lacks = recording.status is JobStatus.COMPLETED and not made
-        return JobRecorded(lacks_result=lacks)
 
-    return _script(results={"record": record, "make_result": made.append})
+def _lost() -> ApplicationError:
+    text = "20 workers in a row were lost while they made the result of the job"
+    return ApplicationError(text, type=WORKERS_LOST, non_retryable=True)
 
 
 _GROUPED = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=100, tasks_per_activity=10)
@@ -279,6 +279,7 @@ CASES_OF: dict[str, dict[str, Any]] = {
     "Job": {
         "happy": Case(fields={"webhooks": _RECEIVERS}),
         "own-result": Case(_own_result()),
+        "own-result-retried": Case(_own_result(fails={"make_result": [_lost()]}), act=_retry),
         "grouped": Case(_script(tasks=1_200), _GROUPED),
         "failed-fast": Case(_script(acts={(1, 1): "failed"})),
         "failed-then-retried": Case(_script(acts={(1, 1): "failed"}), _PARK, _retry),

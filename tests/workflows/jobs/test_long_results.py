@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from temporalio import activity
+from temporalio.client import WorkflowUpdateFailedError
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
+from contracts.answers import Answer
 from contracts.base import Contract
 from contracts.jobs import (
     JobRetry,
@@ -99,9 +101,17 @@ async def test_a_job_whose_result_loses_its_workers_parks_with_the_reason(
             handle = await jobs.start(order)
             await eventually(is_parked)
         view, row = await handle.query(Job.status), await jobs.record(order)
+        for refused in (
+            handle.execute_update(Job.retry, JobRetry(by="ann", parameters={"year": 1999})),
+            handle.execute_update(Job.skip, Answer(by="ann")),
+        ):
+            with pytest.raises(WorkflowUpdateFailedError) as raised:
+                await refused
+            assert "the stages of the job are done" in str(raised.value.cause)
         await handle.execute_update(Job.retry, JobRetry(by="ann"))
         result = await handle.result()
         record = await jobs.record(order)
-    assert view.reason == "20 workers in a row were lost" and row.status is not JobStatus.COMPLETED
+    assert view.reason == "20 workers in a row were lost" and row.status is JobStatus.PARKED
+    assert view.next_steps == "retry, fail or cancel"
     assert result.status is JobStatus.COMPLETED
     assert record.result_data["length"] == LONG
