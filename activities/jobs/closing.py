@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import BoundedHeartbeater
 from activities.jobs.contexts import JobPorts
+from activities.jobs.task_batches import write_batch
 from contracts.jobs import (
     FAILED_TASKS_LISTED,
     NAMED,
@@ -23,6 +24,7 @@ from contracts.jobs import (
     JobRecording,
     JobStatus,
     JsonObject,
+    SmallStageTally,
     StageClosed,
     StageOrder,
     StageTally,
@@ -46,6 +48,18 @@ class StageClosing:
     def __init__(self, ports: JobPorts) -> None:
         self._ports = ports
 
+    @activity.defn(name="jobs.close_small_stage")
+    @translate_failures
+    async def close_small_stage(self, work: SmallStageTally) -> StageClosed:
+        """Put the results of the only batch of a stage together, then close the stage.
+
+        Raises:
+            ApplicationError: As `jobs.close_stage`.
+        """
+        async with BoundedHeartbeater("aggregated the results of the stage"):
+            await write_batch(self._ports, work.batch)
+            return await self._closed(work)
+
     @activity.defn(name="jobs.close_stage")
     @translate_failures
     async def close_stage(self, work: StageTally) -> StageClosed:
@@ -57,6 +71,10 @@ class StageClosing:
             ApplicationError: The job type refuses, finds more than a stage may, or its aggregation
                 lost too many workers.
         """
+        async with BoundedHeartbeater("aggregated the results of the stage"):
+            return await self._closed(work)
+
+    async def _closed(self, work: StageTally) -> StageClosed:
         order = work.order
         job_id, ref = order.job.job_id, order.ref
         tally = _Tally(order)
@@ -65,19 +83,18 @@ class StageClosing:
             async for each in self._ports.folders.whole_results(job_id, ref):
                 yield each
 
-        async with BoundedHeartbeater("aggregated the results of the stage"):
-            async for each in self._ports.folders.results(job_id, ref):
-                tally.add(each)
-            left = work.tasks - tally.counts.total
-            if left:
-                await self._ports.store.cancel_tasks(job_id, order.job.attempt, order.stage)
-            result: JsonObject = {}
-            if work.aggregate:
-                job_type = self._ports.job_type(order.job)
-                context = await self._ports.stage_context(order, own)
-                result = await job_type.aggregate(order.definition, context)
-                _refuse_long(f"the aggregated result of stage {order.stage}", result)
-            await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
+        async for each in self._ports.folders.results(job_id, ref):
+            tally.add(each)
+        left = work.tasks - tally.counts.total
+        if left:
+            await self._ports.store.cancel_tasks(job_id, order.job.attempt, order.stage)
+        result: JsonObject = {}
+        if work.aggregate:
+            job_type = self._ports.job_type(order.job)
+            context = await self._ports.stage_context(order, own)
+            result = await job_type.aggregate(order.definition, context)
+            _refuse_long(f"the aggregated result of stage {order.stage}", result)
+        await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
         names = [_name(each) for each in tally.failed[:NAMED]]
         counts = tally.counts.plus(TaskCounts(total=left, cancelled=left))
         return StageClosed(counts=counts, failed=tuple(names))
@@ -108,12 +125,11 @@ class StageClosing:
             None in histories of earlier releases.
         """
         job, folders = recording.job, self._ports.folders
-        results = {
-            str(ref.stage): await folders.stage_result(job.job_id, ref) for ref in recording.stages
-        }
-        failed = [
-            each for ref in recording.stages for each in await folders.failed_tasks(job.job_id, ref)
-        ]
+        results: dict[str, JsonObject] = {}
+        failed: list[FailedTask] = []
+        for ref in recording.stages:
+            results[str(ref.stage)], of_stage = await folders.stage_end(job.job_id, ref)
+            failed += of_stage
         await self._ports.store.put_job(
             JobRecord(
                 job_id=job.job_id,
@@ -123,7 +139,7 @@ class StageClosing:
                 total_stages=job.definition.total_stages,
                 parameters=job.parameters,
                 stage_results=results,
-                result_data=await self._result(recording),
+                result_data=await self._result(recording, results),
                 error_details=recording.reason and recording.reason[:1_500],
                 created_at=recording.began_at,
                 updated_at=datetime.now(UTC),
@@ -137,16 +153,17 @@ class StageClosing:
         )
         return JobRecorded(makes_result=self._makes_result(job))
 
-    async def _result(self, recording: JobRecording) -> JsonObject:
+    async def _result(
+        self, recording: JobRecording, results: Mapping[str, JsonObject]
+    ) -> JsonObject:
         job = recording.job
         if recording.status is not JobStatus.COMPLETED:
             return {}
-        if self._makes_result(job):
-            found = await self._ports.folders.job_result(job.job_id, job.attempt)
-            if found is not None:
-                return found
-        # The default, or the end of a job that an earlier release began.
-        return await self._made(recording)
+        if not self._ports.job_type(job).has_own_result():
+            return results.get(str(job.definition.total_stages), {})
+        found = await self._ports.folders.job_result(job.job_id, job.attempt)
+        # The end of a job that an earlier release began makes its result here.
+        return await self._made(recording) if found is None else found
 
     async def _made(self, recording: JobRecording) -> JsonObject:
         job, folders = recording.job, self._ports.folders

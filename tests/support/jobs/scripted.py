@@ -46,6 +46,7 @@ class ScriptedJob(ScriptedActivities):
             "run_tasks": self._run,
             "close_batch": self._close_batch,
             "close_stage": self._close_stage,
+            "close_small_stage": self._close_stage,
             "record": lambda recording: JobRecorded(),
         }
         results |= script.pop("results", {})
