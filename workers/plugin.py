@@ -9,6 +9,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.message_context import MessageContext
+from workers.query_guard import QueryGuard
 from workers.update_attempts import UpdateAttempts
 from workflows.run_ends import RunEnds
 
@@ -58,9 +59,10 @@ def _is_document(workflow_type: str) -> bool:
 
 def docflow_plugin() -> SimplePlugin:
     """Pydantic payloads, ends of runs in log and metrics, and a sandbox that shares contracts."""
+    guard = QueryGuard()
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
-        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document)],
-        workflow_runner=_sandbox,
+        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), guard],
+        workflow_runner=lambda runner: guard.guarding(_sandbox(runner)),
     )
