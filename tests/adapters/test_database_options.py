@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import QueuePool, text
 
 from adapters.database import (
     Database,
@@ -141,13 +142,13 @@ def test_an_option_of_the_url_takes_the_place_of_a_variable(tmp_path: Path) -> N
 
 async def test_no_more_connections_are_opened_than_are_set(postgres_database_url: str) -> None:
     async with open_database(postgres_database_url, DatabaseOptions(connections=3)) as database:
-        most = 0
+        most, pool = 0, cast(QueuePool, database.engine.pool)
 
         async def use() -> None:
             nonlocal most
             async with database.reading() as connection:
                 await connection.execute(text("SELECT pg_sleep(0.01)"))
-                most = max(most, database.engine.pool.checkedout())
+                most = max(most, pool.checkedout())
 
         await asyncio.gather(*(use() for _ in range(9)))
     assert most == 3
