@@ -131,23 +131,8 @@ async def test_a_worker_of_several_processes_is_one_for_those_outside(
             ["2", "1"],
         )
         children = _children(parent.pid)
-        await ends_cleanly(parent, signal.SIGTERM, within=30)
+        await ends_cleanly(parent, signal.SIGINT, within=30)
     assert not any(child.is_running() for child in children)
-
-
-async def test_the_processes_of_a_worker_that_is_killed_end_too(
-    settings: Mapping[str, str],
-) -> None:
-    async with running(settings, "worker", "imports", "--processes", "2") as parent:
-        await says(parent, b"working on imports")
-        children = _children(parent.pid)
-        parent.kill()
-        await parent.communicate()
-
-    async def gone() -> bool:
-        return not any(child.is_running() for child in children)
-
-    await eventually(gone)
 
 
 def _children(parent: int) -> list[psutil.Process]:

@@ -6,12 +6,14 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from workers.capacity import Share
 from workers.health import Health
 from workers.member import Member
 from workers.signals import stop_on_signals
+from workers.supervisor import Supervisor
 
 SHARE = Share(processes=2, memory_bytes=1 << 30, connections=None)
 
@@ -60,3 +62,13 @@ def hangs(number: int, channel: socket.socket) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Member(number, SHARE, channel).fail(str(os.getpid()))
     time.sleep(600)
+
+
+async def main(folder: Path) -> None:
+    """A parent with two processes."""
+    with stop_on_signals() as stop:
+        await Supervisor(partial(works, folder), 2, Health()).run(stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

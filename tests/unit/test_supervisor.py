@@ -5,13 +5,16 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.support.processes import ROOT
 from tests.support.waiting import eventually
 from tests.support.worker_processes import fails, hangs, waits_for_the_database, works
 from workers.bridges.retry import Retry
@@ -133,6 +136,25 @@ async def test_a_stop_does_not_wait_for_the_next_start(tmp_path: Path) -> None:
     async with asyncio.timeout(100):
         async with supervised(partial(fails, tmp_path), health, pauses=LATE):
             await eventually(refused)
+
+
+async def test_a_parent_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "tests.support.worker_processes", str(tmp_path))
+    parent = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+
+    async def both_work() -> bool:
+        return bool(of(tmp_path, 1) and of(tmp_path, 2))
+
+    await eventually(both_work, seconds=120)
+    processes = [psutil.Process(id) for number in (1, 2) for id in of(tmp_path, number)]
+    parent.kill()
+    await parent.wait()
+
+    async def gone() -> bool:
+        return not any(each.is_running() for each in processes)
+
+    await eventually(gone)
+    assert len([*tmp_path.glob("ended-*")]) == 2
 
 
 async def test_a_process_whose_parent_is_gone_ends_though_it_hangs() -> None:
