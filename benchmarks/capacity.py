@@ -224,9 +224,9 @@ server and {postgresql} million as PostgreSQL. So, in this order:
 1. **The worker**, which [more processes](processes.md) and more machines relieve: they share
    nothing but Temporal and the database.
 2. **Temporal.** The development server is one process over SQLite. Beyond some millions of
-   documents a day it takes a cluster, or Temporal Cloud, whose namespaces have a limit of actions a second;
-   what these carry has not been measured here. The retention of the namespace decides how many
-   days of history are stored.
+   documents a day it takes a cluster, or Temporal Cloud, whose namespaces have a limit of actions
+   a second; what these carry has not been measured here. The retention of the namespace decides
+   how many days of history are stored.
 3. **PostgreSQL**, by what it stores rather than by its processor: a status row of every import,
    beside the rows themselves.
 """
