@@ -59,8 +59,8 @@ UNITS: Final = (
     Unit("batches: a document of a batch", ("DocumentLoad/loaded",)),
     Unit("batches: a batch, without its documents", ("BatchLifecycle/happy",)),
     Unit(
-        "jobs: a job of two stages with four tasks each",
-        ("Job/happy", *("Stage/happy", "TaskBatch/happy") * 2),
+        "jobs: a job of two stages with three tasks each",
+        ("Job/happy", "Stage/small", "Stage/small"),
     ),
     Unit("transfers: an event and its job", ("FileEvent/happy", "FileJob/happy")),
 )
