@@ -79,9 +79,9 @@ def _metrics(
     """Answers with the metrics of all processes that answer."""
 
     async def answer(request: Request) -> PlainTextResponse:
-        numbers, addresses = supervisor.metrics.keys(), supervisor.metrics.values()
-        pages = await asyncio.gather(*(_page(client, address) for address in addresses))
-        found = {number: page for number, page in zip(numbers, pages, strict=True) if page}
+        known = supervisor.metrics
+        pages = await asyncio.gather(*(_page(client, address) for address in known.values()))
+        found = {number: page for number, page in zip(known, pages, strict=True) if page}
         page = merged(found) + "".join(_own(supervisor.starts, found))
         return PlainTextResponse(page, media_type=_FORMAT)
 
