@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Generator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -9,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from sqlalchemy import QueuePool, text
+from sqlalchemy.exc import DBAPIError
 
 from adapters.database import (
     Database,
@@ -22,6 +24,7 @@ from adapters.database import (
 from adapters.ports import Unavailable
 from stack.postgres import postgis_programs, postgres_server
 from tests.support.certificates import pem_for
+from tests.support.pooler import pooled
 from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 
@@ -165,6 +168,49 @@ async def test_a_pooler_finds_nothing_that_a_session_keeps(
         assert await _asked(database, JIT) == [jit]
         (kept,) = await _asked(database, KEPT)
     assert bool(kept) is bool(statements)
+
+
+async def _counts(database: Database, name: str) -> int:
+    """Rows of a table that another client writes to meanwhile, with values and in pages."""
+    async with database.transaction() as connection:
+        for number in range(5):
+            statement = text("INSERT INTO pooled (name, number) VALUES (:name, :number)")
+            await connection.execute(statement, {"name": name, "number": number})
+    async with database.streaming() as connection:
+        rows = await connection.stream(text("SELECT * FROM pooled WHERE name = :n"), {"n": name})
+        streamed = len([row async for row in rows])
+    assert streamed in (5, 10)
+    async with database.reading() as connection:
+        query = text("SELECT count(*) FROM pooled WHERE name = :n")
+        return (await connection.execute(query, {"n": name})).scalar_one()
+
+
+async def test_clients_of_a_pooler_take_turns_by_transaction(postgres_database_url: str) -> None:
+    async with pooled(postgres_database_url) as (url, pooler), AsyncExitStack() as stack:
+        options = DatabaseOptions(connections=2, statements=0)
+        address = f"{url}?sslmode=disable"
+        first, second = [
+            await stack.enter_async_context(open_database(address, options)) for _ in "ab"
+        ]
+        async with first.transaction() as connection:
+            await connection.exec_driver_sql("CREATE TABLE pooled (name text, number int)")
+        asked = (_counts(each, name) for name in "xyz" for each in (first, second))
+        assert set(await asyncio.gather(*asked)) <= {5, 10}
+        (all_rows,) = await _asked(first, "SELECT count(*) FROM pooled")
+        assert all_rows == 30
+        assert pooler.turns > 12
+        # PgBouncer refuses settings of a session that it does not know.
+        assert not any(b"jit" in each for each in pooler.startups)
+
+
+async def test_what_a_session_keeps_does_not_go_with_a_pooler(postgres_database_url: str) -> None:
+    async with (
+        pooled(postgres_database_url) as (url, _),
+        open_database(f"{url}?sslmode=disable", DatabaseOptions(statements=500)) as database,
+    ):
+        with pytest.raises(DBAPIError, match=r"prepared statement .* does not exist"):
+            for _ in range(2):
+                await database.probe()
 
 
 def test_connections_and_statements_are_settings() -> None:
