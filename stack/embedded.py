@@ -346,8 +346,9 @@ def _own_key(file: Path) -> str:
 def worker_part(
     folder: Path, environment: Mapping[str, str], health_port: int, pipeline: str = "all"
 ) -> Part:
-    """A worker with its bridge."""
-    arguments = ["worker", pipeline, "--with-bridge", "--health-port", str(health_port)]
+    """A worker of one process, with its bridge."""
+    options = ["--with-bridge", "--processes", "1", "--health-port", str(health_port)]
+    arguments = ["worker", pipeline, *options]
     return docflow_part("worker", arguments, health_port, folder, environment)
 
 

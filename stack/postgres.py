@@ -39,6 +39,8 @@ def postgres_server(
     port: int | None = None,
     durable: bool = False,
     programs: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Generator[str]:
     """Run a server until the block ends.
 
@@ -50,6 +52,8 @@ def postgres_server(
         port: TCP port on 127.0.0.1; a free one when absent.
         durable: Write through to the disk as in production; faster without.
         programs: Folder of the server's programs; searched for when absent.
+        settings: Further settings of the server.
+        files: Further files of its data folder, such as a key that only its user may read.
 
     Yields:
         URL of the `postgres` database, for example
@@ -63,9 +67,11 @@ def postgres_server(
     try:
         binaries = programs or _find_binaries(own)
         data = _prepare(folder or own, binaries)
+        for name, content in (files or {}).items():
+            _put(data / name, content)
         port = port or free_port()
-        settings = _SETTINGS if durable else _SETTINGS | _VOLATILE
-        with _running(binaries, data, port, settings):
+        usual = _SETTINGS if durable else _SETTINGS | _VOLATILE
+        with _running(binaries, data, port, {**usual, **(settings or {})}):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
         shutil.rmtree(own)
@@ -179,6 +185,14 @@ def _prepare(folder: Path, binaries: Path) -> Path:
     if made.returncode != 0:
         raise RuntimeError(f"PostgreSQL could not initialise {data}: {made.stderr.strip()}")
     return data
+
+
+def _put(file: Path, content: bytes) -> None:
+    file.touch(mode=0o600)
+    file.write_bytes(content)
+    account = _account()
+    if account is not None:
+        os.chown(file, account.pw_uid, account.pw_gid)
 
 
 @contextmanager

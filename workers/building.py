@@ -6,10 +6,19 @@ from datetime import timedelta
 from typing import Any, Final
 
 from temporalio.client import Client
-from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    PollerBehaviorAutoscaling,
+    ResourceBasedSlotConfig,
+    ResourceBasedSlotSupplier,
+    ResourceBasedTunerConfig,
+    Worker,
+    WorkerTuner,
+)
 
 from activities.dependencies import Dependencies
 from activities.rejections import Rejections
+from workers.capacity import Slots
 from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
 from workers.notices import OpenNotices, open_notices
 from workers.pipelines.base import Lane, Pipeline, activities_of
@@ -17,6 +26,10 @@ from workers.resources.common import Resources
 from workers.settings.common import AddressSettings
 
 _POLLERS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=2)
+
+
+_TARGET: Final = 0.8
+"""Share of memory and processor beyond which a tuner gives out no more slots."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,7 @@ def build_worker(
     common: Resources,
     own: Any,
     shared: Shared | None = None,
+    slots: Slots | None = None,
 ) -> Worker:
     """A worker for one pipeline.
 
@@ -62,7 +76,9 @@ def build_worker(
         common: What all pipelines share.
         own: What the pipeline opened for itself.
         shared: By the workers of a process; None: this worker is the only one.
+        slots: What it does at once; None: what the register says.
     """
+    slots = slots or Slots(pipeline.activity_slots, pipeline.local_slots)
     shared = shared or _shared(client, common, [(pipeline, own)])
     return Worker(
         client,
@@ -73,8 +89,8 @@ def build_worker(
             *_common_activities(client, pipeline, common, own, shared),
         ),
         interceptors=[shared.notices.interceptor],
-        max_concurrent_activities=pipeline.activity_slots,
-        max_concurrent_local_activities=pipeline.local_slots,
+        max_concurrent_activities=slots.activities,
+        max_concurrent_local_activities=slots.local,
         max_cached_workflows=pipeline.cached_runs,
         # A request to cancel reaches an activity with the answer to a heartbeat.
         max_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -92,6 +108,8 @@ def build_lanes(
     *,
     environment: Mapping[str, str] | None = None,
     shared: Shared | None = None,
+    slots: Slots | None = None,
+    processes: int = 1,
 ) -> Sequence[Worker]:
     """A worker for each task queue that a pipeline has beside its own.
 
@@ -103,11 +121,16 @@ def build_lanes(
         only: Name of the one lane that is served; None: all of them are.
         environment: Settings that name lanes; None: there are none.
         shared: By the workers of a process; None: those of this pipeline alone.
+        slots: What the process does at once for the pipeline; None: what the register says.
+        processes: That divide the slots of a lane.
     """
+    slots = slots or Slots(pipeline.activity_slots, pipeline.local_slots)
     lanes = [each for each in pipeline.lanes_in(environment or {}) if only in (None, each.name)]
     if any(each.workflows for each in lanes):
         shared = shared or _shared(client, common, [(pipeline, own)])
-    return [_lane(client, pipeline, common, own, lane, shared) for lane in lanes]
+    return [
+        _lane(client, pipeline, common, own, lane, shared, slots.local, processes) for lane in lanes
+    ]
 
 
 def _lane(
@@ -117,16 +140,22 @@ def _lane(
     own: Any,
     lane: Lane,
     shared: Shared | None,
+    local_slots: int,
+    processes: int,
 ) -> Worker:
     activities = lane.activities(common, own)
-    options: dict[str, Any] = {}
+    slots = max(1, lane.slots(own) // processes)
+    options: dict[str, Any] = (
+        {"tuner": _tuner(slots)}
+        if lane.tuned(own)
+        else {"max_concurrent_activities": slots, "max_concurrent_local_activities": local_slots}
+    )
     if lane.workflows is not None:
         assert shared is not None
         activities = (*activities, *_common_activities(client, pipeline, common, own, shared))
         options |= {
             "workflows": [*lane.workflows(), *COMMON_WORKFLOWS],
             "interceptors": [shared.notices.interceptor],
-            "max_concurrent_local_activities": pipeline.local_slots,
             "max_cached_workflows": pipeline.cached_runs,
             # A process may serve many of them: as many ask for work as there is.
             "workflow_task_poller_behavior": _POLLERS,
@@ -136,9 +165,22 @@ def _lane(
         client,
         task_queue=lane.task_queue,
         activities=activities_of(*activities),
-        max_concurrent_activities=lane.slots(own),
         max_task_queue_activities_per_second=lane.rate,
         max_heartbeat_throttle_interval=timedelta(seconds=1),
         graceful_shutdown_timeout=timedelta(seconds=5),
         **options,
+    )
+
+
+def _tuner(slots: int) -> WorkerTuner:
+    """At most so many activities at once, and fewer while memory or processor are scarce."""
+    fixed = FixedSizeSlotSupplier(1)
+    return WorkerTuner.create_composite(
+        workflow_supplier=fixed,
+        activity_supplier=ResourceBasedSlotSupplier(
+            ResourceBasedSlotConfig(minimum_slots=1, maximum_slots=slots),
+            ResourceBasedTunerConfig(target_memory_usage=_TARGET, target_cpu_usage=_TARGET),
+        ),
+        local_activity_supplier=fixed,
+        nexus_supplier=fixed,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
@@ -29,6 +29,13 @@ async def live(request: Request) -> JSONResponse:
     return JSONResponse({"status": "live"})
 
 
+def liveness_answer(health: Health) -> JSONResponse:
+    """200, or 503 where something has to be started again."""
+    if health.stuck:
+        return JSONResponse({"status": "not live", "problems": list(health.stuck)}, 503)
+    return JSONResponse({"status": "live"})
+
+
 def readiness_answer(health: Health) -> JSONResponse:
     """Whether work is taken: 200, or 503 with everything that is wrong."""
     if problems := health.problems:
@@ -49,16 +56,42 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
         SettingsError: The host is no address of this machine, or the port is taken.
     """
 
+    async def alive(request: Request) -> JSONResponse:
+        return liveness_answer(health)
+
     async def ready(request: Request) -> JSONResponse:
         return readiness_answer(health)
 
-    app = Starlette(routes=[Route("/health/live", live), Route("/health/ready", ready)])
-    with listener(host, port, "health port") as listening:
-        logger.info("health at http://%s/health/ready", authority(listening))
+    routes = [Route("/health/live", alive), Route("/health/ready", ready)]
+    async with serving(routes, port, "health port", host) as address:
+        logger.info("health at http://%s/health/ready", address)
+        yield int(address.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def serving(
+    routes: Sequence[Route], port: int, name: str, host: str = "127.0.0.1"
+) -> AsyncGenerator[str]:
+    """Serve routes beside what the process does.
+
+    Args:
+        routes: What is served.
+        port: A port; a free one when 0.
+        name: What the port is called in messages.
+        host: Where it listens.
+
+    Yields:
+        Address and port, as URLs have them.
+
+    Raises:
+        SettingsError: The host is no address of this machine, or the port is taken.
+    """
+    app = Starlette(routes=routes)
+    with listener(host, port, name) as listening:
         server = _Server(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
         serving = asyncio.create_task(server.serve([listening]))
         try:
-            yield listening.getsockname()[1]
+            yield authority(listening)
         finally:
             server.should_exit = True
             await serving

@@ -9,6 +9,7 @@ from typing import Final
 from workers.settings.errors import SettingsError
 
 HOST_SETTING: Final = "DOCFLOW_HTTP_HOST"
+LOOPBACK: Final = "127.0.0.1"
 _BACKLOG: Final = 1024
 _PORT_ERRORS: Final = frozenset({errno.EADDRINUSE, errno.EACCES})
 """Those that another port avoids; all others are the address's."""

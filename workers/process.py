@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from activities.scratch import sweep
 from workers import catalogue
@@ -17,12 +19,15 @@ from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
 from workers.building import Shared, build_lanes, build_worker
+from workers.capacity import Slots, share_of, slots_of
 from workers.collector import tune_collector
 from workers.connect import connect, read_config
 from workers.dependencies import open_dependencies
 from workers.gauges import start_gauges
 from workers.health import Health
 from workers.health_server import serve_health
+from workers.listeners import LOOPBACK
+from workers.member import Member
 from workers.metrics import measuring
 from workers.notices import open_notices
 from workers.pipelines.base import Bridge, Context, Pipeline, ReadSettings, load
@@ -35,6 +40,7 @@ from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
 from workers.settings.common import HttpSettings
 from workers.settings.errors import SettingsError
+from workers.settings.worker import WorkerSettings
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
 
@@ -52,14 +58,19 @@ _QUEUE_PAUSES: Final = Retry(first_pause=1.0, longest_pause=15.0)
 
 
 def read_settings(
-    environment: Mapping[str, str], readers: Iterable[ReadSettings]
+    environment: Mapping[str, str], readers: Iterable[ReadSettings], *, warn: bool = True
 ) -> Mapping[ReadSettings, Any]:
-    """Read everything that a process needs before it opens anything, and warn of unread names.
+    """Read everything that a process needs before it opens anything.
+
+    Args:
+        environment: Where settings are read.
+        readers: Of the groups.
+        warn: Log names that nothing reads.
 
     Raises:
         SettingsError: Settings are missing or invalid; it names those of every group.
     """
-    for warning in unread_names(environment):
+    for warning in unread_names(environment) if warn else ():
         logger.warning("%s", warning)
     read: dict[ReadSettings, Any] = {}
     problems: dict[str, None] = {}
@@ -73,6 +84,42 @@ def read_settings(
     return read
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a worker works on, and the settings of all of it."""
+
+    pipelines: Sequence[Pipeline]
+    bridges: Sequence[Bridge]
+    settings: Mapping[ReadSettings, Any]
+
+
+def work_of(
+    names: Sequence[str] | None,
+    environment: Mapping[str, str],
+    *,
+    with_bridge: bool,
+    warn: bool = True,
+) -> Work:
+    """What a worker works on; its options are those of `run_worker`.
+
+    Raises:
+        SettingsError: A setting is missing or invalid; all of them are named.
+    """
+    pipelines = choose(names, environment)
+    bridges = [
+        bridge
+        for pipeline in pipelines
+        for bridge in pipeline.bridges
+        if with_bridge and bridge.with_worker
+    ]
+    readers = [
+        *(each.settings for each in (*pipelines, *bridges)),
+        *(HttpSettings.read, CommonSettings.read, WorkerSettings.read),
+        *(read_addresses, read_config),
+    ]
+    return Work(pipelines, bridges, read_settings(environment, readers, warn=warn))
+
+
 async def run_worker(
     names: Sequence[str] | None,
     environment: Mapping[str, str],
@@ -81,6 +128,7 @@ async def run_worker(
     lane: str | None = None,
     health_port: int | None = None,
     metrics_port: int | None = None,
+    member: Member | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT.
 
@@ -91,6 +139,8 @@ async def run_worker(
         with_bridge: Receive messages in this process too, so that runs start eagerly.
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
+        member: Which of several processes of the worker this is, whose metrics are on loopback;
+            None: it is the only one.
 
     Nothing is polled and nothing received before everything that docflow needs is there: until then
     the process is not ready, and says why.
@@ -99,19 +149,12 @@ async def run_worker(
         SettingsError: A setting is missing or invalid, or a port cannot be listened on.
         TemporalUnreachable: Temporal refuses us its schedules.
     """
-    pipelines = choose(names, environment)
-    bridges = [
-        bridge
-        for pipeline in pipelines
-        for bridge in pipeline.bridges
-        if with_bridge and bridge.with_worker
-    ]
-    readers = [each.settings for each in (*pipelines, *bridges)]
-    settings = read_settings(
-        environment,
-        [*readers, HttpSettings.read, CommonSettings.read, read_addresses, read_config],
-    )
-    host = settings[HttpSettings.read].host
+    does_once = member is None or member.is_first
+    work = work_of(names, environment, with_bridge=with_bridge, warn=member is None)
+    pipelines, settings = work.pipelines, work.settings
+    share = share_of(pipelines, environment, 1) if member is None else member.share
+    slots = slots_of(pipelines, share, settings[WorkerSettings.read])
+    host = LOOPBACK if member is not None else settings[HttpSettings.read].host
     tune_allocator()
     runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -120,6 +163,10 @@ async def run_worker(
         health = Health()
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
+        if member is not None:
+            address = None if metrics_port is None else f"{host}:{metrics_port}"
+            reporting = asyncio.create_task(member.report(health, address))
+            stack.callback(reporting.cancel)
         make_folders(settings[CommonSettings.read])
         temporal = Connection(partial(connect, runtime=runtime))
         readiness = Readiness(
@@ -140,35 +187,52 @@ async def run_worker(
             open_dependencies(context.client, common, opened),
             open_notices(common, settings[read_addresses], context.client.namespace),
         )
-        for pipeline, own in opened:
-            if lane is None:
-                worker = build_worker(context.client, pipeline, common, own, shared)
-                await stack.enter_async_context(worker)
-            for worker in build_lanes(
-                context.client,
-                pipeline,
-                common,
-                own,
-                lane,
-                environment=environment,
-                shared=shared,
-            ):
-                await stack.enter_async_context(worker)
+        building = partial(_workers, context, lane, shared, slots, share.processes)
+        for worker in chain.from_iterable(building(*each) for each in opened):
+            await stack.enter_async_context(worker)
         working = [pipeline.name for pipeline in pipelines]
-        if lane is None:
+        if lane is None and does_once:
             await _reconcile_schedules(context.client, working, environment)
-        if metrics_port is not None:
+        if metrics_port is not None and does_once:
             start_gauges(stack, context.client, environment, common.rejected)
         tune_collector()
         health.ready = True
         suffix = "" if lane is None else f", lane {lane}"
         logger.info("working on %s%s", ", ".join(working), suffix)
-        if names is None:
+        if lane is None and does_once:
+            _log_slots(slots)
+        if names is None and does_once:
             _log_left_out(environment)
-        receiving = [_receive(each, context, settings[each.settings]) for each in bridges]
+        receiving = [_receive(each, context, settings[each.settings]) for each in work.bridges]
         await _until_stopped(stop, [readiness.watch, *receiving])
         health.ready = False
         logger.info("stopping")
+
+
+def _workers(
+    context: Context,
+    lane: str | None,
+    shared: Shared,
+    slots: Mapping[str, Slots],
+    processes: int,
+    pipeline: Pipeline,
+    own: Any,
+) -> Iterator[Worker]:
+    """The workers of one pipeline in this process; with a lane, that of the lane alone."""
+    client, common = context.client, context.resources
+    if lane is None:
+        yield build_worker(client, pipeline, common, own, shared, slots[pipeline.name])
+    yield from build_lanes(
+        client,
+        pipeline,
+        common,
+        own,
+        lane,
+        environment=context.environment,
+        shared=shared,
+        slots=slots[pipeline.name],
+        processes=processes,
+    )
 
 
 def choose(names: Sequence[str] | None, environment: Mapping[str, str]) -> Sequence[Pipeline]:
@@ -183,6 +247,14 @@ def choose(names: Sequence[str] | None, environment: Mapping[str, str]) -> Seque
             raise SettingsError(f"unknown pipeline {unknown}; known are {sorted(known)}")
         return [known[name] for name in names]
     return [pipeline for pipeline in known.values() if pipeline.available(environment)]
+
+
+def _log_slots(slots: Mapping[str, Slots]) -> None:
+    found = (
+        f"{name} {each.activities} activities and {each.local} short steps"
+        for name, each in slots.items()
+    )
+    logger.info("each process does at once: %s", ", ".join(found))
 
 
 def _log_left_out(environment: Mapping[str, str]) -> None:

@@ -1,6 +1,12 @@
 """Tables of docflow in SQLite or PostgreSQL."""
 
-from adapters.database.engine import Database, check_url, open_database
+from adapters.database.engine import (
+    CONNECTIONS,
+    STATEMENTS,
+    Database,
+    DatabaseOptions,
+    open_database,
+)
 from adapters.database.schema import (
     SchemaBehind,
     SchemaUnknown,
@@ -8,9 +14,13 @@ from adapters.database.schema import (
     require_current,
     upgrade,
 )
+from adapters.database.urls import check_url, with_options
 
 __all__ = [
+    "CONNECTIONS",
+    "STATEMENTS",
     "Database",
+    "DatabaseOptions",
     "SchemaBehind",
     "SchemaUnknown",
     "check_url",
@@ -18,4 +28,5 @@ __all__ = [
     "open_database",
     "require_current",
     "upgrade",
+    "with_options",
 ]

@@ -3,26 +3,23 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import URL, Connection, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL, Connection, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from adapters.database import tls
 from adapters.database.errors import translated
+from adapters.database.urls import parsed
 
+CONNECTIONS: Final = 20
+"""Connections of a process at once."""
+STATEMENTS: Final = 500
+"""Prepared statements per connection: one per table, set of columns and strategy in use."""
 _BUSY_MILLISECONDS = 30_000
 _CONNECT_SECONDS = 10
-_POOL_SIZE = 10
-_STATEMENTS_CACHED = 500
-"""Prepared statements per connection: one per table, set of columns and strategy in use."""
-_POSTGRES = ("postgres", "postgresql", "postgresql+asyncpg")
-_POSTGRES_OPTIONS = frozenset(
-    {"gsslib", "host", "krbsrvname", "passfile", "port", "ssl", "sslmode", "target_session_attrs"}
-)
-_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-_SQLITE = ("sqlite", "sqlite+aiosqlite")
 _WRITES = "docflow_writes"
 _NO_SCHEMAS: Final = {"app": None}
 _PROBE = {
@@ -32,6 +29,20 @@ _PROBE = {
     "sqlite": "CREATE TABLE docflow_probe (text)",
 }
 """What is written and rolled back to see whether anything can be."""
+
+
+@dataclass(frozen=True)
+class DatabaseOptions:
+    """How a PostgreSQL server is used; a file of SQLite needs none of it."""
+
+    connections: int = CONNECTIONS
+    """At most at once; half of them stay open when they are not used."""
+    statements: int = STATEMENTS
+    """Prepared statements that each connection keeps.
+
+    0: nothing is kept in a session of the server, as poolers need it that give a connection to
+    another client after each transaction.
+    """
 
 
 class Database:
@@ -128,91 +139,44 @@ class Database:
                 yield connection
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str, options: DatabaseOptions | None = None) -> Database:
     """A database by its URL; connections are made when they are needed.
 
     Args:
         url: `sqlite:///docflow.db` or `postgresql://user:password@host/name`; the forms that
             name the driver (`sqlite+aiosqlite`, `postgresql+asyncpg`) are the same.
+        options: Connections and statements; None: the usual ones.
 
     Raises:
-        ValueError: The URL is none of these.
+        ValueError: The URL is none of these, or a file of its TLS cannot be used.
     """
-    parsed = _parsed(url)
-    if parsed.get_backend_name() == "sqlite":
-        return Database(_sqlite_engine(parsed))
-    return Database(_postgres_engine(parsed))
+    address = parsed(url)
+    if address.get_backend_name() == "sqlite":
+        return Database(_sqlite_engine(address))
+    return Database(_postgres_engine(address, options or DatabaseOptions()))
 
 
-def check_url(url: str) -> None:
-    """See whether `open_database` would take a URL.
-
-    Raises:
-        ValueError: It would not; the message says why.
-    """
-    _parsed(url)
-
-
-def _parsed(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise ValueError("it cannot be read; use sqlite:/// or postgresql://") from error
-    except ValueError:
-        # What it says may hold a part of the password.
-        raise ValueError("the port is not a number") from None
-    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
-        raise ValueError("the port is not a number up to 65535")
-    if parsed.drivername in _SQLITE:
-        return _sqlite_url(parsed)
-    if parsed.drivername in _POSTGRES:
-        return _postgres_url(parsed)
-    raise ValueError(
-        f"database {parsed.drivername!r} is not supported; use sqlite:/// or postgresql://"
-    )
-
-
-def _sqlite_url(url: URL) -> URL:
-    if url.database in (None, "", ":memory:"):
-        raise ValueError("SQLite needs a file: sqlite:///path/to/docflow.db")
-    if "\0" in (url.database or ""):
-        raise ValueError("the name of the file holds a null character")
-    _refuse_options(url, frozenset())
-    return url.set(drivername="sqlite+aiosqlite")
-
-
-def _postgres_url(url: URL) -> URL:
-    _refuse_options(url, _POSTGRES_OPTIONS)
-    if {"ssl", "sslmode"} <= url.query.keys():
-        raise ValueError("sslmode and ssl are the same option; keep one")
-    mode = url.query.get("sslmode", url.query.get("ssl"))
-    if mode is not None:
-        if mode not in _SSL_MODES:
-            raise ValueError(f"sslmode must be one of {', '.join(_SSL_MODES)}, not {mode!r}")
-        url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
-    return url.set(drivername="postgresql+asyncpg")
-
-
-def _refuse_options(url: URL, known: frozenset[str]) -> None:
-    """Drivers fail on options that they do not know, or ignore them."""
-    if unknown := sorted(url.query.keys() - known):
-        allowed = f"known are {', '.join(sorted(known))}" if known else "SQLite takes none"
-        raise ValueError(f"option {unknown[0]!r} is unknown; {allowed}")
-
-
-def _postgres_engine(url: URL) -> AsyncEngine:
+def _postgres_engine(url: URL, options: DatabaseOptions) -> AsyncEngine:
+    kept = (options.connections + 1) // 2
+    arguments: dict[str, Any] = {
+        "timeout": _CONNECT_SECONDS,
+        "prepared_statement_cache_size": options.statements,
+        "statement_cache_size": options.statements,
+        "server_settings": {"application_name": "docflow"},
+    }
+    if options.statements:
+        # Compiling a plan to machine code costs more than any statement of ours gains. Poolers
+        # refuse settings of a session.
+        arguments["server_settings"]["jit"] = "off"
+    if (context := tls.context_of(url.query)) is not None:
+        arguments["ssl"] = context
+        url = url.difference_update_query([*tls.FILES, "ssl"])
     return create_async_engine(
         url,
-        pool_size=_POOL_SIZE,
-        max_overflow=_POOL_SIZE,
+        pool_size=kept,
+        max_overflow=options.connections - kept,
         pool_recycle=3600,
-        connect_args={
-            "timeout": _CONNECT_SECONDS,
-            "prepared_statement_cache_size": _STATEMENTS_CACHED,
-            "statement_cache_size": _STATEMENTS_CACHED,
-            # Compiling a plan to machine code costs more than any statement of ours gains.
-            "server_settings": {"application_name": "docflow", "jit": "off"},
-        },
+        connect_args=arguments,
     )
 
 

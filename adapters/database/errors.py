@@ -2,6 +2,7 @@
 
 import socket
 import sqlite3
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
 from enum import Enum
@@ -136,7 +137,7 @@ class _Kind(Enum):
 
 
 def _kind_of(error: BaseException) -> _Kind | None:
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, socket.gaierror | ssl.SSLCertVerificationError):
         return _Kind.REFUSAL
     if isinstance(error, OSError | sqlalchemy.exc.TimeoutError):
         return _Kind.OUTAGE

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, func, inspect, select
 
-from adapters.database.engine import Database, open_database
+from adapters.database.engine import Database, DatabaseOptions, open_database
 from adapters.database.errors import refused_at
 from adapters.ports import Denied, PortError
 
@@ -27,7 +27,7 @@ class SchemaUnknown(SchemaBehind):
     """Its schema is of another release than this one and those before it."""
 
 
-async def upgrade(url: str) -> str | None:
+async def upgrade(url: str, options: DatabaseOptions | None = None) -> str | None:
     """Apply every migration the database lacks, all of them or none.
 
     Returns:
@@ -37,7 +37,7 @@ async def upgrade(url: str) -> str | None:
         Denied: There is no such folder or database, or it refuses us.
         Unavailable: The database is unavailable or busy.
     """
-    async with open_database(url) as database:
+    async with open_database(url, options) as database:
         if database.file is not None:
             _refuse_missing_folder(database.file)
             _refuse_wrong_file(database.file)
@@ -50,7 +50,7 @@ async def upgrade(url: str) -> str | None:
                 return before
 
 
-async def current(url: str) -> str | None:
+async def current(url: str, options: DatabaseOptions | None = None) -> str | None:
     """Revision of the database; None when it is empty.
 
     Raises:
@@ -58,7 +58,7 @@ async def current(url: str) -> str | None:
         SchemaBehind: There is no database file; none is made.
         Unavailable: The database is unavailable or busy.
     """
-    async with open_database(url) as database:
+    async with open_database(url, options) as database:
         return await _revision(database)
 
 

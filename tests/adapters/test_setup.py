@@ -47,6 +47,7 @@ from workers.services.setup.storage import container_of, schema_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
 from workers.services.verdicts import Abandon, Settle
 from workers.settings.common import BlobSettings
+from workers.settings.database import DatabaseSettings
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -159,7 +160,7 @@ async def test_keys_that_take_no_turns_are_a_warning(bare: Client) -> None:
 
 async def test_a_schema_is_made(empty_url: str) -> None:
     async with open_database(empty_url) as database:
-        requirement = schema_of(database, empty_url)
+        requirement = schema_of(database, DatabaseSettings(url=empty_url))
         assert await states(requirement) == [State.MISSING, State.MADE, State.OK]
         async with database.transaction() as connection:
             await connection.execute(text("UPDATE alembic_version SET version_num = 'later'"))
@@ -169,7 +170,7 @@ async def test_a_schema_is_made(empty_url: str) -> None:
 async def test_a_database_that_does_not_answer_is_no_missing_schema() -> None:
     url = f"postgresql://docflow@127.0.0.1:{free_port()}/docflow"
     async with open_database(url) as database:
-        requirement = schema_of(database, url)
+        requirement = schema_of(database, DatabaseSettings(url=url))
         health = Health(ready=True)
         assert await Readiness([requirement], health).watched()
         assert "database is not available" in health.problems[0]

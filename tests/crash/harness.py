@@ -33,8 +33,8 @@ from workers.resources.common import Resources, open_resources
 from workers.services.service_bus import ServiceBusQueue, open_queue
 from workers.settings.imports import QueueSettings
 
-WORKER = ("worker", "imports")
-WORKER_WITH_BRIDGE = ("worker", "imports", "--with-bridge")
+WORKER = ("worker", "imports", "--processes", "1")
+WORKER_WITH_BRIDGE = (*WORKER, "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
 LOCK_SECONDS = 5
 """How long a message of a killed bridge stays away."""

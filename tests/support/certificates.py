@@ -21,8 +21,16 @@ class Certificate:
     client: ssl.SSLContext
 
 
-def certificate_for(host: str) -> Certificate:
-    """A certificate for a name or an address that only its own client trusts."""
+@dataclass(frozen=True)
+class Pem:
+    """A certificate that signs itself, and its key, as files hold them."""
+
+    certificate: bytes
+    key: bytes
+
+
+def pem_for(host: str) -> Pem:
+    """A certificate for a name or an address."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = dt.datetime.now(dt.UTC)
@@ -37,15 +45,23 @@ def certificate_for(host: str) -> Certificate:
         .add_extension(x509.SubjectAlternativeName([_name_of(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    content = made.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+    return Pem(
+        made.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
     )
+
+
+def certificate_for(host: str) -> Certificate:
+    """A certificate for a name or an address that only its own client trusts."""
+    made = pem_for(host)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with TemporaryDirectory() as folder:
         pem = Path(folder) / "server.pem"
-        pem.write_bytes(content)
+        pem.write_bytes(made.certificate + made.key)
         server.load_cert_chain(pem)
         return Certificate(server, ssl.create_default_context(cafile=str(pem)))
 

@@ -33,6 +33,7 @@ from workers.services.readiness import Readiness
 from workers.services.setup.storage import schema_of
 from workers.services.setup.temporal import Connection, search_attributes_of
 from workers.services.spreadsheets.service import SpreadsheetService
+from workers.settings.database import DatabaseSettings
 from workers.settings.gateway import GatewaySettings, TokenSettings
 from workers.settings.spreadsheets import SpreadsheetSettings
 
@@ -166,7 +167,8 @@ def _readiness(client: Client, resources: Resources) -> Readiness:
     async def connected() -> Client:
         return client
 
-    schema = schema_of(resources.database, str(resources.database.engine.url))
+    settings = DatabaseSettings(url=str(resources.database.engine.url))
+    schema = schema_of(resources.database, settings)
     needed = (search_attributes_of(Connection(connected)), schema)
     return Readiness(needed, Health(ready=True))
 

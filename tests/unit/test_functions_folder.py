@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from workers.settings.check import check_settings
-from workers.settings.common import DatabaseSettings
+from workers.settings.database import DatabaseSettings
 from workers.settings.imports import QueueSettings
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from workers.resources.common import open_notices
-from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
+from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 from workers.settings.imports import QueueSettings, RunSettings
 

@@ -21,7 +21,8 @@ from workers.settings.check import (
     declared_groups,
     unread_names,
 )
-from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
+from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings
 from workers.settings.imports import QueueSettings, RunSettings

@@ -23,11 +23,11 @@ def upgrade_schema(context: typer.Context) -> None:
 
 async def _upgrade(cli: CliContext) -> None:
     from adapters.database import current, upgrade
-    from workers.settings.common import DatabaseSettings
+    from workers.settings.database import DatabaseSettings
 
-    url = DatabaseSettings.read(cli.environment).url
-    before = await upgrade(url)
-    after = await current(url)
+    settings = DatabaseSettings.read(cli.environment)
+    before = await upgrade(settings.url, settings.options)
+    after = await current(settings.url, settings.options)
     typer.echo(
         f"the schema is at {after}"
         + (" already" if before == after else f", was {before or 'empty'}")
@@ -47,7 +47,8 @@ def current_schema(context: typer.Context) -> None:
 
 async def _current(cli: CliContext) -> None:
     from adapters.database import current
-    from workers.settings.common import DatabaseSettings
+    from workers.settings.database import DatabaseSettings
 
-    revision = await current(DatabaseSettings.read(cli.environment).url)
+    settings = DatabaseSettings.read(cli.environment)
+    revision = await current(settings.url, settings.options)
     typer.echo(revision or "empty: run `docflow db upgrade`")

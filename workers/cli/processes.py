@@ -1,18 +1,24 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
 import gc
+import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from workers import catalogue
+from workers.cli import leave_after
 from workers.cli.context import cli_context
 from workers.cli.errors import failures_in_one_line, run
 from workers.pipelines.base import Bridge, Pipeline
 
 if TYPE_CHECKING:
     from workers.bridges.totals import BridgeTotals
+    from workers.capacity import Share
 
 _YOUNG_OBJECTS: Final = 50_000
 """New containers between two collections, until a worker tunes its own."""
@@ -34,6 +40,16 @@ _HINT: Final = " / ".join(_LANE)
 OneLane = Annotated[
     str | None,
     typer.Option(*_LANE, help="Serve this task queue alone, of those beside its own."),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        min=1,
+        max=256,
+        help="Work in so many processes. By default one per core less one, as far as memory and "
+        "connections allow.",
+    ),
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when the queue stays empty.")]
 
@@ -79,40 +95,50 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
     def with_bridge(
         context: typer.Context,
         with_bridge: WithBridge = False,
+        processes: Processes = None,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
-        _run_worker(context, names, with_bridge, None, health_port, metrics_port)
+        order = WorkerOrder(names, _environment(context), with_bridge)
+        _run_worker(order, processes, health_port, metrics_port)
 
     def with_lanes(
         context: typer.Context,
         lane: OneLane = None,
+        processes: Processes = None,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
         known = _lane_names(context, pipeline)
         if lane not in (None, *known):
             raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint=_HINT)
-        _run_worker(context, names, False, lane, health_port, metrics_port)
+        order = WorkerOrder(names, _environment(context), lane=lane)
+        _run_worker(order, processes, health_port, metrics_port)
 
     def with_both(
         context: typer.Context,
         with_bridge: WithBridge = False,
         lane: OneLane = None,
+        processes: Processes = None,
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
         if with_bridge and lane is not None:
             raise typer.BadParameter("a lane has no bridge", param_hint=_HINT)
         if with_bridge:
-            _run_worker(context, names, True, None, health_port, metrics_port)
+            order = WorkerOrder(names, _environment(context), with_bridge=True)
+            _run_worker(order, processes, health_port, metrics_port)
         else:
-            with_lanes(context, lane, health_port, metrics_port)
+            with_lanes(context, lane, processes, health_port, metrics_port)
 
     def without(
-        context: typer.Context, health_port: HealthPort = None, metrics_port: MetricsPort = None
+        context: typer.Context,
+        processes: Processes = None,
+        health_port: HealthPort = None,
+        metrics_port: MetricsPort = None,
     ) -> None:
-        _run_worker(context, names, False, None, health_port, metrics_port)
+        order = WorkerOrder(names, _environment(context))
+        _run_worker(order, processes, health_port, metrics_port)
 
     has_lanes = pipeline is not None and pipeline.has_lanes
     if has_lanes:
@@ -121,9 +147,9 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
 
 
 def _lane_names(context: typer.Context, pipeline: Pipeline | None) -> Sequence[str]:
-    environment = cli_context(context).environment
     with failures_in_one_line():
-        return [] if pipeline is None else [each.name for each in pipeline.lanes_in(environment)]
+        lanes = () if pipeline is None else pipeline.lanes_in(_environment(context))
+        return [each.name for each in lanes]
 
 
 def _worker_help(pipeline: Pipeline, *, has_bridge: bool) -> str:
@@ -160,27 +186,114 @@ def _with_examples(sentence: str, *examples: str) -> str:
     return f"{sentence}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{lines}\n"
 
 
+def _environment(context: typer.Context) -> Mapping[str, str]:
+    """The settings of this invocation."""
+    return cli_context(context).environment
+
+
+@dataclass(frozen=True)
+class WorkerOrder:
+    """What each process of a worker does."""
+
+    names: Sequence[str] | None
+    """Pipelines; None: all whose settings are present."""
+    environment: Mapping[str, str]
+    with_bridge: bool = False
+    lane: str | None = None
+    measured: bool = False
+    """It serves its metrics, to the parent."""
+
+
 def _run_worker(
-    context: typer.Context,
-    names: Sequence[str] | None,
-    with_bridge: bool,
-    lane: str | None,
-    health_port: int | None,
-    metrics_port: int | None,
+    order: WorkerOrder, processes: int | None, health_port: int | None, metrics_port: int | None
 ) -> None:
     from workers.process import run_worker
 
-    start_logs(cli_context(context).environment)
+    start_logs(order.environment)
+    share = _share(order, processes)
+    if share is not None and share.processes > 1:
+        _run_processes(order, share, health_port, metrics_port)
+        return
     run(
         run_worker(
-            names,
-            cli_context(context).environment,
-            with_bridge=with_bridge,
-            lane=lane,
+            order.names,
+            order.environment,
+            with_bridge=order.with_bridge,
+            lane=order.lane,
             health_port=health_port,
             metrics_port=metrics_port,
         )
     )
+
+
+def _share(order: WorkerOrder, processes: int | None) -> "Share | None":
+    """What each process has; None: the settings cannot be read, and one process says so."""
+    from workers.capacity import share_of
+    from workers.process import choose
+    from workers.settings.database import DatabaseSettings
+
+    if DatabaseSettings.problems(order.environment):
+        return None
+    with failures_in_one_line():
+        pipelines = choose(order.names, order.environment)
+        return share_of(pipelines, order.environment, processes)
+
+
+def _run_processes(
+    order: WorkerOrder, share: "Share", health_port: int | None, metrics_port: int | None
+) -> None:
+    from workers.processes import run_processes
+    from workers.settings.worker import CONNECTIONS
+
+    own = dict(order.environment)
+    if share.connections is not None:
+        own[CONNECTIONS] = str(share.connections)
+    each = replace(order, environment=own, measured=metrics_port is not None)
+    run(
+        run_processes(
+            partial(work, each, share),
+            share,
+            order.names,
+            order.environment,
+            with_bridge=order.with_bridge,
+            health_port=health_port,
+            metrics_port=metrics_port,
+        )
+    )
+
+
+def work(order: WorkerOrder, share: "Share", number: int, channel: socket.socket) -> None:
+    """The main function of one process of several."""
+    leave_after(partial(_work, order, share, number, channel))
+
+
+def _work(order: WorkerOrder, share: "Share", number: int, channel: socket.socket) -> None:
+    from workers.listeners import LOOPBACK, listener
+    from workers.log_context import bound
+    from workers.member import Member
+    from workers.process import run_worker
+
+    start_logs(order.environment)
+    member = Member(number, share, channel)
+    metrics_port = None
+    if order.measured:
+        with listener(LOOPBACK, 0, "metrics port") as free:
+            metrics_port = free.getsockname()[1]
+    try:
+        with bound(process=str(number)):
+            run(
+                run_worker(
+                    order.names,
+                    order.environment,
+                    with_bridge=order.with_bridge,
+                    lane=order.lane,
+                    metrics_port=metrics_port,
+                    member=member,
+                )
+            )
+    except typer.Exit as end:
+        member.fail(str(end.__cause__))
+        sys.exit(end.exit_code)
 
 
 def _bridge(bridge: Bridge) -> Callable[..., None]:

@@ -174,11 +174,14 @@ class Lane:
     """As in `docflow worker PIPELINE --lane NAME`."""
     task_queue: str
     slots: Callable[[Any], int]
-    """Activities at once, from the pipeline's own resources."""
+    """Activities at once of a worker, from the pipeline's own resources; its processes divide
+    them."""
     activities: Callable[["Resources", Any], Sequence[object]]
     """Objects whose methods are served there, over common and own resources."""
     workflows: Callable[[], Sequence[type]] | None = None
     """Workflows that run there, with all that a run needs; None: none does."""
+    tuned: Callable[[Any], bool] = lambda own: False
+    """Whether Temporal's tuner gives out fewer slots while memory or processor are scarce."""
     rate: float | None = None
     """Activities that all of its workers together begin in a second; None: no limit."""
 
@@ -253,6 +256,8 @@ class Pipeline(RunGroup):
     of its workers closes them. None: it keeps no rows of its runs."""
     activity_slots: int = 4
     """Heartbeating activities at once: each may hold a file and a database connection."""
+    activity_bytes: int = 64 << 20
+    """Memory of one of them, beyond that of the process: what `activity_slots` are bounded by."""
     local_slots: int = 16
     """Short steps at once."""
     cached_runs: int = 500

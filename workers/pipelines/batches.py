@@ -221,6 +221,7 @@ BATCHES = Pipeline(
     worker_help="Work on batches and their documents, and maintain their schedules.",
     # Most of them wait for AWS.
     activity_slots=16,
+    activity_bytes=256 << 20,
     enabled_by="DOCFLOW_BATCH_TOPIC_ARN",
     bridges=(
         Bridge(

@@ -146,6 +146,10 @@ def _light(own: "JobsOpened") -> int:
     return own.light_slots
 
 
+def _light_tuned(own: "JobsOpened") -> bool:
+    return own.light_tuned
+
+
 def _heavy(own: "JobsOpened") -> int:
     return own.heavy_slots
 
@@ -209,13 +213,14 @@ JOBS = Pipeline(
     open=_open,
     activities=activities,
     lanes=(
-        Lane("light", TaskLane.LIGHT.value, _light, _tasks),
+        Lane("light", TaskLane.LIGHT.value, _light, _tasks, tuned=_light_tuned),
         Lane("heavy", TaskLane.HEAVY.value, _heavy, _tasks),
     ),
     open_rows=_open_rows,
     worker_help="Work on jobs, their stages and tasks.",
     # They plan, record and aggregate.
     activity_slots=16,
+    activity_bytes=8 << 20,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.services.jobs.setup:worker_requirements",
     gateway="workers.gateway.jobs.part:open_part",

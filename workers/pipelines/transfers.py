@@ -321,6 +321,7 @@ TRANSFERS = Pipeline(
     schedule_prefixes=transfer_clocks.SCHEDULE_PREFIXES,
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
+    activity_bytes=8 << 20,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
     commands={
         NAME: "workers.cli.transfers:app",

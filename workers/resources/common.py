@@ -18,7 +18,8 @@ from domain.notices import NoticePolicies
 from workers.resources.blobs import open_blobs
 from workers.resources.tables import open_tables
 from workers.settings.check import check_settings
-from workers.settings.common import BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings
+from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 
 

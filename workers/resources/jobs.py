@@ -36,6 +36,8 @@ class JobsOpened:
     ports: JobPorts
     light_slots: int
     heavy_slots: int
+    light_tuned: bool
+    """Whether fewer light tasks begin while memory or processor are scarce."""
     webhooks: WebhookPorts
     blobs: Blobs
     """The container with plans and results of stages."""
@@ -91,6 +93,7 @@ def job_resources(
         ),
         light_slots=settings.light_slots,
         heavy_slots=settings.heavy,
+        light_tuned=settings.light_tuned,
         webhooks=webhook_ports(webhooks or WebhookSettings.read({}), database),
         blobs=blobs,
         leftovers=SqlJobLeftovers(database),

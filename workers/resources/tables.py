@@ -4,17 +4,18 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from adapters.database import Database, open_database, require_current
-from workers.settings.common import DatabaseSettings
+from workers.settings.database import DatabaseSettings
 
 
 @asynccontextmanager
 async def open_tables(environment: Mapping[str, str]) -> AsyncGenerator[Database]:
-    """The database that `DATABASE_URL` names.
+    """The database that the settings name.
 
     Raises:
         SettingsError: `DATABASE_URL` is missing or wrong.
         SchemaBehind: The database waits for `docflow db upgrade`.
     """
-    async with open_database(DatabaseSettings.read(environment).url) as database:
+    settings = DatabaseSettings.read(environment)
+    async with open_database(settings.url, settings.options) as database:
         await require_current(database)
         yield database

@@ -106,29 +106,6 @@ class BlobSettings(Settings):
         return None if self.root is None else self.root / self.container
 
 
-def _database_url(url: str) -> str:
-    # Loaded here so that no command pays for it that needs no database.
-    from adapters.database import check_url
-
-    try:
-        check_url(url)
-    except ValueError as error:
-        raise WholeMessage(f"DATABASE_URL: {error}") from None
-    return url
-
-
-class DatabaseSettings(Settings):
-    """The database that rows and results go to."""
-
-    title: ClassVar[str] = "Database"
-    used_by: ClassVar[str] = "everything but `docflow bridge batch-loader`"
-
-    url: Annotated[str, AfterValidator(_database_url), Setting(secret=True)] = Field(
-        validation_alias="DATABASE_URL",
-        description="`postgresql://user:password@host/name` or `sqlite:///path/to/docflow.db`",
-    )
-
-
 class ScratchSettings(Settings):
     """Where files are while they are read."""
 

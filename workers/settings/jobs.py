@@ -1,12 +1,12 @@
 """Settings of the `jobs` pipeline."""
 
-import os
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from contracts.jobs import HEAVY_MEMORY, RESULT_BYTES
-from workers.settings.base import Setting, Settings, Whole
+from workers.machine import cores
+from workers.settings.base import Setting, Settings, Whole, parse_flag
 from workers.settings.common import BlobSettings, ServiceBusSettings, container_name
 
 
@@ -53,14 +53,22 @@ class JobSettings(TierSettings):
     light_slots: Annotated[int, Whole(1, 1_000)] = Field(
         100,
         validation_alias="DOCFLOW_JOBS_LIGHT_SLOTS",
-        description="light tasks at once in a worker",
+        description="light tasks at once in a worker; its processes divide them",
+    )
+    light_tuned: Annotated[bool, BeforeValidator(parse_flag), Setting(kind="`true` or `false`")] = (
+        Field(
+            False,
+            validation_alias="DOCFLOW_JOBS_LIGHT_TUNED",
+            description="begin fewer of them while more than 80 % of memory or processor are used, "
+            "by Temporal's resource-based tuner",
+        )
     )
     heavy_slots: Annotated[
         int | None, Whole(1, 1_000), Setting(kind="whole number", default="processors")
     ] = Field(
         None,
         validation_alias="DOCFLOW_JOBS_HEAVY_SLOTS",
-        description="heavy tasks at once in a worker",
+        description="heavy tasks at once in a worker; its processes divide them",
     )
 
     heavy_memory: Annotated[
@@ -81,7 +89,7 @@ class JobSettings(TierSettings):
     @property
     def heavy(self) -> int:
         """Heavy tasks at once: as set, or one for each processor."""
-        return self.heavy_slots or os.cpu_count() or 1
+        return self.heavy_slots or cores()
 
 
 class JobQueueSettings(ServiceBusSettings):

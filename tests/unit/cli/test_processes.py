@@ -11,6 +11,7 @@ import pytest
 from tests.support.cli import SETTINGS
 from tests.support.cli_fakes import FakeInstallation
 from workers.pipelines.base import Bridge
+from workers.process import choose
 from workers.settings.errors import SettingsError
 
 
@@ -46,7 +47,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((bridge.name, dict(environment), drain, health_port, metrics_port))
         return Totals()
 
-    vars(process).update(run_worker=run_worker, run_bridge=run_bridge)
+    vars(process).update(choose=choose, run_worker=run_worker, run_bridge=run_bridge)
     monkeypatch.setitem(sys.modules, "workers.process", process)
     return calls
 

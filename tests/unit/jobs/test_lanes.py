@@ -1,8 +1,10 @@
 """Each lane has a task queue and slots of its own."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from temporalio.worker import ResourceBasedSlotConfig
 from typer.testing import CliRunner
 
 import workers.building as building
@@ -17,7 +19,8 @@ class Built:
     """Stands for the SDK's worker: what it was built with."""
 
     def __init__(self, client: Any, **options: Any) -> None:
-        self.queue, self.slots = options["task_queue"], options["max_concurrent_activities"]
+        self.queue, self.slots = options["task_queue"], options.get("max_concurrent_activities")
+        self.tuner = options.get("tuner")
         self.activities = [each.__name__ for each in options["activities"]]
 
 
@@ -25,10 +28,15 @@ class Built:
 def built(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(building, "Worker", Built)
 
+    @dataclass
     class Own:
         light_slots, heavy_slots, ports = 7, 2, OWN[JOBS].ports
+        light_tuned: bool = False
 
-    return lambda only=None: building.build_lanes(None, JOBS, None, Own(), only)  # type: ignore[arg-type]
+    def build(only: str | None = None, tuned: bool = False, **options: Any) -> Any:
+        return building.build_lanes(None, JOBS, None, Own(tuned), only, **options)  # type: ignore[arg-type]
+
+    return build
 
 
 def test_every_lane_of_a_stage_is_served(built: Any) -> None:
@@ -40,6 +48,21 @@ def test_lanes_do_tasks_alone_in_slots_of_their_own(built: Any) -> None:
     light, heavy = built()
     assert (light.slots, heavy.slots) == (7, 2)
     assert light.activities == heavy.activities == ["run_tasks"]
+
+
+def test_processes_divide_the_slots_of_a_lane(built: Any) -> None:
+    light, heavy = built(processes=3)
+    assert (light.slots, heavy.slots) == (2, 1)
+
+
+def test_light_slots_can_follow_memory_and_processor(built: Any) -> None:
+    light, heavy = built(tuned=True)
+    assert (light.slots, heavy.slots) == (None, 2)
+    tuned = light.tuner._get_activity_task_slot_supplier()
+    assert tuned.slot_config == ResourceBasedSlotConfig(minimum_slots=1, maximum_slots=7)
+    assert tuned.tuner_config.target_memory_usage == tuned.tuner_config.target_cpu_usage == 0.8
+    assert not JobSettings.read({}).light_tuned
+    assert JobSettings.read({"DOCFLOW_JOBS_LIGHT_TUNED": "true"}).light_tuned
 
 
 def test_one_lane_may_be_served_alone(built: Any) -> None:

@@ -51,7 +51,8 @@ async def open_imports(environment: Mapping[str, str]) -> AsyncGenerator[ImportA
     from workers.resources.blobs import open_blobs
     from workers.resources.tables import open_tables
     from workers.settings.check import check_settings
-    from workers.settings.common import BlobSettings, DatabaseSettings
+    from workers.settings.common import BlobSettings
+    from workers.settings.database import DatabaseSettings
 
     check_settings(environment, BlobSettings, DatabaseSettings)
     async with open_tables(environment) as database:

@@ -8,7 +8,8 @@ from workers.services.jobs.spatial_setup import spatial_requirements
 from workers.services.service_bus import open_queue, queue_requirement
 from workers.services.setup.requirements import Requirement
 from workers.services.setup.storage import container_of
-from workers.settings.common import BlobSettings, DatabaseSettings
+from workers.settings.common import BlobSettings
+from workers.settings.database import DatabaseSettings
 from workers.settings.jobs import JobQueueSettings, TierSettings
 
 
@@ -24,7 +25,8 @@ async def worker_requirements(
     tiers = TierSettings.read(environment).of(BlobSettings.read(environment))
     names = ("bronze", "silver", "gold")
     containers = [container_of(tier, name) for tier, name in zip(tiers, names, strict=True)]
-    async with open_database(DatabaseSettings.read(environment).url) as database:
+    settings = DatabaseSettings.read(environment)
+    async with open_database(settings.url, settings.options) as database:
         yield [*containers, *spatial_requirements(database)]
 
 

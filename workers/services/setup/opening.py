@@ -21,10 +21,10 @@ from workers.settings.check import check_settings
 from workers.settings.common import (
     AddressSettings,
     BlobSettings,
-    DatabaseSettings,
     NoticeSettings,
     ScratchSettings,
 )
+from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 
 
@@ -142,6 +142,6 @@ def notices_of(environment: Mapping[str, str]) -> Result:
 
 
 async def _resources(environment: Mapping[str, str], stack: AsyncExitStack) -> list[Requirement]:
-    url = DatabaseSettings.read(environment).url
-    database = await stack.enter_async_context(open_database(url))
-    return [schema_of(database, url), container_of(BlobSettings.read(environment))]
+    settings = DatabaseSettings.read(environment)
+    database = await stack.enter_async_context(open_database(settings.url, settings.options))
+    return [schema_of(database, settings), container_of(BlobSettings.read(environment))]

@@ -20,17 +20,18 @@ from adapters.ports import Unavailable
 from contracts.dependencies import Dependency
 from workers.services.setup.requirements import Finding, Requirement, State
 from workers.settings.common import BlobSettings
+from workers.settings.database import DatabaseSettings
 
 _PROBED_BYTES: Final = 1 << 16
 """Written while a process works, every few seconds."""
 
 
-def schema_of(database: Database, url: str) -> Requirement:
+def schema_of(database: Database, settings: DatabaseSettings) -> Requirement:
     """The schema of this release.
 
     Args:
         database: Looked at.
-        url: Of the same, to upgrade it.
+        settings: Of the same, to upgrade it.
     """
 
     async def check() -> Finding:
@@ -43,8 +44,9 @@ def schema_of(database: Database, url: str) -> Requirement:
         return Finding(State.OK, f"of this release, {database.place}")
 
     async def make() -> Finding:
-        before = await upgrade(url)
-        return Finding(State.MADE, f"at {await current(url)}, was {before or 'empty'}")
+        before = await upgrade(settings.url, settings.options)
+        after = await current(settings.url, settings.options)
+        return Finding(State.MADE, f"at {after}, was {before or 'empty'}")
 
     async def watch() -> Finding:
         await database.probe()

@@ -1,0 +1,177 @@
+"""A worker of several processes keeps all of them running, and leaves none behind."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.processes import ROOT
+from tests.support.waiting import eventually
+from tests.support.worker_processes import fails, hangs, waits_for_the_database, works
+from workers.bridges.retry import Retry
+from workers.health import Health
+from workers.health_server import liveness_answer
+from workers.member import Report, channel, end_with
+from workers.supervisor import Supervisor, Target
+
+SOON = Retry(first_pause=0.01, longest_pause=0.01)
+LATE = Retry(first_pause=500.0, longest_pause=500.0)
+
+
+@asynccontextmanager
+async def supervised(
+    target: Target, health: Health, *, pauses: Retry = SOON, silent: float = 600.0
+) -> AsyncGenerator[Supervisor]:
+    """Two processes, which are ended with the block."""
+    stop = asyncio.Event()
+    supervisor = Supervisor(target, 2, health, pauses=pauses, silent=silent)
+    running = asyncio.create_task(supervisor.run(stop))
+    try:
+        yield supervisor
+    finally:
+        stop.set()
+        await running
+
+
+def of(folder: Path, number: int) -> set[int]:
+    """Ids of the processes with a number."""
+    return {int(each.name.rpartition("-")[2]) for each in folder.glob(f"{number}-*")}
+
+
+async def test_a_process_that_dies_is_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    health = Health()
+
+    async def all_ready() -> bool:
+        return health.ready
+
+    async with supervised(partial(works, tmp_path), health) as supervisor:
+        await eventually(all_ready)
+        assert supervisor.metrics == {"1": "127.0.0.1:1", "2": "127.0.0.1:2"}
+        [killed] = of(tmp_path, 2)
+        os.kill(killed, signal.SIGKILL)
+
+        async def another() -> bool:
+            return len(of(tmp_path, 2)) == 2 and health.ready
+
+        await eventually(another)
+        assert supervisor.starts == {"1": 1, "2": 2}
+        assert "process 2 of 2 was ended by SIGKILL; it is started again" in caplog.text
+        assert health.problems == []
+    survivors = {*of(tmp_path, 1), *of(tmp_path, 2)} - {killed}
+    ended = {int(each.name.rpartition("-")[2]) for each in tmp_path.glob("ended-*")}
+    assert ended == survivors
+
+
+async def test_a_process_that_fails_again_and_again_says_why(tmp_path: Path) -> None:
+    health = Health()
+
+    async def refused() -> bool:
+        return len([*tmp_path.glob("start-*")]) > 1 and bool(health.problems)
+
+    async with supervised(partial(fails, tmp_path), health):
+        await eventually(refused)
+        [problem] = health.problems
+        assert problem.startswith(
+            "process 1: has ended: Temporal refuses its schedules; it is started again within"
+        )
+        assert not health.ready
+
+
+async def test_what_all_lack_is_said_once() -> None:
+    health = Health()
+
+    async def both_said() -> bool:
+        return health.problems == ["the database is not available", "process 2: no memory"]
+
+    async with supervised(waits_for_the_database, health):
+        await eventually(both_said)
+        assert not health.ready
+
+
+async def test_a_process_that_hangs_is_no_longer_live(tmp_path: Path) -> None:
+    health = Health()
+
+    async def all_ready() -> bool:
+        return health.ready
+
+    async def stuck() -> bool:
+        return bool(health.stuck)
+
+    async with supervised(partial(works, tmp_path), health, silent=1.0):
+        await eventually(all_ready)
+        [hanging] = of(tmp_path, 1)
+        os.kill(hanging, signal.SIGSTOP)
+        try:
+            await eventually(stuck)
+            assert liveness_answer(health).status_code == 503
+            assert health.stuck == ("process 1 reports nothing",)
+            assert health.problems == ["process 1: it reports nothing"]
+        finally:
+            os.kill(hanging, signal.SIGCONT)
+
+        async def lives() -> bool:
+            return not health.stuck
+
+        await eventually(lives)
+        assert liveness_answer(health).status_code == 200
+
+
+async def test_a_stop_does_not_wait_for_the_next_start(tmp_path: Path) -> None:
+    health = Health()
+
+    async def refused() -> bool:
+        return bool(health.problems)
+
+    async with asyncio.timeout(100):
+        async with supervised(partial(fails, tmp_path), health, pauses=LATE):
+            await eventually(refused)
+
+
+async def test_a_parent_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "tests.support.worker_processes", str(tmp_path))
+    parent = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+
+    async def both_work() -> bool:
+        return bool(of(tmp_path, 1) and of(tmp_path, 2))
+
+    await eventually(both_work, seconds=120)
+    processes = [psutil.Process(id) for number in (1, 2) for id in of(tmp_path, number)]
+    parent.kill()
+    await parent.wait()
+
+    async def gone() -> bool:
+        return not any(each.is_running() for each in processes)
+
+    await eventually(gone)
+    assert len([*tmp_path.glob("ended-*")]) == 2
+
+
+async def test_a_process_whose_parent_is_gone_ends_though_it_hangs() -> None:
+    ours, theirs = channel()
+    process = multiprocessing.get_context("spawn").Process(target=_abandoned, args=(theirs,))
+    with ours, theirs:
+        process.start()
+        theirs.close()
+        loop = asyncio.get_running_loop()
+        ours.setblocking(False)
+        report = Report.unpacked(await loop.sock_recv(ours, 1 << 16))
+        assert report.failure == str(process.pid)
+    await asyncio.to_thread(process.join, 60)
+    assert process.exitcode == 1
+    process.close()
+
+
+def _abandoned(theirs: socket.socket) -> None:
+    end_with(theirs, grace=0.1)
+    hangs(1, theirs)

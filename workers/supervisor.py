@@ -1,0 +1,247 @@
+"""The parent of the processes of a worker: starts each of them again, and speaks for all."""
+
+import asyncio
+import logging
+import multiprocessing
+import signal
+import socket
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.context import SpawnProcess
+from typing import Final
+
+from workers.bridges.retry import Retry
+from workers.bridges.stop import Stop
+from workers.health import Health
+from workers.member import Report, channel, end_with
+
+logger = logging.getLogger(__name__)
+
+Target = Callable[[int, socket.socket], None]
+"""What a process does, given its number from 1 and its channel for reports (`workers/member.py`).
+The process imports it by its name, so it stands at the top of a module."""
+
+PAUSES: Final = Retry(first_pause=0.5, longest_pause=30.0)
+"""Before a process is started again."""
+_STEADY_SECONDS: Final = 60.0
+"""Once it has been up for so long, its earlier ends no longer count."""
+_SILENT_SECONDS: Final = 10.0
+"""A process that reports nothing for so long is stuck."""
+_MESSAGE_BYTES: Final = 1 << 20
+_SPAWN: Final = multiprocessing.get_context("spawn")
+
+
+@dataclass
+class _Process:
+    """One of the processes, over all its starts."""
+
+    number: int
+    report: Report | None = None
+    """The latest; None: it has not reported since it was started."""
+    reported: float = 0.0
+    """When, by the clock of the loop."""
+    ended: str | None = None
+    """Why it ended the last time; None: it has reported since."""
+    starts: int = 0
+
+    def is_silent(self, before: float) -> bool:
+        """Whether it was up, and has reported nothing since that time."""
+        return self.report is not None and self.reported < before
+
+    def problems(self, before: float) -> Sequence[str]:
+        """What is wrong with it, a sentence each."""
+        if self.ended is not None:
+            return (self.ended,)
+        if self.is_silent(before):
+            return ("it reports nothing",)
+        return () if self.report is None else self.report.problems
+
+
+class Supervisor:
+    """Keeps the processes of a worker running.
+
+    One that ends is started again, after a pause that grows with each end. The health of all stands
+    in that of the parent: it is ready when all of them are.
+
+    Args:
+        target: What each of them does.
+        processes: How many there are.
+        health: Of the parent.
+        pauses: Before a process is started again.
+        silent: Seconds without a report after which a process is stuck.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        processes: int,
+        health: Health,
+        *,
+        pauses: Retry = PAUSES,
+        silent: float = _SILENT_SECONDS,
+    ) -> None:
+        self._target = target
+        self._processes = [_Process(number) for number in range(1, processes + 1)]
+        self._health = health
+        self._pauses = pauses
+        self._silent = silent
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """Addresses of the metrics of processes that run, by number."""
+        return {
+            str(each.number): each.report.metrics
+            for each in self._processes
+            if each.ended is None and each.report is not None and each.report.metrics is not None
+        }
+
+    @property
+    def starts(self) -> Mapping[str, int]:
+        """How often each process was started, by number."""
+        return {str(each.number): each.starts for each in self._processes}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep them running until the stop; then end them as SIGTERM does, and wait for them."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            async with asyncio.TaskGroup() as keeping:
+                for each in self._processes:
+                    keeping.create_task(self._keep(each, stop))
+        finally:
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        """Notice silence, which nothing reports."""
+        while True:
+            await asyncio.sleep(1)
+            self._note()
+
+    async def _keep(self, process: _Process, stop: asyncio.Event) -> None:
+        loop, pauses = asyncio.get_running_loop(), self._pauses.pauses()
+        while not stop.is_set():
+            began = loop.time()
+            reason = await self._run_once(process, stop)
+            if stop.is_set():
+                return
+            if loop.time() - began > _STEADY_SECONDS:
+                pauses = self._pauses.pauses()
+            await self._pause(process, reason, pauses, Stop(stop))
+
+    async def _pause(
+        self, process: _Process, reason: str, pauses: Iterator[float], stop: Stop
+    ) -> None:
+        pause = next(pauses)
+        process.ended = f"{reason}; it is started again within {pause:.1f} s"
+        logger.error("process %d of %d %s", process.number, len(self._processes), process.ended)
+        self._note()
+        await stop.pause(pause)
+
+    async def _run_once(self, process: _Process, stop: asyncio.Event) -> str:
+        """Run it until it ends; why it has ended."""
+        loop = asyncio.get_running_loop()
+        ours, theirs = channel()
+        with ours, theirs:
+            child = _SPAWN.Process(target=_begin, args=(self._target, process.number, theirs))
+            with _uninterrupted():
+                child.start()
+            # While this end is open here too, the child would never see its parent's end.
+            theirs.close()
+            process.report = None
+            process.starts += 1
+            ended = asyncio.Event()
+            loop.add_reader(child.sentinel, ended.set)
+            loop.add_reader(ours, self._read, process, ours)
+            try:
+                await _first(ended, stop)
+                child.terminate()
+                await ended.wait()
+            finally:
+                loop.remove_reader(child.sentinel)
+                loop.remove_reader(ours)
+                if not ended.is_set():
+                    child.kill()
+                child.join()
+            while self._read(process, ours):
+                pass
+        return _reason(child, process.report)
+
+    def _read(self, process: _Process, ours: socket.socket) -> bool:
+        """Take the next report; False: there is none."""
+        loop = asyncio.get_running_loop()
+        try:
+            message = ours.recv(_MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        except (BlockingIOError, ConnectionResetError):
+            return False
+        if not message:
+            # It ends, which its sentinel says too.
+            loop.remove_reader(ours)
+            return False
+        process.report, process.reported = Report.unpacked(message), loop.time()
+        process.ended = None
+        self._note()
+        return True
+
+    def _note(self) -> None:
+        """Bring the health of the parent up to date."""
+        before = asyncio.get_running_loop().time() - self._silent
+        found: dict[str, list[int]] = {}
+        for each in self._processes:
+            for problem in each.problems(before):
+                found.setdefault(problem, []).append(each.number)
+        self._health.missing = tuple(
+            problem if len(numbers) == len(self._processes) else f"{_named(numbers)}: {problem}"
+            for problem, numbers in found.items()
+        )
+        silent = [each.number for each in self._processes if each.is_silent(before)]
+        self._health.stuck = (f"{_named(silent)} reports nothing",) if silent else ()
+        self._health.ready = all(
+            each.ended is None and each.report is not None and each.report.ready
+            for each in self._processes
+        )
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """Processes, in words."""
+    return f"process {', '.join(map(str, numbers))}"
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait for one of them."""
+    waiting = [asyncio.create_task(each.wait()) for each in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
+
+
+def _reason(child: SpawnProcess, report: Report | None) -> str:
+    """Why a process has ended."""
+    code = child.exitcode or 0
+    child.close()
+    if report is not None and report.failure is not None:
+        return f"has ended: {report.failure}"
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"has ended with exit code {code}"
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None]:
+    """A process that is started inside the block waits with SIGINT until it can handle it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(target: Target, number: int, channel: socket.socket) -> None:
+    """The beginning of a process."""
+    # Ctrl-C in a terminal reaches all processes at once: the parent then ends this one too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    channel.set_inheritable(False)
+    end_with(channel)
+    target(number, channel)
