@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
@@ -20,7 +21,7 @@ NOT_USED: Final = "-"
 """What a message maps a title to whose column is to be left out."""
 _HEADER_CHARACTERS: Final = 80
 _HEADERS_IN_MESSAGE: Final = 30
-_NO_NAMES: Final[Mapping[str, str]] = {}
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
