@@ -4,7 +4,7 @@ import dataclasses
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkflowRunner
+from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
@@ -42,12 +42,18 @@ def passthrough() -> list[str]:
     return [*PASSTHROUGH, *own]
 
 
-def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
-    if isinstance(runner, SandboxedWorkflowRunner):
-        return dataclasses.replace(
-            runner, restrictions=runner.restrictions.with_passthrough_modules(*passthrough())
-        )
-    return runner or SandboxedWorkflowRunner()
+def _sandboxed(runner: WorkflowRunner | None) -> WorkflowRunner:
+    if not isinstance(runner, SandboxedWorkflowRunner):
+        return runner or SandboxedWorkflowRunner()
+    restrictions = runner.restrictions.with_passthrough_modules(*passthrough())
+    return dataclasses.replace(runner, restrictions=restrictions)
+
+
+def _unsandboxed(runner: WorkflowRunner | None) -> WorkflowRunner:
+    # The SDK's default is the sandbox; a runner of a test's own stays.
+    if runner is None or isinstance(runner, SandboxedWorkflowRunner):
+        return UnsandboxedWorkflowRunner()
+    return runner
 
 
 def _is_document(workflow_type: str) -> bool:
@@ -55,11 +61,17 @@ def _is_document(workflow_type: str) -> bool:
     return any(kind.is_document for kind in kinds if kind.workflow == workflow_type)
 
 
-def docflow_plugin() -> SimplePlugin:
-    """Pydantic payloads, ends of runs in log and metrics, and a sandbox that shares contracts."""
+def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
+    """Pydantic payloads, ends of runs in log and metrics, and how workflows are run.
+
+    Args:
+        sandboxed: Run workflows in the SDK's sandbox, which refuses clock, chance, I/O and state
+            of modules at run time. Without it, tests and lint have refused them before
+            (docs/decisions/workflows-without-sandbox.md).
+    """
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
         interceptors=[MessageContext(), RunEnds(_is_document)],
-        workflow_runner=_sandbox,
+        workflow_runner=_sandboxed if sandboxed else _unsandboxed,
     )

@@ -33,7 +33,7 @@ from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
-from workers.settings.common import HttpSettings
+from workers.settings.common import HttpSettings, WorkflowSettings
 from workers.settings.errors import SettingsError
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
@@ -109,9 +109,13 @@ async def run_worker(
     readers = [each.settings for each in (*pipelines, *bridges)]
     settings = read_settings(
         environment,
-        [*readers, HttpSettings.read, CommonSettings.read, read_addresses, read_config],
+        [
+            *(*readers, HttpSettings.read, CommonSettings.read, WorkflowSettings.read),
+            *(read_addresses, read_config),
+        ],
     )
     host = settings[HttpSettings.read].host
+    sandboxed = settings[WorkflowSettings.read].sandboxed
     tune_allocator()
     runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -121,7 +125,7 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port, host))
         make_folders(settings[CommonSettings.read])
-        temporal = Connection(partial(connect, runtime=runtime))
+        temporal = Connection(partial(connect, runtime=runtime, sandboxed=sandboxed))
         readiness = Readiness(
             await stack.enter_async_context(open_requirements(environment, temporal, pipelines)),
             health,
@@ -163,6 +167,8 @@ async def run_worker(
         health.ready = True
         suffix = "" if lane is None else f", lane {lane}"
         logger.info("working on %s%s", ", ".join(working), suffix)
+        if sandboxed:
+            logger.info("workflows run in the sandbox: DOCFLOW_WORKFLOW_SANDBOX is set")
         if names is None:
             _log_left_out(environment)
         receiving = [_receive(each, context, settings[each.settings]) for each in bridges]
