@@ -27,8 +27,9 @@ from contracts.errors import (
     TRANSIENT,
     UNAVAILABLE,
     UNREADABLE_DOCUMENT,
+    WORKERS_LOST,
 )
-from domain.errors import InvalidDocument, RuleViolation
+from domain.errors import InvalidDocument, RuleViolation, WorkersLost
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,6 +85,8 @@ def _judge(error: BaseException) -> _Verdict:
             return _Verdict(UNREADABLE_DOCUMENT, text)
         case InvalidDocument():
             return _Verdict(INVALID_DOCUMENT, text)
+        case WorkersLost():
+            return _Verdict(WORKERS_LOST, text)
         case RuleViolation() | Denied():
             return _Verdict(PERMANENT, text)
         case NotYet():

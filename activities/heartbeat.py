@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.handover import chunk_committed
 from contracts.base import Contract
-from domain.errors import RuleViolation
+from domain.errors import WorkersLost
 
 LONGEST_PAUSE: Final = 1.0
 """Seconds between heartbeats, whatever the timeout: that fresh a person sees the progress, and
@@ -70,7 +70,7 @@ class Heartbeater:
 
 
 class Attempts(Contract):
-    """Heartbeat of an activity that has no cursor."""
+    """What every heartbeat of bounded work begins with."""
 
     ended: int = 0
     """The newest attempt that ended by itself; those after it lost their workers."""
@@ -79,33 +79,44 @@ class Attempts(Contract):
 class BoundedHeartbeater(Heartbeater):
     """One for work that may take its worker along, as code of others may: by memory, by a crash.
 
-    The server would repeat it for ever without a reason that anyone sees. Only for activities
-    without a cursor: its heartbeats count the attempts.
+    The server would repeat it for ever without a reason that anyone sees. Its heartbeats count the
+    attempts, before what `beat` is given.
 
     Args:
         work: What is done, for the reason, as in "they planned the stage".
 
     Raises:
-        RuleViolation: On entering it: too many attempts in a row lost their workers.
+        WorkersLost: On entering it: too many attempts in a row lost their workers.
     """
 
     def __init__(self, work: str) -> None:
         super().__init__()
         self._work = work
         info = activity.info()
-        known = [Attempts.model_validate(each) for each in info.heartbeat_details]
+        counted, self._progress = info.heartbeat_details[:1], info.heartbeat_details[1:]
+        # An earlier release sent the progress of some steps alone.
+        known = [Attempts.model_validate(each) for each in counted if "ended" in each]
         self._ended = known[0].ended if known else 0
         self._lost = info.attempt - 1 - self._ended
         self._most = LOST_WORKERS if known else LOST_SILENTLY
 
+    def beat(self, details: Contract) -> None:
+        """Remember how far the work is; the next heartbeat carries it, behind the attempts."""
+        self._progress = (details,)
+        self._remember(self._ended)
+
+    def _remember(self, ended: int) -> None:
+        self._newest = (Attempts(ended=ended), *self._progress)
+        chunk_committed()
+
     async def __aenter__(self) -> Self:
         if self._lost >= self._most:
-            raise RuleViolation(
+            raise WorkersLost(
                 f"{self._lost} workers in a row were lost, or did not answer, while they "
                 f"{self._work}: it crashes them, needs more memory than they have, or blocks "
                 "their event loop"
             )
-        self.beat(Attempts(ended=self._ended))
+        self._remember(self._ended)
         entered = await super().__aenter__()
         # The first heartbeat is on its way before the work begins.
         await asyncio.sleep(0)
@@ -118,5 +129,5 @@ class BoundedHeartbeater(Heartbeater):
         traceback: TracebackType | None,
     ) -> None:
         if error is not None:
-            self.beat(Attempts(ended=activity.info().attempt))
+            self._remember(activity.info().attempt)
         await super().__aexit__(kind, error, traceback)

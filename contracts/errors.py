@@ -9,6 +9,7 @@ Permanent            trying again cannot help
   InvalidDocument      the file can be read but lacks what its type requires
   MissingBlob          the file is not in the blob store
   InvalidDecision      an answer names what cannot be chosen
+  WorkersLost          the step has lost its workers again and again
 
 Refusals of updates; they change nothing:
 
@@ -31,6 +32,7 @@ UNREADABLE_DOCUMENT: Final = "UnreadableDocument"
 INVALID_DOCUMENT: Final = "InvalidDocument"
 MISSING_BLOB: Final = "MissingBlob"
 INVALID_DECISION: Final = "InvalidDecision"
+WORKERS_LOST: Final = "WorkersLost"
 IMPORT_FAILED: Final = "ImportFailed"
 SPREADSHEET_FAILED: Final = "SpreadsheetFailed"
 BATCH_FAILED: Final = "BatchFailed"

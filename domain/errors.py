@@ -7,3 +7,7 @@ class InvalidDocument(Exception):
 
 class RuleViolation(Exception):
     """A rule forbids the work as requested; the message says why."""
+
+
+class WorkersLost(RuleViolation):
+    """The work has lost its workers so often that it is not begun again."""

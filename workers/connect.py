@@ -26,6 +26,7 @@ _FLAGS: Final = ("true", "false", "1", "0")
 
 CONNECT_SECONDS: Final = 10.0
 """How long Temporal may take to answer at all; the SDK would wait without end."""
+_CLOSED: Final = "the connection was closed; perhaps what listens there is not Temporal"
 _REASONS: Final[Mapping[str, str]] = {
     "ConnectionRefused": "the connection is refused",
     "tcp connect error": "there is no connection",
@@ -33,9 +34,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "InvalidContentType": "what listens there speaks no TLS, and the settings ask for it",
     "InvalidCertificate": "its certificate is not accepted",
     "h2 protocol error": "what listens there is not Temporal",
-    "ConnectionReset": "the connection was closed",
-    "BrokenPipe": "the connection was closed",
-    "transport error": "the connection was closed",
+    "ConnectionReset": _CLOSED,
+    "BrokenPipe": _CLOSED,
+    "operation was canceled": _CLOSED,
+    "transport error": _CLOSED,
     "Timeout expired": "no answer in time",
 }
 """What stands in a message of the SDK's network library, and what it means."""

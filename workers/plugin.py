@@ -9,6 +9,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.message_context import MessageContext
+from workers.update_attempts import UpdateAttempts
 from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
@@ -72,6 +73,6 @@ def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
-        interceptors=[MessageContext(), RunEnds(_is_document)],
+        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document)],
         workflow_runner=_sandboxed if sandboxed else _unsandboxed,
     )

@@ -159,7 +159,7 @@ class DocumentTables:
             self._compare(tables)
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
         first = tables[0].surveyed
-        self.memory = ReportMemory(first.notations, self._columns, first.percentages)
+        self.memory = ReportMemory(first.notations, self._columns, first.percentages, first.dotted)
         return tables
 
     def _carried(self) -> ReportMemory:
@@ -296,5 +296,9 @@ def _options(message: TableMessage, carried: ReportMemory) -> ReadingOptions:
     numbers = {".": Notation.POINT, ",": Notation.COMMA, None: None}[message.decimal]
     dates = {"dmy": Notation.DAY_FIRST, "mdy": Notation.MONTH_FIRST, None: None}
     return ReadingOptions(
-        numbers, dates[message.date_order], carried.notations, carried.percentages
+        numbers,
+        dates[message.date_order],
+        carried.notations,
+        carried.percentages,
+        carried.dotted,
     )

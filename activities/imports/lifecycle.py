@@ -21,7 +21,6 @@ from adapters.ports import (
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
 from contracts.imports import (
-    NOTE_CHARACTERS,
     Closing,
     FileMessage,
     HandlerOutcome,
@@ -146,7 +145,7 @@ class ImportLifecycle:
             The outcome as recorded.
         """
         workflow_id = activity.info().workflow_id or closing.message.workflow_id
-        outcome = await self._store.close(_with_unknown_fields(closing), workflow_id)
+        outcome = await self._store.close(closing, workflow_id)
         plan = closing.plan
         if closing.state is ImportState.COMPLETED and plan and plan.delete_source and plan.source:
             await self._blobs.delete(plan.source.name, etag=plan.source.etag)
@@ -236,17 +235,6 @@ def _uses_up_its_blob(message: ImportMessage, facts: TypeFacts) -> bool:
         return not message.direct_upload
     # A schedule whose projects were listed is extracted next.
     return facts.needs_blob and not facts.own_download
-
-
-def _with_unknown_fields(closing: Closing) -> Closing:
-    """The same, its note naming what of the message was not used."""
-    names, outcome = closing.message.unknown_fields, closing.outcome
-    if not names or outcome is None:
-        return closing
-    said = f"Fields of the message that are not used: {', '.join(names)}."
-    note = f"{outcome.note.rstrip('.')}. {said}" if outcome.note else said
-    shortened = note if len(note) <= NOTE_CHARACTERS else f"{note[: NOTE_CHARACTERS - 1]}\u2026"
-    return closing.model_copy(update={"outcome": outcome.model_copy(update={"note": shortened})})
 
 
 def _source_name(message: ImportMessage, facts: TypeFacts) -> str | None:

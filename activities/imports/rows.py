@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -32,6 +33,7 @@ from contracts.imports import (
 )
 from domain.errors import RuleViolation
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.leading_zeros import code_fields
 from domain.imports.tables import TABLES, TableSpec, scope_of
 
 INLINE_BYTES: Final = 64 * 1024
@@ -102,13 +104,14 @@ class _Load:
                 "and send what is left as a new task"
             )
 
-    def swap_strategy(self, mark: LoadMark) -> Strategy:
+    def swap_strategy(self, mark: LoadMark, stored: Sequence[str]) -> Strategy:
         """What to do with the staged rows.
 
         A row that the file holds but that was rejected must not count as gone: with any rejected
-        row, `replace` removes nothing.
+        row, `replace` removes nothing. Nor does it where a row was left out that holds the key of
+        a stored one.
         """
-        if self.message.strategy is Strategy.REPLACE and mark.counts.rejected:
+        if self.message.strategy is Strategy.REPLACE and (mark.counts.rejected or stored):
             return Strategy.MERGE
         return self.message.strategy
 
@@ -205,7 +208,7 @@ class RowImports:
                     chunk = await asyncio.shield(ahead)
             finally:
                 await thread.run(reading.close)
-        return await self._complete(load)
+        return await self._complete(load, await self._stored_among_left_out(load, reading))
 
     async def _reread(self, reading: TableReader, mark: LoadMark, quick: bool) -> None:
         async with WorkerThread(inline=quick) as thread:
@@ -220,7 +223,20 @@ class RowImports:
             return await self._store.stage(load.key, chunk)
         return await self._store.write(load.key, chunk, load.message.strategy)
 
-    async def _complete(self, load: _Load) -> LoadMark:
+    async def _stored_among_left_out(self, load: _Load, reading: TableReader) -> Sequence[str]:
+        """Keys of stored rows, where a row that holds one was left out as no data.
+
+        `replace` must not count them as gone: the row may be data after all.
+        """
+        left = sorted(reading.findings.left_keys)
+        if load.message.strategy is not Strategy.REPLACE or not left:
+            return ()
+        known = await self._store.known_codes(
+            load.key, load.spec.table, scope_of(load.message), code_fields(load.spec), left
+        )
+        return sorted({codes[0] for codes, is_own in known.items() if not is_own})
+
+    async def _complete(self, load: _Load, stored: Sequence[str]) -> LoadMark:
         if not load.staged:
             return await self._store.finish(load.key)
         mark = await self._store.mark(load.key)
@@ -231,7 +247,7 @@ class RowImports:
             load.key,
             load.spec.table,
             scope_of(load.message),
-            load.swap_strategy(mark),
+            load.swap_strategy(mark, stored),
             _day_of_import(),
         )
 
@@ -245,7 +261,8 @@ class RowImports:
         """
         report, problems, note = None, (), None
         if reading is not None:
-            note = _note(load, mark, reading)
+            stored = await self._stored_among_left_out(load, reading)
+            note = _note(load, mark, reading, stored)
         if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
             report = await write_report(
@@ -331,11 +348,17 @@ def _too_many_rejected(load: _Load, mark: LoadMark) -> str | None:
     )
 
 
-def _note(load: _Load, mark: LoadMark, reading: TableReader) -> str | None:
+def _note(load: _Load, mark: LoadMark, reading: TableReader, stored: Sequence[str]) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
     if rejected and load.message.strategy is Strategy.REPLACE:
         sentences.append(f"Nothing was removed, because {_rows(rejected)} rejected.")
+    elif stored:
+        more = f", as are {len(stored) - 1:,} more" if len(stored) > 1 else ""
+        sentences.append(
+            f"Nothing was removed, because {stored[0]!r:.80} is the key of a stored row and of one "
+            f"that was left out{more}."
+        )
     if mark.cursor == 0:
         sentences.append("There are no rows below the header.")
     if reading.guessed_encoding:

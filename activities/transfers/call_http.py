@@ -8,9 +8,8 @@ from urllib.parse import quote
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
 from activities.transfers.far_ends import EndPorts, opened, shown
-from activities.transfers.step_files import StepFiles
+from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports.places import Calls, PartnerAway, PlaceError
 from contracts.transfers import (
     ActionOrder,
@@ -46,16 +45,19 @@ class HttpCalling:
             PlaceError: The server's answer is none of those that the action accepts.
             PartnerAway: It is in trouble.
             RuleViolation: The partner is no server, or the run has not the one file to be sent.
+            WorkersLost: It has lost too many workers in a row.
         """
+        async with bounded(order):
+            return await self._call(order)
+
+    async def _call(self, order: ActionOrder) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
         body, size = self._body(order, files)
         names = _names(order, files)
-        async with (
-            Heartbeater(),
-            opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
-        ):
+        end = opened(self._ports.places, self._ports.partners, action.partner)
+        async with end as (partner, place):
             if partner.kind is not PlaceKind.HTTPS:
                 raise RuleViolation(f"{partner.name} is no HTTPS server, but {partner.kind}")
             answer = await cast(Calls, place).call(

@@ -11,9 +11,7 @@ from activities.heartbeat import Heartbeater
 from adapters.ports import Denied
 from adapters.ports.places import Naming, PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfers import Notes, PartnerStore, Staging
-from contracts.transfers import (
-    Partner,
-)
+from contracts.transfers import Partner
 from contracts.transfers.ends import NamingNote, TransferProgress
 from domain.errors import RuleViolation
 

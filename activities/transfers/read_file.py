@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.transfers.far_ends import EndPorts, digest_of, opened, progress_of, shown
-from activities.transfers.step_files import StepFiles
+from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports import NotYet, PortError
 from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
 from contracts.blobs import BlobRef
@@ -60,13 +60,16 @@ class FileReading:
             RuleViolation: There are more, or one is empty.
             FileChanged: One grew or changed while it was read.
             NotYet: One is still being written, as far as its size and time tell.
+            WorkersLost: It has lost too many workers in a row.
         """
+        async with bounded(order) as beats:
+            return await self._read_all(order, beats)
+
+    async def _read_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
-        async with (
-            Heartbeater() as beats,
-            opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
-        ):
+        end = opened(self._ports.places, self._ports.partners, action.partner)
+        async with end as (partner, place):
             entries, remarks = await _found(place, action, plain(order.names["path"]))
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)

@@ -3,7 +3,7 @@
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.heartbeat import Heartbeater
+from activities.heartbeat import BoundedHeartbeater
 from activities.transfers.far_ends import EndPorts, opened, progress_of
 from activities.transfers.step_files import staged_files
 from adapters.ports import Denied
@@ -39,13 +39,16 @@ class SourceSettling:
         """Move or delete each file that was read, if it is still the one that was read.
 
         What cannot be done is a remark: the files have been handed on, and stay where they are.
+
+        Raises:
+            WorkersLost: It has lost too many workers in a row.
         """
-        files = await staged_files(self._ports.staging, order.files)
         remarks: list[str] = []
         async with (
-            Heartbeater() as beats,
+            BoundedHeartbeater("moved or deleted sources") as beats,
             opened(self._ports.places, self._ports.partners, order.action.partner) as (_, place),
         ):
+            files = await staged_files(self._ports.staging, order.files)
             for number, file in enumerate(files):
                 progress_of(beats, number)(0)
                 remark = await _settled(place, order, file)

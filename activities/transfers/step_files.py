@@ -47,8 +47,7 @@ class StepFiles:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        bounded = BoundedHeartbeater(f"carried out {self._order.action.action}")
-        await self._stack.enter_async_context(bounded)
+        await self._stack.enter_async_context(bounded(self._order))
         return self
 
     async def __aexit__(
@@ -152,6 +151,11 @@ class StepFiles:
             infected=None if infected is None else infected[:_SENTENCE],
             fired=tuple(fired[:REMARKS]),
         )
+
+
+def bounded(order: ActionOrder) -> BoundedHeartbeater:
+    """Heartbeats of an action, which is refused when it has lost too many workers in a row."""
+    return BoundedHeartbeater(f"carried out {order.action.action}")
 
 
 async def staged_files(staging: Staging, manifest: Manifest) -> list[StagedFile]:

@@ -220,7 +220,7 @@ class Watching:
 
 
 def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Those whose names can be read; people are told of the others."""
+    """Those whose names can be read; a notice names the others."""
     possible: list[Entry] = []
     problems: list[str] = []
     for each in entries:

@@ -7,7 +7,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.transfers.far_ends import EndPorts, NotedNamings, opened, progress_of, shown
-from activities.transfers.step_files import StepFiles
+from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports.places import Place, PlaceError, Progress, Written
 from contracts.transfers import (
     ActionOrder,
@@ -42,17 +42,20 @@ class FileWriting:
             NameTaken: A name is taken by another file, which may not be replaced.
             NameRefused: The far end cannot hold a name.
             RuleViolation: Two files would get the same name.
+            WorkersLost: It has lost too many workers in a row.
         """
+        async with bounded(order) as beats:
+            return await self._write_all(order, beats)
+
+    async def _write_all(self, order: ActionOrder, beats: Heartbeater) -> ActionResult:
         action = _action(order)
         step = StepFiles(self._ports.staging, order)
         files = await step.files(order.files)
         paths = _paths(action, order.names["path"], files)
         lines: list[ReceiptFile] = []
         remarks: list[str] = []
-        async with (
-            Heartbeater() as beats,
-            opened(self._ports.places, self._ports.partners, action.partner) as (partner, place),
-        ):
+        end = opened(self._ports.places, self._ports.partners, action.partner)
+        async with end as (partner, place):
             for number, (file, path) in enumerate(zip(files, paths, strict=True)):
                 try:
                     progress = progress_of(beats, number)

@@ -14,6 +14,8 @@ from adapters.database.models.imports import rejected_messages
 from adapters.ports import REJECTED_BODY_BYTES, OpenRejections, RejectedMessage
 
 _LARGEST_ID: Final = 2**63 - 1
+_UNKNOWN_SHA256: Final = ""
+"""In rows of earlier releases."""
 
 
 class SqlRejectedMessages:
@@ -80,6 +82,24 @@ class SqlRejectedMessages:
             await connection.execute(
                 update(rejected_messages)
                 .where(rejected_messages.c.id == id)
+                .values(resubmitted_at=datetime.now(UTC))
+            )
+
+    async def mark_dead_letter_resubmitted(
+        self, queue: str, message_id: str | None, body: bytes
+    ) -> None:
+        """Note that a message was sent again from its dead letter queue, where it is recorded."""
+        columns = rejected_messages.c
+        id = None if message_id is None else clean(message_id)
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                update(rejected_messages)
+                .where(
+                    columns.queue == queue,
+                    columns.message_id.is_not_distinct_from(id),
+                    columns.body_sha256.in_((hashlib.sha256(body).hexdigest(), _UNKNOWN_SHA256)),
+                    columns.resubmitted_at.is_(None),
+                )
                 .values(resubmitted_at=datetime.now(UTC))
             )
 

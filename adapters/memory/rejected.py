@@ -73,6 +73,16 @@ class MemoryRejectedMessages:
             row = self._rows[id - 1]
             self._rows[id - 1] = replace(row, resubmitted_at=datetime.now(UTC))
 
+    async def mark_dead_letter_resubmitted(
+        self, queue: str, message_id: str | None, body: bytes
+    ) -> None:
+        """Note that a message was sent again from its dead letter queue, where it is recorded."""
+        self._check()
+        text = body[:REJECTED_BODY_BYTES].decode("utf-8", errors="replace")
+        for row in [row for row in self._rows if row.resubmitted_at is None]:
+            if (row.queue, row.message_id, row.body) == (queue, message_id, text):
+                await self.mark_resubmitted(row.id)
+
     def _check(self) -> None:
         if self.away:
             raise Unavailable("the record of rejected messages is unavailable")

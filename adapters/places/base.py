@@ -56,7 +56,7 @@ class BasePlace(ABC):
         """Write one file."""
 
     async def ping(self) -> None:
-        """Ask for a file that nobody has."""
+        """Ask for a file that does not exist."""
         try:
             await self.entry(probe_name())
         except PartnerAway:

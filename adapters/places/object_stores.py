@@ -29,7 +29,7 @@ _RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=
 """The run itself tries again."""
 _REGION: Final = "us-east-1"
 _NO_PROXY: Final = "http://127.0.0.1:9"
-"""The port of RFC 863, at which nobody listens; no request goes there."""
+"""The port of RFC 863, on which nothing listens; no request goes there."""
 
 
 @asynccontextmanager

@@ -88,21 +88,18 @@ class ObjectPlace(BasePlace):
         return Entry(path, found["size"], found["last_modified"], _tag(found["e_tag"]))
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
-        """Objects that a pattern names."""
+        """Objects that a pattern names; the store lists no folder below."""
         folder, name = split(checked_pattern(pattern))
         match, prefix = matcher(name).match, self._key(folder)
         start = len(prefix) + 1 if prefix else 0
-        found: list[Entry] = []
         with self._translated(folder):
-            async for page in obstore.list(self._store, prefix or None):
-                for each in page:
-                    last = each["path"][start:]
-                    if "/" not in last and match(last):
-                        tag = _tag(each["e_tag"])
-                        path = join(folder, last)
-                        found.append(Entry(path, each["size"], each["last_modified"], tag))
-                if len(found) > most:
-                    break
+            listed = await obstore.list_with_delimiter_async(self._store, prefix or None)
+        named = ((each["path"][start:], each) for each in listed["objects"])
+        found = [
+            Entry(join(folder, last), each["size"], each["last_modified"], _tag(each["e_tag"]))
+            for last, each in named
+            if last and match(last)
+        ]
         return found[: most + 1]
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
@@ -167,7 +164,7 @@ class ObjectPlace(BasePlace):
         try:
             self._check_same(entry, await self.stat(entry.path))
         except (FileChanged, FileMissing):
-            # Nobody knows which of the two was copied.
+            # It cannot be known which of the two was copied.
             await self.remove(path)
             raise
 

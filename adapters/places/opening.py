@@ -51,7 +51,7 @@ class PartnerPlaces:
         timeouts: How long a partner may keep silent.
         threads: In which folders are used.
         paces: Of the bytes of sessions.
-        pool: Hands on sessions of SFTP servers; None: each step opens one of its own.
+        pool: Reuses sessions of SFTP servers; None: each step opens one of its own.
         tls: Certificates that are trusted; None: those of the machine.
     """
 

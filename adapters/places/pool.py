@@ -51,7 +51,7 @@ class _Sessions(Generic[S]):
 
 
 class SessionPool(Generic[S]):
-    """Hands sessions on; a context manager, at whose end all of them are closed.
+    """Reuses open sessions; a context manager, at whose end all of them are closed.
 
     A session counts among its partner's until it is closed, so that those of other workers wait
     for it. Therefore none stays here unused for longer than `idle` seconds, none while another

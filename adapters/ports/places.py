@@ -25,7 +25,7 @@ class PartnerAway(Unavailable):
 class LoginRefused(PartnerAway):
     """A partner lets us in no more, as with a password that has expired: no file's failure.
 
-    Nobody asks often: servers lock accounts and addresses out.
+    It is asked rarely: servers lock accounts and addresses out.
     """
 
 

@@ -71,3 +71,15 @@ class RejectedMessages(RejectionRecord, Protocol):
     async def mark_resubmitted(self, id: int) -> None:
         """Note that the message was sent again."""
         ...
+
+    async def mark_dead_letter_resubmitted(
+        self, queue: str, message_id: str | None, body: bytes
+    ) -> None:
+        """Note that a message was sent again from its dead letter queue, where it is recorded.
+
+        Args:
+            queue: That it was received from.
+            message_id: As its sender set it.
+            body: With which it was rejected, in full.
+        """
+        ...

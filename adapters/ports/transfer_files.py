@@ -133,7 +133,7 @@ class Keyring(Protocol):
         """Require a good detached signature of one of the signers.
 
         Raises:
-            Denied: It is of nobody of them.
+            Denied: None of them signed it.
         """
         ...
 

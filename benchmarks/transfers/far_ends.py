@@ -80,7 +80,7 @@ def make_message(at: FarEnds, name: str, megabytes: int, *, planted: bool = Fals
 
 
 def signed_url(storage: str, path: str) -> str:
-    """A URL that whoever has it may write to for a day.
+    """A URL that permits its holder to write for a day.
 
     Source: "Create an account SAS" of the Azure Storage REST reference.
     """

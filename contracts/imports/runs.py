@@ -221,6 +221,8 @@ class ImportResult(Contract):
     report: BlobRef | None = None
     path: Literal["local", "remote"] | None = None
     reason: Reason | None = None
+    note: str | None = Field(default=None, max_length=NOTE_CHARACTERS)
+    """What the outcome says beside the counts, where `reason` says why the import ended."""
     earlier: ImportState | None = None
     """State of the import of the same work for which this one was skipped."""
 

@@ -45,7 +45,11 @@ class ReceiptStep(Contract):
 
 
 class Receipt(Contract):
-    """All steps of a transfer, in order."""
+    """All steps of a transfer, in order.
+
+    The hashes of the steps cover `transfer_id`, `event` and `steps`; other fields are covered by
+    the SHA-256 of the whole receipt, which the row of the transfer keeps.
+    """
 
     transfer_id: TransferId
     event: str = Field(max_length=64)

@@ -36,6 +36,7 @@ class Findings:
         unused_rows: Rows that hold something in columns only that are not used.
         filled_down: Cells filled from the merged cell above, by title.
         repeated: Rows that stand on several sheets with the same values, counted once.
+        left_keys: What stands in the place of the key in rows that were left out.
     """
 
     sheets_read: Sequence[str] = ()
@@ -46,10 +47,13 @@ class Findings:
     unused_rows: int = 0
     filled_down: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
+    left_keys: set[str] = field(default_factory=set[str])
 
-    def leave_out(self, why: Left, place: str) -> None:
-        """Count a row that is left out."""
+    def leave_out(self, why: Left, place: str, key: object) -> None:
+        """Count a row that is left out; what stands in the place of its key may be one."""
         self.counts[why] += 1
+        if isinstance(key, str):
+            self.left_keys.add(key)
         lines = self.left.setdefault(why, [])
         if len(lines) < _LINES_NAMED:
             lines.append(place)

@@ -11,6 +11,7 @@ _TITLE: Final = "docflow report"
 _NOTATION: Final = "notation"
 _COLUMN: Final = "column"
 _PERCENTAGE: Final = "percentage"
+_DOTTED: Final = "dotted"
 _OPEN: Final = "open"
 
 
@@ -22,11 +23,13 @@ class ReportMemory:
         notations: Field to how its column writes numbers or dates; None: that was open.
         columns: Title to the field that a person said it means.
         percentages: Fields whose values have a percent sign.
+        dotted: Dates with dots do not say their order.
     """
 
     notations: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     percentages: frozenset[str] = frozenset()
+    dotted: bool = False
 
     def rows(self) -> list[tuple[str, str, str]]:
         """As rows of a sheet."""
@@ -38,6 +41,7 @@ class ReportMemory:
             ),
             *((_COLUMN, title, name) for title, name in self.columns.items()),
             *((_PERCENTAGE, name, "") for name in sorted(self.percentages)),
+            *([(_DOTTED, "", "")] if self.dotted else []),
         ]
 
 
@@ -46,6 +50,7 @@ def read_memory(rows: Iterable[Sequence[Cell]]) -> ReportMemory:
     notations: dict[str, Notation | None] = {}
     columns: dict[str, str] = {}
     percentages: set[str] = set()
+    dotted = False
     known = {notation.name: notation for notation in Notation}
     for number, cells in enumerate(rows):
         if number == 0 and cells[:1] != [_TITLE]:
@@ -58,4 +63,5 @@ def read_memory(rows: Iterable[Sequence[Cell]]) -> ReportMemory:
             columns[name] = value
         elif kind == _PERCENTAGE:
             percentages.add(name)
-    return ReportMemory(notations, columns, frozenset(percentages))
+        dotted = dotted or kind == _DOTTED
+    return ReportMemory(notations, columns, frozenset(percentages), dotted)

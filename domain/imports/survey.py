@@ -17,7 +17,14 @@ from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
-from domain.tabular.notations import Notation, date_readings, decide, number_notations, only
+from domain.tabular.notations import (
+    Notation,
+    date_readings,
+    decide,
+    number_notations,
+    only,
+    slashed,
+)
 from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters
 
@@ -39,12 +46,14 @@ class ReadingOptions:
         dates: Order of day and month.
         carried: Field to what was settled about it when its row was refused; None: it was open.
         percentages: Fields whose values had a percent sign then.
+        dotted: Dates with dots did not say their order then.
     """
 
     numbers: Notation | None = None
     dates: Notation | None = None
     carried: Mapping[str, Notation | None] = field(default_factory=dict[str, Notation | None])
     percentages: frozenset[str] = frozenset()
+    dotted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ class Surveyed:
         keys: What most keys look like.
         doubtful: Fields whose real dates may have day and month exchanged.
         currencies: Field to the currency that most of its amounts name.
+        dotted: Some date with dots can only have its month first: dots say no more than slashes.
     """
 
     header: TableHeader
@@ -85,6 +95,7 @@ class Surveyed:
     keys: KeyShape = field(default_factory=KeyShape)
     doubtful: frozenset[str] = frozenset()
     currencies: Mapping[str, str] = field(default_factory=dict[str, str])
+    dotted: bool = False
 
 
 class Survey:
@@ -106,6 +117,7 @@ class Survey:
             if meaning.field.kind in (ColumnKind.DECIMAL, ColumnKind.INTEGER, ColumnKind.DATE)
         }
         self._found: dict[int, set[Notation]] = {position: set() for position in self._written}
+        self._dotted = {position: set[Notation]() for position in self._written}
         self._percent: Counter[int] = Counter()
         self._currencies: dict[int, Counter[str]] = {}
         self._orders = {
@@ -154,8 +166,10 @@ class Survey:
         joined = "\n".join(texts)
         if spec.kind is ColumnKind.DATE:
             distinct = plain_cells(spec, list(dict.fromkeys(texts)), date1904=self._date1904)
-            written = (cell.strip() for cell in distinct if isinstance(cell, str))
+            written = [cell.strip() for cell in distinct if isinstance(cell, str)]
             found |= decide(map(date_readings, written))
+            dotted = [text for cell in written if (text := slashed(cell)) != cell]
+            self._dotted[position] |= decide(map(date_readings, dotted))
             return
         if "%" in joined:
             self._percent[position] += sum(map(is_percentage, texts))
@@ -187,6 +201,12 @@ class Survey:
             for name, places in self._header.candidates.items()
         }
         header = self._header.with_positions(chosen)
+        dotted = options.dotted or any(
+            Notation.MONTH_FIRST in self._dotted.get(position, ())
+            for position in header.positions.values()
+        )
+        if dotted:
+            self._found = {at: found | self._dotted[at] for at, found in self._found.items()}
         at = {
             name: position for name, position in header.positions.items() if position in self._found
         }
@@ -208,6 +228,7 @@ class Survey:
                 for name, position in at.items()
                 if (usual := usual_currency(self._currencies.get(position, Counter())))
             },
+            dotted,
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:

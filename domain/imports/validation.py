@@ -18,6 +18,7 @@ from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.habits import is_percentage, plain_cells
+from domain.tabular.notations import slashed
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import column_letters, readable, storable
@@ -183,6 +184,8 @@ class RowValidator:
     def _convert(self, field: FieldSpec, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
         is_key = field.name in self._spec.key
         plain = plain_cells(field, cells, is_key=is_key, date1904=self._date1904)
+        if self._surveyed.dotted and field.kind is ColumnKind.DATE:
+            plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
         notation = self._surveyed.notations.get(field.name)
         values, refused = convert_column(field, plain, notation)
         if field.name in self._surveyed.doubtful:
@@ -222,7 +225,7 @@ class RowValidator:
                 )
             else:
                 left.add(i)
-                self._findings.leave_out(verdict, self._where(line))
+                self._findings.leave_out(verdict, self._where(line), values[self._spec.key[0]][i])
         self._findings.unused_rows += sum(
             1 for i in blank if i not in left and self._holds_more(rows[i][1])
         )

@@ -135,6 +135,12 @@ def date_readings(text: str) -> dict[Notation, date]:
     return {}
 
 
+def slashed(text: str) -> str:
+    """A date with dots, such as 03.25.2025, with slashes; another text as it is."""
+    found = _YEAR_LAST.fullmatch(text)
+    return text.replace(".", "/") if found and found[2] == "." else text
+
+
 def read_date(text: str, notation: Notation | None) -> date:
     """Read a date: 2025-03-04, 04.03.2025, and with slashes where the column defines the order.
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -95,6 +95,23 @@ def read_settings(text: str | bytes) -> Settings:
     Raises:
         RuleViolation: It is no JSON, or breaks a rule; the message says where.
     """
+    raw = read_json(text)
+    try:
+        settings = JobSettings.model_validate(raw)
+    except ValidationError as error:
+        raise RuleViolation(f"jobsettings.json: {_explained(error)}") from error
+    tables = _tables(settings)
+    if problem := next(contradictions(settings, tables), None):
+        raise RuleViolation(problem)
+    return Settings(settings, tuple(unused_keys(raw)), tables)
+
+
+def read_json(text: str | bytes) -> Any:
+    """The JSON of a file of settings.
+
+    Raises:
+        RuleViolation: It is none, or a key stands twice in an object.
+    """
     try:
         raw = json.loads(text, object_pairs_hook=_without_repeats)
         json.dumps(raw, ensure_ascii=False).encode()
@@ -102,13 +119,7 @@ def read_settings(text: str | bytes) -> Settings:
         raise RuleViolation("jobsettings.json holds half of a surrogate pair") from error
     except (ValueError, RecursionError) as error:
         raise RuleViolation(f"jobsettings.json is not JSON: {error}") from error
-    try:
-        settings = JobSettings.model_validate(raw)
-    except ValidationError as error:
-        raise RuleViolation(f"jobsettings.json: {_explained(error)}") from error
-    tables = _tables(settings)
-    _refuse_ties(tables)
-    return Settings(settings, tuple(_unused(JobSettings, raw, "")), tables)
+    return raw
 
 
 def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,29 +132,35 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _explained(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = [
-        f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}" for each in found[:_PROBLEMS]
-    ]
+    found = problems_in(error)
     more = len(found) - _PROBLEMS
-    return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
+    return "; ".join([*found[:_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
+
+
+def problems_in(error: ValidationError) -> Sequence[str]:
+    """What is wrong with fields, each with its place."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return [f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}" for each in found]
 
 
 def _tables(settings: JobSettings) -> Mapping[str, RouteTable]:
-    rules: dict[str, list[RouteRule]] = defaultdict(list)
-    seen: set[tuple[str, str]] = set()
+    rules: dict[str, dict[str, RouteRule]] = defaultdict(dict)
     for job in settings.jobs:
-        if (job.queue, job.job) in seen:
-            raise RuleViolation(f"queue {job.queue} has two jobs {job.job!r}; rename one of them")
-        seen.add((job.queue, job.job))
-        rules[job.queue].append(_rule(job))
-    return {queue: RouteTable(found) for queue, found in rules.items()}
+        rules[job.queue].setdefault(job.job, _rule(job))
+    return {queue: RouteTable(found.values()) for queue, found in rules.items()}
 
 
-def _refuse_ties(tables: Mapping[str, RouteTable]) -> None:
-    for queue, table in tables.items():
+def contradictions(
+    settings: JobSettings, tables: Mapping[str, RouteTable] | None = None
+) -> Iterator[str]:
+    """Jobs of one name, and jobs that could take the same events, each with what to do."""
+    counts = Counter((job.queue, job.job) for job in settings.jobs)
+    for (queue, job), number in counts.items():
+        if number > 1:
+            yield f"queue {queue} has {number} jobs {job!r}; rename all but one"
+    for queue, table in (tables or _tables(settings)).items():
         for one, other in table.all_ties():
-            raise RuleViolation(
+            yield (
                 f"the jobs {one.rule!r} and {other.rule!r} of queue {queue} take the same events; "
                 "give one of them a higher Priority"
             )
@@ -318,6 +335,11 @@ def side_of(action: Action) -> Side:
 def may_be_left_out(action: Action) -> bool:
     """Whether a person may skip it: nothing after it relies on it, and it protects nobody."""
     return isinstance(action, WriteFile | FireEvent | CallHttp | Compress | Sign)
+
+
+def unused_keys(raw: Any) -> Iterator[str]:
+    """Keys of a file of settings that nothing reads, each with its place."""
+    return _unused(JobSettings, raw, "")
 
 
 def _unused(model: type[BaseModel], raw: Any, place: str) -> Iterator[str]:

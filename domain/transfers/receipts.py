@@ -15,6 +15,8 @@ from contracts.transfers import Receipt, ReceiptStep
 from domain.errors import RuleViolation
 
 SEAL: Final = "sha256"
+CHAINED: Final = frozenset({"transfer_id", "event", "steps", SEAL})
+"""Fields of a receipt that its chain covers; the row of the transfer covers the others as well."""
 _HASH_DIGITS: Final = 64
 
 
@@ -126,6 +128,12 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
             f"{previous}, and {expected} was recorded"
         )
     return Finding()
+
+
+def unchained(receipt: Mapping[str, Any]) -> Sequence[str]:
+    """Fields of a receipt that say something and that its chain does not cover."""
+    said = (name for name, value in receipt.items() if value is not None)
+    return sorted(name for name in said if name not in CHAINED)
 
 
 def _has_its_seal(step: Mapping[str, Any]) -> bool:

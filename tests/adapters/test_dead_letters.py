@@ -1,7 +1,8 @@
 """The dead letters of a Service Bus queue, through the real client."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
+from adapters.memory.rejected import MemoryRejectedMessages
 from stack.service_bus import QueueSettings, ServiceBusEmulator
 from tests.support.cli import run_docflow_in_thread
 from tests.support.service_bus import quick_client
 from workers.cli.context import CliContext
-from workers.services.dead_letters import open_dead_letters
+from workers.services.dead_letters import DeadLetter, open_dead_letters
 from workers.services.errors import InvalidRequest
 
 QUEUE = "import-queue"
@@ -53,18 +55,23 @@ async def waiting(settings: dict[str, str]) -> list[str]:
         return [str(message) for message in await receiver.peek_messages(10)]
 
 
+def bodies(letters: Sequence[DeadLetter]) -> list[bytes]:
+    return [letter.body for letter in letters]
+
+
 async def test_dead_letters_are_listed_sent_again_and_purged(settings: dict[str, str]) -> None:
     async with open_dead_letters(settings, QUEUE) as letters:
         first, second, third = await letters.list(10)
         assert (first.queue, first.message_id, first.body) == (QUEUE, "m0", b'{"n": 0}')
         assert (first.reason, first.description) == ("GivenUp", "after ten deliveries")
         assert [each.number for each in await letters.list(2)] == [first.number, second.number]
-        assert await letters.resubmit([second.number, 999], None) == [second.number]
+        assert bodies(await letters.resubmit([second.number, 999], None)) == [b'{"n": 1}']
         assert await waiting(settings) == ['{"n": 1}']
-        assert await letters.resubmit([third.number], b'{"n": "corrected"}') == [third.number]
+        corrected = await letters.resubmit([third.number], b'{"n": "corrected"}')
+        assert bodies(corrected) == [b'{"n": 2}']
         assert await waiting(settings) == ['{"n": 1}', '{"n": "corrected"}']
         assert [each.number for each in await letters.list(10)] == [first.number]
-        assert await letters.purge(None) == [first.number]
+        assert bodies(await letters.purge(None)) == [first.body]
         assert await letters.list(10) == []
         assert await letters.resubmit(None, None) == []
 
@@ -75,7 +82,17 @@ async def test_a_queue_that_no_setting_names_is_refused(settings: dict[str, str]
             pass
 
 
-async def test_the_commands(settings: dict[str, str]) -> None:
+async def test_the_commands(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    rejected = MemoryRejectedMessages()
+    for queue in (QUEUE, "jobs"):
+        await rejected.record(queue, "m0", "GivenUp", "after ten deliveries", b'{"n": 0}')
+
+    @asynccontextmanager
+    async def opened(_: object) -> AsyncIterator[MemoryRejectedMessages]:
+        yield rejected
+
+    monkeypatch.setattr("workers.services.rejected.open_rejected", opened)
+
     async def docflow(*arguments: str, code: int = 0) -> Any:
         done = await run_docflow_in_thread("dead-letters", *arguments, context=CliContext(settings))
         assert done.exit_code == code, done.output
@@ -86,7 +103,13 @@ async def test_the_commands(settings: dict[str, str]) -> None:
     number = str(listed[0]["number"])
     assert "after ten deliveries" in await docflow("show", number, "--queue", QUEUE)
     assert "1 dead letter of queue" in await docflow("resubmit", number, "--queue", QUEUE)
+    assert [each.queue for each in await rejected.open()] == ["jobs"]
+    rejected.away = True
+    second = str(listed[1]["number"])
+    assert "not noted in `docflow rejected list`: the record" in await docflow(
+        "resubmit", second, "--queue", QUEUE
+    )
     assert "not there: 999" in await docflow("purge", "999", "--yes", "--queue", QUEUE, code=1)
     assert "--all" in await docflow("resubmit", code=2)
-    assert "2 dead letters" in await docflow("purge", "--all", "--yes", "--queue", QUEUE)
+    assert "1 dead letter of" in await docflow("purge", "--all", "--yes", "--queue", QUEUE)
     assert "there are no dead letters" in await docflow("list")

@@ -60,6 +60,24 @@ async def test_resubmission_is_noted(rejected: RejectedMessages) -> None:
     assert again.resubmitted_at >= row.received_at
 
 
+async def test_a_dead_letter_that_is_sent_again_is_noted_by_its_id_and_body(
+    rejected: RejectedMessages,
+) -> None:
+    long = b"x" * (REJECTED_BODY_BYTES + 1)
+    for queue, id, body in (
+        ("q", "m1", b"{"),
+        ("q", "m1", long),
+        ("q", None, b"{"),
+        ("r", "m1", b"{"),
+    ):
+        await rejected.record(queue, id, "Malformed", "not JSON", body)
+    await rejected.mark_dead_letter_resubmitted("q", "m1", long)
+    await rejected.mark_dead_letter_resubmitted("q", None, b"{")
+    await rejected.mark_dead_letter_resubmitted("q", "unknown", b"{")
+    rows = (await rejected.list())[::-1]
+    assert [row.resubmitted_at is None for row in rows] == [True, False, False, True]
+
+
 async def test_what_was_not_sent_again_is_counted_by_queue(rejected: RejectedMessages) -> None:
     assert await rejected.open() == []
     for queue, id in (("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")):

@@ -126,6 +126,32 @@ async def test_work_that_loses_its_workers_again_and_again_is_refused() -> None:
             await lost.run(work)
 
 
+async def test_progress_is_sent_behind_the_attempts_and_changes_no_count() -> None:
+    attempt = 8 + LOST_WORKERS
+    env = environment(
+        attempt=attempt,
+        heartbeat_details=({"ended": 8}, {"rows": 4}),
+        heartbeat_timeout=timedelta(hours=1),
+        is_local=False,
+    )
+    listener = Listener(env)
+
+    async def work() -> None:
+        async with BoundedHeartbeater("planned the stage") as heart:
+            heart.beat(Progress(rows=7))
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await env.run(work)
+    assert listener.beats == [
+        (Attempts(ended=8), {"rows": 4}),
+        (Attempts(ended=attempt), Progress(rows=7)),
+    ]
+    earlier_release = environment(attempt=LOST_SILENTLY, heartbeat_details=({"rows": 4},))
+    with pytest.raises(ValueError, match="broken"):
+        await earlier_release.run(work)
+
+
 async def test_an_attempt_that_fails_by_itself_has_lost_no_worker() -> None:
     env = environment(attempt=5, heartbeat_timeout=timedelta(hours=1), is_local=False)
     listener = Listener(env)

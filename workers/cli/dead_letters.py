@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import CommandError, UsageError, run, stop
+from workers.cli.errors import CommandError, Failure, UsageError, attempt, run, stop
 from workers.cli.message_files import read_body
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
 
@@ -81,7 +81,8 @@ def resubmit(
 ) -> None:
     """Send dead letters to their queue again; each is removed once it is there.
 
-    A message of a task that has run is answered from that run, so that nothing is done twice.
+    A message of a task that has run is answered from that run, so that nothing is done twice. One
+    that docflow had rejected is noted as sent again in `docflow rejected list`.
 
     \b
     Examples:
@@ -189,7 +190,17 @@ async def _resubmit(
     corrected = None if body is None else read_body(body)
     async with open_dead_letters(cli.environment, queue) as letters:
         done = await letters.resubmit(numbers, corrected)
+        noted = await attempt(_note(cli, done))
+        if isinstance(noted, Failure) and done:
+            typer.echo(f"docflow: not noted in `docflow rejected list`: {noted.reason}", err=True)
         _report("sent again", done, numbers, letters.queue)
+
+
+async def _note(cli: CliContext, sent: "Sequence[DeadLetter]") -> None:
+    """Note in the record of those that docflow had rejected that they were sent again."""
+    async with cli.rejected() as rejected:
+        for each in sent:
+            await rejected.mark_dead_letter_resubmitted(each.queue, each.message_id, each.body)
 
 
 async def _purge(cli: CliContext, numbers: Sequence[int] | None, queue: str | None) -> None:
@@ -200,10 +211,12 @@ async def _purge(cli: CliContext, numbers: Sequence[int] | None, queue: str | No
         _report("removed", done, numbers, letters.queue)
 
 
-def _report(what: str, done: Sequence[int], wanted: Sequence[int] | None, queue: str) -> None:
+def _report(
+    what: str, done: "Sequence[DeadLetter]", wanted: Sequence[int] | None, queue: str
+) -> None:
     plural = "" if len(done) == 1 else "s"
     typer.echo(f"{len(done)} dead letter{plural} of queue {queue} {what}")
-    if missing := sorted(set(wanted or ()) - set(done)):
+    if missing := sorted(set(wanted or ()) - {each.number for each in done}):
         raise CommandError(f"not there: {', '.join(map(str, missing))}")
 
 

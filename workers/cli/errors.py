@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
+from workers.cli.standard_output import NOT_WRITTEN
 from workers.text import one_line
 
 Result = TypeVar("Result")
@@ -22,6 +23,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     PARKED = 4
     """The import waits for a person."""
+    NOT_WRITTEN = NOT_WRITTEN
+    """A file or standard output cannot be written."""
 
 
 class CommandError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from workers.cli.errors import CommandError, UsageError
+from workers.cli.errors import CommandError, ExitCode, UsageError
 
 
 @contextmanager
@@ -31,7 +31,8 @@ def output_file(target: Path, *, force: bool) -> Generator[Path]:
         yield partial
         os.replace(partial, target)
     except OSError as error:
-        raise CommandError(f"cannot write {target}: {error.strerror}") from error
+        reason = f"cannot write {target}: {error.strerror}"
+        raise CommandError(reason, ExitCode.NOT_WRITTEN) from error
     finally:
         # In a folder that takes no files there is none to remove.
         with suppress(OSError):

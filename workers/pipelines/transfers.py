@@ -1,5 +1,6 @@
 """The register of `transfers`: events, the jobs that they start, and their queues."""
 
+import logging
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from workers.resources.common import Resources
     from workers.resources.transfers import TransfersOpened
     from workers.settings.transfers import EventHubSettings, StorageQueueSettings, TransferSettings
+
+logger = logging.getLogger(__name__)
 
 NAME: Final = "transfers"
 _SENDER: Final = "workers.services.transfers.sending:StartedEvents"
@@ -90,16 +93,17 @@ async def _open(
     from adapters.places.sftp_session import SftpSession
     from workers.resources.far_ends import end_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
-    from workers.resources.transfers import route_store, transfer_resources
+    from workers.resources.transfers import route_store, transfer_resources, watch_loops_in
+    from workers.settings.transfer_watches import watches_of
     from workers.settings.transfers import queues_of
 
     common, environment = context.resources, context.environment
     database, blobs, scratch = common.database, common.blobs, common.scratch
     secrets = partner_secrets(environment)
     files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
-    queues = queues_of(environment)
+    queues, routes = queues_of(environment), route_store(environment, database)
     async with SessionPool[SftpSession]() as pool:
-        yield transfer_resources(
+        opened = transfer_resources(
             settings,
             queues,
             database,
@@ -110,8 +114,12 @@ async def _open(
             files,
             load(_SENDER)(context.client, queues),
             load(_SENDER)(context.client, queues, way_in="watch"),
-            route_store(environment, database),
+            routes,
         )
+        watches = watches_of(environment)
+        for loop in await watch_loops_in(opened.planning.settings, watches, routes):
+            logger.warning("a loop: %s", loop)
+        yield opened
 
 
 def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:

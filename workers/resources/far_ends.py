@@ -57,7 +57,7 @@ def partner_places(
         environment: Settings.
         partners: Where sessions are counted.
         secrets: Finds those of partners.
-        pool: Hands sessions on, from one step to the next.
+        pool: Reuses sessions, from one step to the next.
 
     Raises:
         SettingsError: A setting is wrong.
@@ -85,7 +85,7 @@ def end_ports(
         scratch: Folder for temporary files.
         staging: Bytes between actions.
         secrets: Finds those of partners.
-        pool: Hands sessions on, from one step to the next.
+        pool: Reuses sessions, from one step to the next.
 
     Raises:
         SettingsError: A setting is wrong.

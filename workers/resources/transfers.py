@@ -24,7 +24,7 @@ from adapters.database.transfers.store import SqlTransferStore
 from adapters.database.transfers.turns import SqlTurns
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.job_settings import LocalSettings, RemoteSettings, StoredSettings
-from adapters.ports import Blobs, OpenRow, RejectionRecord
+from adapters.ports import Blobs, OpenRow, PortError, RejectionRecord
 from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import (
     EventSender,
@@ -36,7 +36,12 @@ from adapters.ports.transfers import (
 )
 from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
+from contracts.transfers.watches import Watch
+from domain.errors import RuleViolation
+from domain.transfers.job_settings import read_settings
 from domain.transfers.queues import Queue
+from domain.transfers.routing import RouteTable
+from domain.transfers.watch_loops import watch_loops
 from workers.resources.transfer_files import FilePorts
 from workers.settings.transfers import BLOB, RouteSettings, TransferSettings
 
@@ -146,6 +151,23 @@ def transfer_resources(
         watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender, store),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),
     )
+
+
+async def watch_loops_in(
+    source: SettingsSource, watches: Mapping[str, Watch], routes: RouteStore
+) -> Sequence[str]:
+    """Jobs that a watch may start again for the files that they write, as far as is known.
+
+    What cannot be read now is passed over: the runs that need it say so.
+    """
+    if not watches:
+        return ()
+    try:
+        settings = read_settings((await source.read()).text)
+        rules = RouteTable(await routes.rules())
+    except (PortError, RuleViolation):
+        return ()
+    return tuple(watch_loops(settings, watches, rules))
 
 
 def route_store(environment: Mapping[str, str], database: Database) -> RouteStore:

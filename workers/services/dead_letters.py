@@ -43,7 +43,9 @@ class DeadLetters(Protocol):
         """
         ...
 
-    async def resubmit(self, numbers: Sequence[int] | None, body: bytes | None) -> Sequence[int]:
+    async def resubmit(
+        self, numbers: Sequence[int] | None, body: bytes | None
+    ) -> Sequence[DeadLetter]:
         """Send dead letters to the queue again, and remove each once it is there.
 
         Args:
@@ -58,7 +60,7 @@ class DeadLetters(Protocol):
         """
         ...
 
-    async def purge(self, numbers: Sequence[int] | None) -> Sequence[int]:
+    async def purge(self, numbers: Sequence[int] | None) -> Sequence[DeadLetter]:
         """Delete dead letters; those that were there.
 
         Raises:

@@ -55,7 +55,9 @@ class ServiceBusDeadLetters:
                 after = (page[-1].sequence_number or 0) + 1
             return [self._described(message) for message in found]
 
-    async def resubmit(self, numbers: Sequence[int] | None, body: bytes | None) -> Sequence[int]:
+    async def resubmit(
+        self, numbers: Sequence[int] | None, body: bytes | None
+    ) -> Sequence[DeadLetter]:
         """Send again, then remove."""
 
         async def send(message: ServiceBusReceivedMessage) -> None:
@@ -65,7 +67,7 @@ class ServiceBusDeadLetters:
 
         return await self._taken(numbers, send)
 
-    async def purge(self, numbers: Sequence[int] | None) -> Sequence[int]:
+    async def purge(self, numbers: Sequence[int] | None) -> Sequence[DeadLetter]:
         """Delete them."""
 
         async def drop(message: ServiceBusReceivedMessage) -> None:
@@ -77,13 +79,13 @@ class ServiceBusDeadLetters:
         self,
         numbers: Sequence[int] | None,
         act: Callable[[ServiceBusReceivedMessage], Awaitable[None]],
-    ) -> Sequence[int]:
+    ) -> Sequence[DeadLetter]:
         """Act on each message that is wanted, and remove it; give the others back."""
         if numbers is None:
             # Messages that arrive meanwhile are left out: what is sent again may come back.
             numbers = [each.number for each in await self.list(_ALL)]
         missing = set(numbers)
-        done: list[int] = []
+        done: list[DeadLetter] = []
         async with self._receiver() as receiver:
             others: list[ServiceBusReceivedMessage] = []
             try:
@@ -98,7 +100,7 @@ class ServiceBusDeadLetters:
                             continue
                         await act(message)
                         await receiver.complete_message(message)
-                        done.append(number)
+                        done.append(self._described(message))
                         missing.discard(number)
             finally:
                 for message in others:

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from contracts.transfers.watches import Watch
 from domain.errors import RuleViolation
 from domain.transfers.expectations import Clocks, read_clocks
 from domain.transfers.sightings import check_watch
@@ -56,3 +57,13 @@ def clocks_of(environment: Mapping[str, str]) -> Clocks | None:
         if each.queue is not None and each.queue not in queues:
             raise SettingsError(f"{WATCHES}: {named}: {each.name}: there is no queue {each.queue}")
     return clocks
+
+
+def watches_of(environment: Mapping[str, str]) -> Mapping[str, Watch]:
+    """Watches by name; none where no file is named.
+
+    Raises:
+        SettingsError: The file is missing or wrong.
+    """
+    clocks = clocks_of(environment)
+    return {} if clocks is None else clocks.watches

@@ -264,6 +264,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             report=outcome.report,
             path=self._plan and self._plan.path,
             reason=reason or outcome.note,
+            note=outcome.note if reason else None,
         )
 
     async def _park_unrecorded(self, failure: FailureError) -> None:

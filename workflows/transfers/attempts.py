@@ -6,7 +6,7 @@ from typing import Final
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError
 
-from contracts.errors import NOT_YET, THROTTLING, TRANSIENT
+from contracts.errors import NOT_YET, THROTTLING, TRANSIENT, WORKERS_LOST
 from contracts.transfers import Action, Actions, Backoff, Side
 from domain.transfers.job_settings import side_of
 from workflows import policies
@@ -59,11 +59,11 @@ class Attempts:
         """What happens next, for people."""
 
     def pause_after(self, failure: FailureError) -> timedelta | None:
-        """How long to wait before it is tried again; None: it has used up its retries."""
+        """How long to wait before it is tried again; None: a person is asked."""
         if failure_type(failure) in _UNCOUNTED:
             self.said = "tried again in a minute, and not counted"
             return _PATIENCE
-        if self._failures >= self._retries:
+        if failure_type(failure) == WORKERS_LOST or self._failures >= self._retries:
             return None
         self._failures += 1
         seconds = float(self._delay)

@@ -26,6 +26,7 @@ from contracts.imports import (
     Problem,
 )
 from domain.imports.chunks import TaskKey
+from domain.imports.unused_fields import naming_unused_fields
 
 _FINAL: Final = frozenset(FINAL)
 
@@ -196,7 +197,8 @@ async def close(
 
     The row's problems are those of the outcome, which need not belong to a rejected row, and
     the first ones of the rejected rows: together at most `PROBLEMS_IN_STATUS`, by line. Its
-    problem count is the outcome's, or the progress mark's when there is no outcome.
+    problem count is the outcome's, or the progress mark's when there is no outcome. Its note
+    names the fields of the message that are not used, whatever the state.
     """
     message = closing.message
     row = (
@@ -227,6 +229,7 @@ async def close(
             problem_count=0 if load is None else load.mark.problem_count,
             problems=problems[:PROBLEMS_IN_RESULT],
         )
+    outcome = naming_unused_fields(message, outcome)
     final = closing.state in _FINAL
     values = {
         "state": closing.state.value,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
@@ -17,6 +17,9 @@ from xlsxwriter.exceptions import FileCreateError
 from adapters.files import limits
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.guards import guarded
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Rows = Iterator[tuple[Any, ...]]
 """Values in the order of the fields."""
@@ -141,7 +144,11 @@ def _write_cell(sheet: Any, line: int, column: int, value: Any, day: Any) -> Non
 
 
 def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
-    """Write typed columns: exact numbers, days, text; how many rows."""
+    """Write typed columns: exact numbers, days, text; how many rows.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     # Few commands need it, and it takes a moment to load.
     from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
     from arro3.io import write_parquet as write
@@ -159,7 +166,7 @@ def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
 
     def batches() -> Iterator[RecordBatch]:
         nonlocal count
-        while page := list(islice(rows, _BATCH)):
+        while file.error is None and (page := list(islice(rows, _BATCH))):
             count += len(page)
             columns = zip(*page, strict=True)
             arrays = [
@@ -171,8 +178,47 @@ def write_parquet(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
             yield RecordBatch.from_arrays(arrays, schema=schema)
 
     reader: Callable[..., RecordBatchReader] = RecordBatchReader.from_batches
-    write(reader(schema, batches()), target, max_row_group_size=_ROW_GROUP)
+    with target.open("wb") as raw, _RememberingFile(raw) as file:
+        write(reader(schema, batches()), cast("IO[bytes]", file), max_row_group_size=_ROW_GROUP)
+        if file.error is not None:
+            raise file.error
     return count
+
+
+class _RememberingFile(io.RawIOBase):
+    """A file that remembers the first failure of a write and swallows what follows.
+
+    The library ends its thread with a panic, and prints it, where a write fails.
+
+    Attributes:
+        error: The first failure.
+    """
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._target = target
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write what can be written; how many bytes there were."""
+        self._attempt(lambda: self._target.write(data))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        if not self.closed:
+            self._attempt(self._target.flush)
+
+    def _attempt(self, act: Callable[[], object]) -> None:
+        if self.error is not None:
+            return
+        try:
+            act()
+        except OSError as error:
+            self.error = error
 
 
 def _days(value: date) -> int:

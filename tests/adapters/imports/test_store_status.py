@@ -210,6 +210,20 @@ async def test_a_task_that_never_opened_can_be_closed(
     assert (row.state, row.reason, row.workflow_id) == (ImportState.SKIPPED, "done", "w")
 
 
+@pytest.mark.parametrize(
+    "state", [ImportState.PARKED, ImportState.SKIPPED, ImportState.FAILED, ImportState.COMPLETED]
+)
+async def test_fields_that_are_not_used_are_named_whatever_becomes_of_an_import(
+    store: SqlImportStore, tasks: SqlImportTasks, state: ImportState
+) -> None:
+    given = message(colour="red")
+    outcome = HandlerOutcome() if state is ImportState.COMPLETED else None
+    closed = await store.close(Closing(message=given, state=state, outcome=outcome), "w")
+    row = await tasks.get("p1", "t1")
+    assert row is not None
+    assert row.note == closed.note == "Fields of the message that are not used: colour."
+
+
 async def test_closing_without_an_outcome_takes_the_marks_counts_and_cleans_up(
     store: SqlImportStore, tasks: SqlImportTasks, database: Database
 ) -> None:

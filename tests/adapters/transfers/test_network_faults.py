@@ -1,5 +1,6 @@
 """Connections that break, and those that stay open and say nothing, for each protocol."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -121,3 +122,16 @@ async def test_a_port_without_a_listener_is_unavailable_and_the_probe_sees_it(fa
     with pytest.raises(PartnerAway):
         await partner_probe(behind.places, MemoryPartners(behind.partner), "acme")
     await partner_probe(far.places, MemoryPartners(far.partner), "acme")
+
+
+async def test_a_store_does_not_list_folders_below_the_one_that_is_asked_for(far: FarEnd) -> None:
+    if far.kind not in ("azure", "s3"):
+        return
+    names = ["new.csv", *(f"done/{number}.csv" for number in range(20))]
+    async with far.open() as place:
+        await asyncio.gather(*(write(place, name, b"x") for name in names))
+    async with behind_proxy(far) as faulty, faulty.behind.open() as place:
+        assert [each.path for each in await place.list("*", 100)] == ["new.csv"]
+        alone = faulty.proxy.passed
+        assert len(await place.list("done/*", 100)) == 20
+        assert alone < (faulty.proxy.passed - alone) / 2

@@ -111,7 +111,7 @@ async def test_a_key_with_another_passphrase_is_named_by_its_reference(site: Sft
 
 
 def openssh_key_with_passphrase() -> str:
-    """Its container as `ssh-keygen` writes it, around bytes that nobody has to decrypt."""
+    """Its container as `ssh-keygen` writes it, around bytes that are never decrypted."""
 
     def field(content: bytes) -> bytes:
         return len(content).to_bytes(4, "big") + content

@@ -95,7 +95,7 @@ async def test_a_receipt_is_shown_and_verified(
     exported.write_text((await docflow(TRANSFER, "--json")).output)
     environment.clear()
     offline = await docflow("--file", str(exported), "--verify")
-    assert "whole: 3 steps" in offline.output
+    assert "whole: 3 steps" in offline.output and "not covered" not in offline.output
     await docflow(TRANSFER, "--file", str(exported), "--verify")
     other = await docflow("b" * 64, "--file", str(exported), code=1)
     assert "is not the receipt of" in other.output
@@ -109,6 +109,19 @@ async def test_a_changed_step_is_named(docflow: Docflow, tmp_path: Path) -> None
     done = await docflow("--file", str(path), "--verify", code=1)
     assert "step 2 (Scan) was changed" in done.output
     assert "infected" in (await docflow("--file", str(path))).output
+
+
+async def test_what_the_chain_does_not_cover_is_named_and_the_row_covers_it(
+    environment: dict[str, str], docflow: Docflow, tmp_path: Path
+) -> None:
+    path = await stored(environment, receipt("ReadFile"))
+    alone = tmp_path / "receipt.json"
+    sent = json.loads(path.read_bytes()) | {"resent_from": "c" * 64}
+    for each in (path, alone):
+        each.write_text(json.dumps(sent))
+    offline = await docflow("--file", str(alone), "--verify")
+    assert "not covered by the hashes of the steps: resent_from;" in offline.output
+    assert "not the one" in " ".join((await docflow(TRANSFER, "--verify", code=1)).output.split())
 
 
 async def test_a_receipt_that_was_written_anew_is_found_by_the_row(

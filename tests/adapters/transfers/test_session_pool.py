@@ -33,7 +33,7 @@ def places_of(pool: SessionPool[SftpSession], store: MemoryPartners) -> PartnerP
 
 
 async def sessions_of(store: MemoryPartners) -> int:
-    """Sessions of the partner that nobody else can have now."""
+    """Sessions of the partner that are not available to others now."""
     most = 0
     while await store.lease("acme", f"probe-{most}", 20, 60.0):
         most += 1

@@ -19,6 +19,7 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
     file_job_id,
+    resend_id,
     transfer_workflow_id,
 )
 from domain.errors import RuleViolation
@@ -339,6 +340,9 @@ async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installat
         ("write store", second.transfer_id),
     ]
     assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+    with pytest.raises(InvalidRequest, match="there is no partner 'nowhere'"):
+        await transfers.service.resend(OLGA, id, "nowhere")
+    assert await transfers.store.get(resend_id(id, 3)) is None
 
 
 async def test_only_a_kept_copy_is_sent_again(transfers: Installation) -> None:

@@ -14,6 +14,8 @@ from tests.gateway.transfers.conftest import TransferGateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+_FORMAT = "Not an event in a supported format"
+
 
 def event(**changes: Any) -> dict[str, Any]:
     return {
@@ -33,10 +35,15 @@ async def test_an_event_is_taken_once(
     async with transfers.api() as api:
         first = await api.post("/api/events", json=body)
         again = await api.post("/api/events", json=body)
+        shown = await api.get(first.headers["location"])
+        unknown = await api.get(f"/api/events/{'0' * 64}")
+    assert unknown.status_code == 404
     assert (first.status_code, again.status_code) == (201, 200)
     id = first.json()["transfer_id"]
     assert first.headers["location"] == f"/api/events/{id}"
     assert again.json() == {"transfer_id": id, "created": False}
+    assert (shown.status_code, shown.json()["status"]) == (200, "Accepted")
+    assert (shown.json()["event_id"], shown.json()["file"]) == (body["id"], "routes.csv")
     run = await temporal.client.get_workflow_handle(f"transfer/{id}").describe()
     assert run.workflow_type == "FileEvent"
 
@@ -96,19 +103,20 @@ async def test_what_is_no_event_is_refused_and_recorded(
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "content"),
+    ("status", "title", "headers", "content"),
     [
-        (413, {}, b" " * (EVENT_BYTES + 1)),
-        (415, {"content-type": "application/cloudevents-batch+json"}, b"[]"),
-        (415, {"content-type": "application/cloudevents+avro"}, b"x"),
+        (413, "The event is too large", {}, b" " * (EVENT_BYTES + 1)),
+        (415, _FORMAT, {"content-type": "application/cloudevents-batch+json"}, b"[]"),
+        (415, _FORMAT, {"content-type": "application/cloudevents+avro"}, b"x"),
     ],
 )
 async def test_what_cannot_be_read_is_refused(
-    transfers: TransferGateway, status: int, headers: dict[str, str], content: bytes
+    transfers: TransferGateway, status: int, title: str, headers: dict[str, str], content: bytes
 ) -> None:
     async with transfers.api() as api:
         answer = await api.post("/api/events", content=content, headers=headers)
     assert answer.status_code == status
+    assert answer.json()["title"] == title
 
 
 async def test_events_are_for_operators(transfers: TransferGateway) -> None:

@@ -29,6 +29,7 @@ from contracts.imports import (
     Problem,
 )
 from domain.imports.registry import REGISTRY
+from domain.imports.unused_fields import naming_unused_fields
 from tests.support.scripted import ScriptedActivities
 
 CLASSES = (
@@ -134,7 +135,8 @@ class ScriptedImport(ScriptedActivities):
 
     def _close(self, closing: Closing) -> HandlerOutcome:
         self.closed.append(closing)
-        return closing.outcome or HandlerOutcome(counts=Counts(created=2))
+        outcome = closing.outcome or HandlerOutcome(counts=Counts(created=2))
+        return naming_unused_fields(closing.message, outcome)
 
     def _outcome(self) -> HandlerOutcome:
         return self._outcomes.pop(0) if self._outcomes else OUTCOME

@@ -15,6 +15,7 @@ class CuttingProxy:
         cut_after: Bytes of one direction after which it hangs up; None: it never does.
         stall_after: Bytes of one direction after which it passes nothing on; None: never.
         cuts: How often it has done one of both.
+        passed: Bytes of both directions that it has passed on.
     """
 
     target: int
@@ -22,6 +23,7 @@ class CuttingProxy:
     cut_after: int | None = None
     stall_after: int | None = None
     cuts: int = 0
+    passed: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def heal(self) -> None:
@@ -59,6 +61,7 @@ class CuttingProxy:
                 if self.stall_after is not None and passed > self.stall_after:
                     self.cuts += 1
                     await asyncio.Event().wait()
+                self.passed += len(piece)
                 writer.write(piece)
                 await writer.drain()
 

@@ -1,4 +1,4 @@
-"""Events and job settings as nobody should write them, by chance that can be repeated."""
+"""Events and job settings with random faults, from a seed."""
 
 import copy
 import json

@@ -140,7 +140,7 @@ class Work:
         return self.whole
 
     async def decrypt(self, message: bytes, *signers: str, most: int = 1 << 30) -> str | None:
-        """Whoever signed it; `whole` is what the sink was given, if it was given an end."""
+        """Who signed it; `whole` is what the sink was given, if it was given an end."""
         async with self.pgp.open(self.keys) as ring:
             _, signature = await ring.decrypt(
                 pieces_of(message), self.sink, signers, most=most, signed=bool(signers)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from adapters.database import open_database, upgrade
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.every import metadata
 from adapters.files.tables.source import open_table
+from adapters.ports import Unavailable
+from contracts.dependencies import Dependency
 from contracts.imports import Strategy
 from domain.imports.chunks import TaskKey
 from tests.support.cli import run_docflow
@@ -118,6 +121,22 @@ def test_a_field_that_cannot_be_set_is_named(
     file = table_in(tmp_path, "e.csv", "E-1,Crane")
     done = submit(url, str(file), "--type", "equipment", "--project", "P1", "--dry-run", *options)
     assert (done.exit_code, says in done.stderr) == (2, True), done.output
+
+
+@pytest.mark.parametrize("step", ["rehearsal.upgrade", "rehearsal.SqlImportStore.mark"])
+def test_a_temporary_folder_without_room_is_named(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    async def full(*_: object) -> None:
+        reason = "the database is not available: database or disk is full"
+        raise Unavailable(reason, Dependency.DATABASE)
+
+    monkeypatch.setattr(f"workers.services.imports.{step}", full)
+    file = table_in(tmp_path, "e.csv", "E-1,Crane")
+    done = submit(url, str(file), "--type", "equipment", "--project", "P1", "--dry-run")
+    says = f"docflow: the dry run cannot write to {gettempdir()} (database or disk is full)"
+    assert (done.exit_code, done.stderr.startswith(says)) == (1, True), done.output
+    assert "database is not available" not in done.output
 
 
 def test_the_report_can_be_kept(url: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_disk_without_room_is_one_line_and_nothing_is_left_behind(
     out = str(tmp_path / "rows.csv")
     with full_disk(), caplog.at_level(logging.WARNING):
         done = run_docflow("export", "equipment", "--project", "P1", "--out", out, context=context)
-    assert (done.exit_code, done.stderr) == (1, f"docflow: cannot write {out}: File too large\n")
+    assert (done.exit_code, done.stderr) == (5, f"docflow: cannot write {out}: File too large\n")
     assert list(tmp_path.iterdir()) == []
     # No rows are left half read either.
     assert [record.message for record in caplog.records] == []

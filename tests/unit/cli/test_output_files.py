@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from workers.cli.errors import CommandError
+from workers.cli.errors import CommandError, ExitCode
 from workers.cli.output_files import output_file
 
 
@@ -21,11 +21,12 @@ def test_a_file_that_cannot_be_completed_leaves_nothing_behind(tmp_path: Path) -
     target = tmp_path / "report.xlsx"
     target.write_bytes(b"mine")
     with (
-        pytest.raises(CommandError, match=f"cannot write {target}: No space left on device"),
+        pytest.raises(CommandError, match=f"cannot write {target}: No space left") as full,
         output_file(target, force=True) as partial,
     ):
         partial.write_bytes(b"she")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert full.value.exit_code is ExitCode.NOT_WRITTEN
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
         ("report.xlsx", b"mine")
     ]

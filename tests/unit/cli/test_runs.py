@@ -272,7 +272,7 @@ def test_the_report_is_saved_whole_or_not_at_all(
 ) -> None:
     target = tmp_path / "out" / "report.xlsx"
     missing_folder = reported.docflow("report", "T1", "--out", str(target))
-    assert missing_folder.exit_code == 1 and f"cannot write {target}" in missing_folder.stderr
+    assert missing_folder.exit_code == 5 and f"cannot write {target}" in missing_folder.stderr
     target.parent.mkdir()
     assert reported.docflow("report", "T1", "--out", str(target)).exit_code == 0
     assert [(file.name, file.read_bytes()) for file in target.parent.iterdir()] == [

@@ -34,7 +34,7 @@ class Runs:
     [
         (Refused("retry was refused"), 0),
         (NotFound("there is no open run"), 0),
-        # The run has it when a worker is back: the server keeps what nobody has answered.
+        # The run has it when a worker is back: the server keeps an update that is not answered yet.
         (TemporalUnavailable("no worker answered within 10 s"), 1),
     ],
 )

@@ -126,6 +126,17 @@ async def test_what_was_open_stays_open_in_the_report(ports: ActivityPorts) -> N
     assert said.counts == Counts(created=2)
 
 
+async def test_dates_with_dots_are_read_in_the_report_as_in_the_document(
+    ports: ActivityPorts,
+) -> None:
+    dates = b"Employee;From\n1;03.04.2025\n2;03.25.2025\n3;25.03.2025\n4;31.31.2025\n"
+    kind = {"document_type": "crew_member"}
+    first = await load(ports, dates, **kind)
+    assert first.counts == Counts(created=2, rejected=2)
+    again = await load_report(ports, first, {"31.31.2025": "2025-03-31"}, task_id="T2", **kind)
+    assert again.counts == Counts(created=1, rejected=1)
+
+
 @pytest.mark.parametrize(
     ("share", "held"), [(1.0, None), (0.5, None), (0.4, "1 of 2 rows were rejected")]
 )

@@ -51,6 +51,9 @@ def value_of(field: FieldSpec, row: int) -> Any:
             return f"{FORMULAS[row % len(FORMULAS)]}, größer\n{row}"[: field.max_length]
 
 
+FULL = Path("/dev/full")
+
+
 @dataclass
 class Setup:
     """A database, and imports into it."""
@@ -186,6 +189,17 @@ def test_a_workbook_that_cannot_be_written_is_an_error_of_its_file(tmp_path: Pat
             write_xlsx(spec.fields, iter([("E",)]), folder)
         gc.collect()
     assert [*tmp_path.iterdir()] == [folder]
+
+
+@pytest.mark.parametrize("rows", [1, 2_000])
+def test_a_full_disk_ends_parquet_as_it_ends_the_others(
+    rows: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec = TABLES[DocumentType.CREW]
+    others = [None] * (len(spec.fields) - 1)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_parquet(spec.fields, iter([(f"C{n}", *others) for n in range(rows)]), FULL)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_text_in_a_workbook_is_no_formula(tmp_path: Path) -> None:

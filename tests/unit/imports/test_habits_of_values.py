@@ -183,6 +183,21 @@ class TestValues:
         rows.append(["6", date(2025, 5, 13)])
         assert read(xlsx(one_sheet(*rows)), "crew_member").rejected == []
 
+    def test_a_date_with_dots_and_its_month_first_settles_the_others(self, csv: Any) -> None:
+        rows = ("1;03.04.2025;05.06.2025", "2;03.25.2025;", "3;2025-04-02;31.12.2025")
+        found = read(csv("Badge;From;To", *rows[:2]), "crew_member")
+        assert found.column("valid_from") == [date(2025, 3, 4), date(2025, 3, 25)]
+        assert found.column("valid_to") == [date(2025, 5, 6), None]
+        assert found.rejected == []
+        german = read(csv("Badge;From;To", rows[0], rows[2]), "crew_member")
+        assert german.column("valid_from") == [date(2025, 4, 3), date(2025, 4, 2)]
+        both = read(csv("Badge;From;To", *rows, "4;25.03.2025;"), "crew_member")
+        assert both.column("employee_no") == ["2", "3", "4"]
+        assert [line for line, _, _ in both.rejected] == [2]
+        assert both.rejected[0][2].startswith("can be read as 2025-03-04 or 2025-04-03")
+        dmy = read(csv("Badge;From;To", *rows), "crew_member", date_order="dmy")
+        assert dmy.column("valid_from") == [date(2025, 4, 3), date(2025, 4, 2)]
+
     def test_amounts_in_several_currencies_are_problems(self, csv: Any) -> None:
         rows = ("A;$1.50;1 EUR", "B;US$ 2.50;\u20ac2", "C;\u20ac 3.00;3", "D;(4.00 USD);CHF 4")
         found = read(csv("Item;Rate;Material Cost", *rows), "estimation_master")

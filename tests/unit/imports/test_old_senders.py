@@ -1,25 +1,21 @@
-"""What older senders send goes on working, and what is not used of it is named."""
+"""What older senders send is accepted still, and what is not used of it is named."""
 
 import json
 from typing import Any
 
 import pytest
 
-from activities.imports.lifecycle import ImportLifecycle
-from adapters.memory.runs import MemoryRuns
 from contracts.imports import (
     COLUMNS,
     BulkMessage,
-    Closing,
     HandlerOutcome,
-    ImportState,
     ScheduleFillColumnMessage,
     encoded,
     workflow_id,
 )
 from contracts.origins import digest_of
 from domain.imports.chunks import TaskKey
-from tests.support.imports.activities import ActivityPorts, environment
+from domain.imports.unused_fields import naming_unused_fields
 from workers.catalogue import PIPELINES
 from workers.pipelines.base import recognise
 from workers.services.bodies import RefusedMessage
@@ -93,15 +89,10 @@ def test_a_setting_of_schedules_that_is_not_known_is_refused_by_name(config: Any
         message(document_type="schedule_project_extraction", blob_name="a", schedule_config=config)
 
 
-async def test_fields_that_are_not_used_are_named_in_the_result(tmp_path: Any) -> None:
-    ports = ActivityPorts(tmp_path)
-    lifecycle = ImportLifecycle(ports.store, ports.blobs, MemoryRuns(), ports.rejected)
+def test_fields_that_are_not_used_are_named_behind_what_else_is_noted() -> None:
     read = message(blob_name="a.csv", colour="red", priority=None, service_id="S1")
     assert read.unknown_fields == ("colour", "service_id")
-    closing = Closing(
-        message=read, state=ImportState.PARKED, outcome=HandlerOutcome(note="One row was left out.")
-    )
-    outcome = await environment().run(lifecycle.finish, closing)
+    outcome = naming_unused_fields(read, HandlerOutcome(note="One row was left out."))
     assert outcome.note == (
         "One row was left out. Fields of the message that are not used: colour, service_id."
     )

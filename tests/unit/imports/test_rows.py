@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,35 +27,12 @@ from tests.support.imports.activities import (
     message_of,
     work_of,
 )
-
-GOOD = b"Code,Rate,Colour\nE-1,10.5,red\nE-2,20,blue\n"
-MIXED = b"Code,Rate\nE-1,1.5\nE-2,abc\nE-3,2.5\nE-1,3\nE-4,-1\nE-5,3\n"
+from tests.support.imports.loads import GOOD, MIXED, codes, load
 
 
 @pytest.fixture
 def ports(tmp_path: Path) -> ActivityPorts:
     return ActivityPorts(tmp_path)
-
-
-async def load(
-    ports: ActivityPorts,
-    content: bytes | None,
-    *,
-    chunk_rows: int = 2,
-    is_local: bool = False,
-    **fields: Any,
-) -> HandlerOutcome:
-    if content is not None:
-        await ports.put("in/file", content)
-    message = message_of(fields.pop("type", "equipment"), blob_name="in/file", **fields)
-    activities = RowImports(
-        ports.store, ports.blobs, ports.documents, ports.reports, ports.scratch, chunk_rows
-    )
-    return await environment(is_local=is_local).run(activities.load_rows, work_of(message))
-
-
-def codes(ports: ActivityPorts, table: str = "equipment") -> list[str]:
-    return [key[1] for key in ports.store.tables.get(table, {})]
 
 
 async def test_a_clean_small_document_is_one_transaction(ports: ActivityPorts) -> None:
@@ -160,30 +137,6 @@ async def test_all_or_nothing_is_not_promised_where_the_store_refuses_rows(
     with pytest.raises(ApplicationError) as caught:
         await load(ports, GOOD, all_or_nothing=True, **fields)
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
-
-
-async def test_replace_removes_what_the_document_does_not_hold(ports: ActivityPorts) -> None:
-    await load(ports, b"Code\nE-1\nE-9\n")
-    outcome = await load(ports, GOOD, task_id="T2", strategy="replace")
-    assert outcome.counts == Counts(created=1, updated=1, deleted=1)
-    assert codes(ports) == ["E-1", "E-2"]
-    assert ports.store.as_of == date(2025, 3, 4)
-
-
-async def test_replace_removes_nothing_when_a_row_was_rejected(ports: ActivityPorts) -> None:
-    await load(ports, b"Code\nE-2\nE-9\n")
-    outcome = await load(ports, MIXED, task_id="T2", strategy="replace")
-    assert outcome.counts == Counts(created=3, rejected=3)
-    assert sorted(codes(ports)) == ["E-1", "E-2", "E-3", "E-5", "E-9"]
-    assert outcome.note == "Nothing was removed, because 3 rows were rejected."
-
-
-async def test_replace_by_an_empty_document_is_refused(ports: ActivityPorts) -> None:
-    await load(ports, GOOD)
-    with pytest.raises(ApplicationError, match="must not replace everything") as caught:
-        await load(ports, b"Code,Rate\n", task_id="T2", strategy="replace")
-    assert caught.value.type == INVALID_DOCUMENT
-    assert len(codes(ports)) == 2
 
 
 async def test_a_header_alone_is_no_error_otherwise(ports: ActivityPorts) -> None:

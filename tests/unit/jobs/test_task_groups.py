@@ -9,7 +9,7 @@ import pytest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.heartbeat import LOST_WORKERS, Attempts
+from activities.heartbeat import LOST_WORKERS
 from activities.jobs import groups
 from activities.jobs.api import JobTypes, TaskContext
 from activities.jobs.closing import StageClosing
@@ -97,7 +97,7 @@ async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
 ) -> None:
     _, ports, job = await build(lambda context, begun: None)
     order = StageOrder(job=job, stage=1)
-    env = environment(heartbeat_details=[Attempts()], attempt=1 + LOST_WORKERS)
+    env = environment(heartbeat_details=[{"ended": 0}], attempt=1 + LOST_WORKERS)
     with pytest.raises(ApplicationError, match="20 workers in a row were lost") as raised:
         match step:
             case "plan":

@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.heartbeat import LOST_WORKERS
+from activities.transfers.call_http import HttpCalling
 from activities.transfers.far_ends import partner_probe
 from activities.transfers.read_file import FileReading
 from activities.transfers.source_settling import SourceSettling
 from activities.transfers.write_file import FileWriting
 from adapters.places.folder import FolderPlace
 from adapters.ports.places import Entry, PartnerAway
-from contracts.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE
+from contracts.errors import NOT_YET, PERMANENT, TRANSIENT, UNAVAILABLE, WORKERS_LOST
 from contracts.transfers import (
     ActionResult,
     AfterSource,
+    CallHttp,
     Manifest,
     Overwrite,
     Partner,
@@ -282,6 +285,29 @@ async def test_a_record_that_cannot_be_used_is_waited_for_and_no_file_fails_for_
         await ends.partners.put(right)
         await partner_probe(ends.ports.places, ends.partners, "acme")
         assert (await read(ends, reading("a.csv"))).files.files == 1
+
+
+async def test_an_action_at_a_far_end_that_loses_its_workers_is_refused(
+    ends: FarEnds, share: Path
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    reads = ends.order(reading("in/a.csv", after=AfterSource.DELETE), {"path": "in/a.csv"})
+    files = (await read(ends, reading("in/a.csv"))).files
+    writes = ends.order(WriteFile(partner="acme"), {"path": "{name}"}, files)
+    calls = ends.order(CallHttp(partner="acme"), {"path": "/"}, files)
+    assert isinstance(reads.action, ReadFile)
+    settles = SettleOrder(job=reads.job, index=0, action=reads.action, files=files, succeeded=True)
+    for run, order, work in (
+        (FileReading(ends.ports).read_file, reads, "carried out ReadFile"),
+        (FileWriting(ends.ports).write_file, writes, "carried out WriteFile"),
+        (HttpCalling(ends.ports).call_http, calls, "carried out CallHttp"),
+        (SourceSettling(ends.ports).settle_source, settles, "moved or deleted sources"),
+    ):
+        lost = environment(attempt=LOST_WORKERS + 1, heartbeat_details=({"ended": 0},))
+        with pytest.raises(ApplicationError, match=f"lost.* while they {work}") as raised:
+            await lost.run(run, order)
+        assert raised.value.type == WORKERS_LOST
+    assert (share / "in" / "a.csv").exists() and not (share / "a.csv").exists()
 
 
 async def test_a_partner_that_was_removed_is_waited_for_no_longer(ends: FarEnds) -> None:

@@ -102,7 +102,7 @@ def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
         (a_file(one(Actions={"List": [{"Action": "Copy"}]})), "Copy"),
         (a_file(one(Actions={"List": [{**READ, "AtMost": 0}]})), "AtMost"),
         (a_file(one(), version=2), "ersion"),
-        (a_file(one(), one()), "two jobs 'orders'"),
+        (a_file(one(), one()), "2 jobs 'orders'"),
         (a_file(one(), one(Job="copy")), "take the same events"),
     ],
 )

@@ -26,7 +26,7 @@ def ends(tmp_path: Path) -> FarEnds:
 
 @dataclass
 class ScriptedScanner:
-    """Finds what it is told to find, by content."""
+    """Finds what the test names, by content."""
 
     verdicts: Mapping[bytes, ScanVerdict]
     signatures: datetime | None = field(default_factory=lambda: datetime.now(UTC))

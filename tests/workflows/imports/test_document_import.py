@@ -167,7 +167,7 @@ async def test_transient_failures_are_retried(imports: Imports) -> None:
 
 async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
     script = ScriptedImport(failures=[permanent()])
-    async with imports.running(script, import_message()) as handle:
+    async with imports.running(script, import_message(colour="red")) as handle:
         await imports.parked(handle)
         status = await handle.query(DocumentImport.status)
         assert status.state is ImportState.PARKED
@@ -185,6 +185,7 @@ async def test_a_parked_run_says_why_and_what_to_do(imports: Imports) -> None:
         await handle.execute_update(DocumentImport.skip, Answer(reason="old file", by="ann"))
         result = await handle.result()
     assert (result.state, result.reason) == (ImportState.SKIPPED, "old file (ann)")
+    assert result.note == "Fields of the message that are not used: colour."
     assert (await _attributes(handle))["NeedsAttention"] is False
 
 

@@ -14,7 +14,7 @@ import typer
 from contracts.imports import DocumentType
 from domain.imports.tables import TABLES, TableSpec
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import CommandError, UsageError, run
+from workers.cli.errors import CommandError, ExitCode, UsageError, run
 from workers.cli.output_files import output_file
 from workers.cli.standard_output import OutputLost
 
@@ -164,7 +164,8 @@ def _temporary(name: str) -> Generator[Path]:
     except OSError as error:
         raise CommandError(
             f"cannot write to {gettempdir()}: {error.strerror}; name a file with --out, or "
-            "another folder by TMPDIR"
+            "another folder by TMPDIR",
+            ExitCode.NOT_WRITTEN,
         ) from error
 
 

@@ -83,6 +83,12 @@ async def _receipt(
     if verify:
         against = "" if found.recorded is None else ", and as the transfer has recorded it"
         typer.echo(f"whole: {len(parsed['steps'])} steps, each as it was written{against}")
+        others = receipts.unchained(parsed)
+        if found.recorded is None and others:
+            typer.echo(
+                f"not covered by the hashes of the steps: {', '.join(others)}; without --file, the "
+                "whole receipt is compared with the row of its transfer"
+            )
 
 
 def _read(file: Path) -> _Receipt:

@@ -1,24 +1,27 @@
 """Events over HTTP: send one, and see what became of it."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import EVENT_BYTES, TransferStatus, TransferView
-from domain.transfers.events import NoEvent, read_event
+from domain.transfers.events import NoEvent, file_of, read_event
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.pipelines.transfers import NAME
-from workers.services.errors import NotFound, Refused, TooLarge, UnsupportedFile
+from workers.services.errors import NotFound, Refused
+from workers.services.transfers.accepted import AcceptedEvent
 from workers.services.transfers.bindings import STRUCTURED, structured
+from workers.services.transfers.errors import EventTooLarge, UnsupportedEvent
 from workers.services.transfers.service import LARGEST_PAGE, PAGE, TransferService
 
 _DESCRIPTIONS = {
     404: ProblemDescription(NotFound.kind, "no such transfer"),
-    415: ProblemDescription(UnsupportedFile.kind, "a batch, or another format than JSON"),
+    413: ProblemDescription(EventTooLarge.kind, f"an event has at most {EVENT_BYTES:,} bytes"),
+    415: ProblemDescription(UnsupportedEvent.kind, "a batch, or another format than JSON"),
     422: ProblemDescription(
         Refused.kind,
         "the event is invalid or lacks a field, or another one came with its source and id",
@@ -51,6 +54,10 @@ EventName = Annotated[
 ]
 
 
+ACCEPTED: Final = "Accepted"
+"""State of an event that no worker has checked yet: Temporal has it, and no table does."""
+
+
 class StateView(BaseModel):
     """A state that a transfer was in."""
 
@@ -72,7 +79,8 @@ class EventView(BaseModel):
     type: str | None
     subject: str | None
     file: str | None
-    status: TransferStatus
+    status: TransferStatus | Literal["Accepted"]
+    """`Accepted`: no worker has checked it yet."""
     at: datetime
     queue: str | None
     job: str | None
@@ -160,8 +168,11 @@ async def list_events(
 
 @router.get("/{event}", responses=_problems(404))
 async def show_event(service: TheService, who: Who, event: EventName) -> EventView:
-    """What became of an event."""
-    found = await service.get(who, event)
+    """What became of an event; one that no worker has checked yet is `Accepted`."""
+    try:
+        found = await service.get(who, event)
+    except NotFound:
+        return _accepted(await service.accepted(who, event))
     trail = [
         StateView(
             status=each.status,
@@ -176,13 +187,31 @@ async def show_event(service: TheService, who: Who, event: EventName) -> EventVi
     return _event(found.row, trail, found.view)
 
 
+def _accepted(found: AcceptedEvent) -> EventView:
+    event, ended = found.event, found.ended
+    return EventView(
+        transfer_id=found.transfer_id,
+        source=event.source if event else "unknown",
+        event_id=event.id if event else found.transfer_id,
+        account_id=event and event.account_id,
+        type=event and event.type,
+        subject=event and event.subject,
+        file=event and file_of(event),
+        status=ACCEPTED,
+        at=found.at,
+        queue=None,
+        job=None,
+        reason=f"its run was {ended} before a worker had checked the event" if ended else None,
+    )
+
+
 async def _body(request: Request) -> bytes:
     """The body, of bounded size."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > EVENT_BYTES:
-            raise TooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
+            raise EventTooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
     return bytes(body)
 
 

@@ -1,10 +1,10 @@
 """An import that is tried without anything being written: on a copy of the rows that it meets."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Final
 
 from sqlalchemy import Table, insert, select
@@ -23,6 +23,9 @@ from adapters.database.models.schedules import SCHEDULES, schedule_aliases, sche
 from adapters.files.blobs import FolderBlobs
 from adapters.files.documents import FileDocuments
 from adapters.files.tables.report import XlsxReportWriter
+from adapters.ports import Unavailable
+from contracts.dependencies import Dependency
+from contracts.errors import UNAVAILABLE
 from contracts.imports import (
     FileMessage,
     Handler,
@@ -49,6 +52,27 @@ class Rehearsal:
     """The report of rejected rows; gone when the rehearsal is closed."""
 
 
+@contextmanager
+def _named_temporary_folder() -> Generator[None]:
+    """Name the temporary folder where it is what cannot be written.
+
+    Raises:
+        Unavailable: It cannot.
+    """
+    try:
+        yield
+    except (OSError, Unavailable) as error:
+        raise _not_written(str(error)) from error
+
+
+def _not_written(reason: str) -> Unavailable:
+    return Unavailable(
+        f"the dry run cannot write to {gettempdir()} ({reason.rpartition(': ')[2]}); make room "
+        "there, or name another folder by TMPDIR",
+        Dependency.SCRATCH_DISK,
+    )
+
+
 @asynccontextmanager
 async def rehearsed(
     database: Database, message: ImportMessage, file: Path | None
@@ -59,13 +83,17 @@ async def rehearsed(
         database: Whose rows are copied; nothing in it changes.
         message: What would be imported.
         file: Its document, of the types that work from one.
+
+    Raises:
+        Unavailable: The database cannot be read, or the temporary folder not be written.
     """
-    with TemporaryDirectory(prefix="docflow-dry-run-") as name:
-        folder = Path(name)
-        (folder / "blobs").mkdir()
-        blobs = FolderBlobs(folder / "blobs")
-        url = f"sqlite:///{folder / 'rows.db'}"
-        await upgrade(url)
+    with ExitStack() as held:
+        with _named_temporary_folder():
+            folder = Path(held.enter_context(TemporaryDirectory(prefix="docflow-dry-run-")))
+            (folder / "blobs").mkdir()
+            blobs = FolderBlobs(folder / "blobs")
+            url = f"sqlite:///{folder / 'rows.db'}"
+            await upgrade(url)
         async with open_database(url) as copy:
             for table in _met_by(message):
                 await _copy(database, copy, table, message)
@@ -77,7 +105,8 @@ async def _tried(
 ) -> Rehearsal:
     source = None
     if file is not None:
-        source = await blobs.upload(file, _blob_of(message))
+        with _named_temporary_folder():
+            source = await blobs.upload(file, _blob_of(message))
     facts = REGISTRY[message.document_type]
     plan = ImportPlan(facts=facts, path="remote", source=source, delete_source=True)
     work = HandlerInput(message=message, plan=plan)
@@ -86,6 +115,9 @@ async def _tried(
             _handler(facts.handler, SqlImportStore(copy), blobs, folder), work
         )
     except ApplicationError as error:
+        if error.type == UNAVAILABLE:
+            # All that it uses stands in the temporary folder.
+            raise _not_written(error.message) from error
         return Rehearsal(HandlerOutcome(), error.message, None)
     report = None
     if outcome.report is not None:
@@ -133,8 +165,9 @@ async def _copy(source: Database, target: Database, table: Table, message: Impor
     async with source.streaming() as reading:
         found = await reading.stream(query)
         async for page in found.mappings().partitions(PAGE):
-            async with target.transaction() as writing:
-                await writing.execute(insert(table), [dict(row) for row in page])
+            with _named_temporary_folder():
+                async with target.transaction() as writing:
+                    await writing.execute(insert(table), [dict(row) for row in page])
 
 
 def _blob_of(message: ImportMessage) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import uuid as uuids
 from datetime import timedelta
 from typing import Final
 
@@ -55,7 +54,6 @@ logger = logging.getLogger(__name__)
 RPC_TIMEOUT: Final = timedelta(seconds=5)
 _ANSWER_SECONDS: Final = 30
 """How long a run may take for its answer: reading the top of a file again is the slowest."""
-_ONCE_MORE_SECONDS: Final = 0.1
 _GONE_MEANWHILE: Final = "AcceptedUpdateCompletedWorkflow"
 
 
@@ -189,7 +187,8 @@ class SpreadsheetRuns:
         with temporal_errors():
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    return await self._deliver(workflow_id(row.uuid), name, answer)
+                    handle = self._client.get_workflow_handle(workflow_id(row.uuid))
+                    return await handle.execute_update(name, answer, result_type=MappingsAnswer)
             except WorkflowUpdateFailedError as error:
                 raise _refusal(row, error) from error
             except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
@@ -200,19 +199,6 @@ class SpreadsheetRuns:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     raise _NotRunning from error
                 raise
-
-    async def _deliver(self, run: str, name: str, answer: Contract) -> MappingsAnswer:
-        """Send an update until it is admitted: the server gives one back that meets an event."""
-        handle = self._client.get_workflow_handle(run)
-        # The same id at every attempt: one that got through is not applied twice.
-        id = str(uuids.uuid4())
-        while True:
-            try:
-                return await handle.execute_update(name, answer, id=id, result_type=MappingsAnswer)
-            except RPCError as error:
-                if error.status is not RPCStatusCode.FAILED_PRECONDITION:
-                    raise
-            await asyncio.sleep(_ONCE_MORE_SECONDS)
 
     async def _is_running(self, id: str) -> bool:
         with temporal_errors():

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from contracts.transfers import EVENT_BYTES
-from workers.services.errors import TooLarge, UnsupportedFile
+from workers.services.transfers.errors import EventTooLarge, UnsupportedEvent
 
 STRUCTURED: Final = "application/cloudevents+json"
 BATCH: Final = "application/cloudevents-batch+json"
@@ -24,16 +24,16 @@ def structured(headers: Mapping[str, str], body: bytes) -> str:
         body: Of the request.
 
     Raises:
-        TooLarge: The event is longer than one may be.
-        UnsupportedFile: It is a batch, or an event in another format than JSON.
+        EventTooLarge: The event is longer than one may be.
+        UnsupportedEvent: It is a batch, or an event in another format than JSON.
     """
     if len(body) > EVENT_BYTES:
-        raise TooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
+        raise EventTooLarge(f"an event has at most {EVENT_BYTES:,} bytes")
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type == BATCH:
-        raise UnsupportedFile("batches are not taken: send one event per request")
+        raise UnsupportedEvent("batches are not accepted: send one event per request")
     if media_type.startswith("application/cloudevents") and media_type != STRUCTURED:
-        raise UnsupportedFile(f"events are taken as {STRUCTURED}, or in binary mode")
+        raise UnsupportedEvent(f"events are accepted as {STRUCTURED}, or in binary mode")
     attributes = {
         name.removeprefix(_PREFIX): unquote(value)
         for name, value in headers.items()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
-from adapters.ports.transfers import StatusRow, TransferStore
+from adapters.ports.transfers import PartnerStore, StatusRow, TransferStore
 from contracts.answers import Retry
 from contracts.transfers import (
     FileJobOrder,
@@ -15,6 +15,7 @@ from contracts.transfers import (
     resend_id,
     transfer_workflow_id,
 )
+from domain.transfers.paths import printable
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import (
@@ -28,6 +29,7 @@ from workers.services.errors import (
 )
 from workers.services.identity import Identity
 from workers.services.runs import TemporalRuns, temporal_errors
+from workers.services.transfers.accepted import AcceptedEvent, accepted_event
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
 from workers.services.transfers.verbs import WAITING, parked_reason, run_of
 
@@ -70,6 +72,7 @@ class TransferService:
 
     Args:
         store: Rows of transfers.
+        partners: Their records.
         runs: Of Temporal.
         starts: Starts runs.
         queues: That there are, by name.
@@ -78,11 +81,13 @@ class TransferService:
     def __init__(
         self,
         store: TransferStore,
+        partners: PartnerStore,
         runs: TemporalRuns,
         starts: TransferStarts,
         queues: Mapping[str, Queue],
     ) -> None:
-        self._store, self._runs, self._starts = store, runs, starts
+        self._store, self._partners = store, partners
+        self._runs, self._starts = runs, starts
         self.queues = queues
 
     async def list(
@@ -146,6 +151,19 @@ class TransferService:
         except TemporalUnavailable:
             view = None
         return TransferDetails(row, trail, view, self._runs.link(run_of(row)))
+
+    async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
+        """An event that has no row yet: no worker has checked it.
+
+        Raises:
+            NotFound: Temporal knows of none with this id, in full.
+        """
+        _operator(who)
+        with temporal_errors():
+            found = await accepted_event(self._runs.client, transfer_id)
+        if found is None:
+            raise NotFound(f"there is no transfer {transfer_id!r}")
+        return found
 
     async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
         """Have an event carried out.
@@ -212,6 +230,7 @@ class TransferService:
             partner: Where to; None: where its job's settings say.
 
         Raises:
+            InvalidRequest: There is no such partner.
             WrongState: It has not succeeded, or no copy of it is kept (any more).
         """
         row = await self.row(who, name)
@@ -222,6 +241,10 @@ class TransferService:
             raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
         if kept.until < _today():
             raise WrongState(f"its copy was kept until {kept.until:%Y-%m-%d}")
+        if partner is not None and await self._partners.get(partner) is None:
+            raise InvalidRequest(
+                f"there is no partner {printable(partner)}; see `docflow partners list`"
+            )
         number = await self._next_resend(row.transfer_id)
         order = FileJobOrder(
             transfer_id=resend_id(row.transfer_id, number),
