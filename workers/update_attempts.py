@@ -22,7 +22,7 @@ class UpdateAttempts(Interceptor):
 
     An update that ends a run meets, now and then, the end of another step of that run: Temporal
     takes the answer of the workflow task back and the update with it, with FAILED_PRECONDITION
-    and not with an error that the SDK retries. Whoever sent it would read that it failed.
+    and not with an error that the SDK retries. Without this its sender would read that it failed.
     """
 
     def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:

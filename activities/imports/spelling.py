@@ -59,7 +59,7 @@ class CodeSpelling:
         """The chunk with its codes as they are known.
 
         Raises:
-            InvalidDocument: Some differ from known ones in leading zeros only, and nobody has said
+            InvalidDocument: Some differ from known ones in leading zeros only, and it is not known
                 whether they are the same.
         """
         if self._answer == "distinct" or not chunk.rows:

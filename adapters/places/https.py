@@ -68,7 +68,7 @@ class HttpsPlace(BasePlace):
         return None
 
     async def probe(self, folder: str = "") -> ServerProfile:
-        """See that it answers; nothing is written, for nobody knows what a PUT sets off."""
+        """See that it answers; nothing is written, for the effects of a PUT are unknown."""
         await self.call("HEAD", "/" if not folder else f"/{folder}", {})
         return ServerProfile(rename=Rename.DIRECT, probed_at=datetime.now(UTC))
 

@@ -29,7 +29,7 @@ from domain.transfers.paths import printable
 
 LOGIN_SECONDS: Final = 20.0
 ANSWER_SECONDS: Final = 60.0
-"""A request that has no answer for so long means that the partner is away."""
+"""A request that has no answer for so long means that the server is unavailable."""
 _ALIVE_SECONDS: Final = 5.0
 KEEPALIVE_SECONDS: Final = 10.0
 KEEPALIVES: Final = 3

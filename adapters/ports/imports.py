@@ -146,7 +146,7 @@ class ImportStore(Protocol):
         ...
 
     async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
-        """The answer to a question; None: nobody has given one."""
+        """The answer to a question; None: none was given."""
         ...
 
     async def zero_led_lengths(

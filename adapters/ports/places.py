@@ -199,7 +199,7 @@ class Place(Protocol):
         progress: Progress | None = None,
         namings: Namings | None = None,
     ) -> Written:
-        """Write a file so that nobody ever sees half of it; done again, it changes nothing.
+        """Write a file so that no reader ever sees half of it; done again, it changes nothing.
 
         Args:
             chunks: Its bytes.

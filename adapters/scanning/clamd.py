@@ -1,9 +1,9 @@
 """A client of clamd that knows what clamd did not scan.
 
-clamd answers OK to what its limits skipped, unless it is told to alert. So it is asked from time to
-time what it makes of small files (`samples`): one that is a virus to every scanner, one that goes
-beyond every limit, one that is encrypted, and one that unpacks to the size that it is said to
-scan. Where one of the answers is another than it should be, nothing counts as scanned.
+clamd answers OK to what its limits skipped, unless it is configured to alert. So it is asked from
+time to time what it makes of small files (`samples`): one that is a virus to every scanner, one
+that goes beyond every limit, one that is encrypted, and one that unpacks to the size that it is
+said to scan. Where one of the answers is another than it should be, nothing counts as scanned.
 
 Source: clamd(8), commands VERSION and INSTREAM.
 """

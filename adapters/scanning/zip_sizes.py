@@ -34,7 +34,7 @@ class ZipSizes:
                 del self._tail[:-_KEPT]
 
     def largest(self) -> int | None:
-        """Bytes of the largest file as the directory states them; None: that cannot be told.
+        """Bytes of the largest file as the directory states them; None: that is not known.
 
         0 where it is no ZIP archive.
         """

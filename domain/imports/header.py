@@ -100,11 +100,11 @@ def match_header(
 
 
 def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
-    told = names.get(normalise(title))
-    if told == NOT_USED:
+    mapped = names.get(normalise(title))
+    if mapped == NOT_USED:
         return None
-    if told is not None:
-        return Meaning(spec.by_name[told], Specificity.TOLD)
+    if mapped is not None:
+        return Meaning(spec.by_name[mapped], Specificity.MAPPED)
     meaning = meaning_of(title, spec)
     # A field that the message names a column for is held by no other.
     return None if meaning is not None and meaning.field.name in names.values() else meaning
@@ -117,18 +117,18 @@ def _order(meaning: Meaning, title: str) -> tuple[int, int]:
     return -meaning.specificity, listed
 
 
-def names_of(told: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
+def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
     """What a message says that titles mean, as `match_header` takes it.
 
     Args:
-        told: Title to the name of a field, or to `-`.
+        mapped: Title to the name of a field, or to `-`.
         spec: What the table holds.
 
     Raises:
         InvalidDocument: There is no such field.
     """
     names: dict[str, str] = {}
-    for title, name in told.items():
+    for title, name in mapped.items():
         meaning = meaning_of(name, spec)
         if name.strip() != NOT_USED and meaning is None:
             known = ", ".join(field.name for field in spec.fields)

@@ -247,13 +247,13 @@ class Survey:
         settled: dict[str, Notation | None] = {}
         for name, position in at.items():
             is_date = self._written[position].kind is ColumnKind.DATE
-            told = options.dates if is_date else options.numbers
-            if told is None and name in options.carried:
+            chosen = options.dates if is_date else options.numbers
+            if chosen is None and name in options.carried:
                 settled[name] = options.carried[name]
                 continue
             own = self._found[position]
             near = own or everywhere & (_DATES if is_date else _NUMBERS)
-            settled[name] = told or only(near)
+            settled[name] = chosen or only(near)
         return settled
 
     def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:
@@ -299,7 +299,7 @@ class Survey:
         """Two columns of the same title must say the same.
 
         Raises:
-            InvalidDocument: They do not, and nobody has said which counts.
+            InvalidDocument: They do not, and the message does not say which counts.
         """
         first, *others = places
         titles = self._header.titles

@@ -46,7 +46,7 @@ class Specificity(IntEnum):
     """Several words that are another name."""
     NAME = 4
     """The field's own name."""
-    TOLD = 5
+    MAPPED = 5
     """The message says what it means."""
 
 

@@ -1,6 +1,6 @@
 """What the order of a job's actions means: which files an action works on, and which are lost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from contracts.transfers import (
@@ -31,43 +31,47 @@ def refuse_order(actions: Sequence[Action], *, has_files: bool = False) -> None:
     Raises:
         RuleViolation: Which of them, and what to do.
     """
+    if problem := next(problems_of_order(actions, has_files=has_files), None):
+        raise RuleViolation(problem)
+
+
+def problems_of_order(actions: Sequence[Action], *, has_files: bool = False) -> Iterator[str]:
+    """Everything for which `refuse_order` refuses actions."""
     if not has_files and not isinstance(actions[0], _NEEDS_NO_FILE):
-        raise RuleViolation(f"{actions[0].action} comes first, and no ReadFile before it")
+        yield f"{actions[0].action} comes first, and no ReadFile before it"
     for index, action in enumerate(actions):
         if isinstance(action, ReadFile):
-            _refuse_contradiction(index, action)
-            _refuse_loss(index, action, actions[index + 1 :])
+            yield from _contradictions(index, action)
+            yield from _losses(index, action, actions[index + 1 :])
         if isinstance(action, Checksum) and action.write and action.expected is not None:
-            raise RuleViolation(
+            yield (
                 f"{_named(index, action)}: Write adds a checksum, and Expected compares with one; "
                 "use two actions"
             )
 
 
-def _refuse_contradiction(index: int, action: ReadFile) -> None:
+def _contradictions(index: int, action: ReadFile) -> Iterator[str]:
     if (action.after is AfterSource.MOVE) != (action.move_to is not None):
-        raise RuleViolation(
+        yield (
             f"{_named(index, action)}: `After: move` and `MoveTo` belong together, and only one "
             "of them is set"
         )
     if action.at_least > action.at_most:
-        raise RuleViolation(
-            f"{_named(index, action)}: AtLeast is {action.at_least}, and AtMost {action.at_most}"
-        )
+        yield f"{_named(index, action)}: AtLeast is {action.at_least}, and AtMost {action.at_most}"
 
 
-def _refuse_loss(index: int, action: ReadFile, behind: Sequence[Action]) -> None:
-    """See that its files are sent somewhere before others take their place, or they are deleted."""
+def _losses(index: int, action: ReadFile, behind: Sequence[Action]) -> Iterator[str]:
+    """Files that are sent nowhere before others take their place, or they are deleted."""
     following = next((n for n, each in enumerate(behind) if isinstance(each, ReadFile)), None)
     own = behind[:following]
     if following is not None and not any(isinstance(each, _SENDS) for each in own):
-        raise RuleViolation(
+        yield (
             f"{_named(index + following + 1, behind[following])} replaces the files of "
             f"{_named(index, action)}, which no action has sent before: send them first, read all "
             "with one pattern, or use two jobs"
         )
     if action.after is AfterSource.DELETE and not any(map(_takes_files, own)):
-        raise RuleViolation(
+        yield (
             f"{_named(index, action)}: `After: delete` deletes files that no WriteFile and no "
             "CallHttp with `Body: file` has sent"
         )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from contracts.transfers import FileNotice, FireEvent, JobSettings, SettingsJob
 from contracts.transfers.watches import Watch
 from domain.errors import RuleViolation
-from domain.transfers.action_order import refuse_order
+from domain.transfers.action_order import problems_of_order
 from domain.transfers.job_settings import (
     contradictions,
     partners_of,
@@ -20,7 +21,12 @@ from domain.transfers.job_settings import (
     read_settings,
     unused_keys,
 )
-from domain.transfers.templates import Facts, names_of, resolve, zone_of
+from domain.transfers.templates import (
+    Facts,
+    problems_of_names,
+    problems_of_template,
+    zone_of,
+)
 from domain.transfers.watch_loops import watch_loops
 
 _DATUM: Final = re.compile(r"\{data\.([^{}:]+)\}")
@@ -63,18 +69,31 @@ def check_settings(
     except RuleViolation as error:
         return SettingsCheck((str(error),))
     unused = tuple(unused_keys(raw))
+    problems: list[str] = []
     try:
-        settings = JobSettings.model_validate(raw)
+        jobs = dict(enumerate(JobSettings.model_validate(raw).jobs))
     except ValidationError as error:
-        return SettingsCheck(tuple(problems_in(error)), unused)
-    problems = [*contradictions(settings)]
-    for number, job in enumerate(settings.jobs):
+        problems += problems_in(error)
+        jobs = dict(_jobs_without_problem(raw))
+    problems += contradictions(JobSettings(jobs=tuple(jobs.values())))
+    for number, job in jobs.items():
         place = f"Jobs.{number} ({job.job})"
         found = _problems_of(job, queues, keeps_copies=keeps_copies)
         problems += [f"{place}: {problem}" for problem in found]
-    actions = [action for job in settings.jobs for action in job.actions.list]
+    actions = [action for job in jobs.values() for action in job.actions.list]
     loops = () if problems else tuple(watch_loops(read_settings(text), watches or {}))
-    return SettingsCheck(tuple(problems), unused, loops, len(settings.jobs), partners_of(actions))
+    return SettingsCheck(tuple(problems), unused, loops, len(jobs), partners_of(actions))
+
+
+def _jobs_without_problem(raw: object) -> Iterator[tuple[int, SettingsJob]]:
+    """Those jobs of a file with wrong fields whose own fields are right, with their numbers."""
+    fields = cast(Mapping[str, object], raw) if isinstance(raw, dict) else {}
+    listed = fields.get("Jobs", fields.get("jobs"))
+    if not isinstance(listed, list):
+        return
+    for number, each in enumerate(cast(Sequence[object], listed)):
+        with suppress(ValidationError):
+            yield number, SettingsJob.model_validate(each)
 
 
 def _problems_of(job: SettingsJob, queues: Collection[str], *, keeps_copies: bool) -> Iterator[str]:
@@ -82,27 +101,22 @@ def _problems_of(job: SettingsJob, queues: Collection[str], *, keeps_copies: boo
         yield f"there is no queue {job.queue}; there are {', '.join(sorted(queues))}"
     if job.keep_copy_days and not keeps_copies:
         yield "KeepCopyDays needs DOCFLOW_TRANSFERS_STAGING_KEY, which is not set"
+    zone = job.zone
     try:
-        zone_of(job.zone)
+        zone_of(zone)
     except RuleViolation as error:
         yield str(error)
-        return
-    try:
-        refuse_order(job.actions.list)
-    except RuleViolation as error:
-        yield str(error)
-    facts = Facts(_event_for(job), job.zone, job.queue, job.job)
+        # Any zone shows what is wrong with formats of dates.
+        zone = "UTC"
+    yield from problems_of_order(job.actions.list)
+    facts = Facts(_event_for(job), zone, job.queue, job.job)
     for number, action in enumerate(job.actions.list, 1):
         if isinstance(action, FireEvent) and action.queue and action.queue not in queues:
             yield f"action {number} (FireEvent): there is no queue {action.queue}"
-        try:
-            names_of(action, facts)
-        except RuleViolation as error:
-            yield f"action {number}: {error}"
-    try:
-        resolve(job.sequence_key or "", facts)
-    except RuleViolation as error:
-        yield f"SequenceKey: {error}"
+        for problem in problems_of_names(action, facts):
+            yield f"action {number}: {problem}"
+    for problem in problems_of_template(job.sequence_key or "", facts):
+        yield f"SequenceKey: {problem}"
 
 
 def _event_for(job: SettingsJob) -> FileNotice:

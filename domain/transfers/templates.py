@@ -5,7 +5,7 @@ when the file is known. A value of the event can never lead out of the folder th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -35,7 +35,7 @@ class Kind(Enum):
     """What a template is for."""
 
     PATH = "path"
-    """A path at a far end, from its root."""
+    """A path at an endpoint, from its root."""
     PATTERN = "pattern"
     """A path in which the settings may have wildcards; those of the event stand for themselves."""
     URL = "url"
@@ -62,29 +62,37 @@ def names_of(action: Action, facts: Facts) -> dict[str, str]:
     """All templates of an action, resolved, by the names of their fields.
 
     Raises:
-        RuleViolation: One cannot be resolved; the message names the field.
+        RuleViolation: Some cannot be resolved; the message names their fields.
     """
-    found: dict[str, str] = {}
+    if problems := list(problems_of_names(action, facts)):
+        raise RuleViolation("; ".join(problems))
+    return {field: resolve(text, facts, kind) for field, text, kind in _templates(action)}
+
+
+def problems_of_names(action: Action, facts: Facts) -> Iterator[str]:
+    """Why templates of an action cannot be resolved: all reasons, each with its field."""
+    for field, template, kind in _templates(action):
+        for problem in problems_of_template(template, facts, kind):
+            yield f"{action.action}, {field}: {problem}"
+
+
+def _templates(action: Action) -> Iterator[tuple[str, str, Kind]]:
+    """The templates of an action with their fields and what they are for."""
     for field in (*_PATHS, *_TEXTS):
         template = getattr(action, field, None)
         if isinstance(template, str):
-            found[field] = _resolved(action, field, template, facts)
+            yield field, template, _kind_of(action, field)
     for field in _MANY:
         for key, template in cast(Mapping[str, str], getattr(action, field, {})).items():
-            found[f"{field}.{key}"] = _resolved(action, f"{field}.{key}", template, facts)
-    return found
+            yield f"{field}.{key}", template, Kind.TEXT
 
 
-def _resolved(action: Action, field: str, template: str, facts: Facts) -> str:
-    kind = Kind.PATH if field in _PATHS else Kind.TEXT
+def _kind_of(action: Action, field: str) -> Kind:
     if isinstance(action, ReadFile) and field == "path":
-        kind = Kind.PATTERN
+        return Kind.PATTERN
     if isinstance(action, CallHttp) and field == "path":
-        kind = Kind.URL
-    try:
-        return resolve(template, facts, kind)
-    except RuleViolation as error:
-        raise RuleViolation(f"{action.action}, {field}: {error}") from error
+        return Kind.URL
+    return Kind.PATH if field in _PATHS else Kind.TEXT
 
 
 def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
@@ -93,32 +101,61 @@ def resolve(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> str:
     Raises:
         RuleViolation: A part is not known, the event has no such value, or it would lead elsewhere.
     """
+    resolved, problems = _resolved(template, facts, kind)
+    if problems:
+        raise RuleViolation("; ".join(problems))
+    return resolved
 
-    def replace(found: re.Match[str]) -> str:
-        whole, part = found[0], found[1]
-        if whole in ("{{", "}}"):
-            return whole
-        if part is None:
-            raise RuleViolation(f"a brace in {template!r} has no other; write {{{{ for a brace")
-        name, _, form = part.partition(":")
-        if name in FILE_PARTS and not form:
-            if kind is Kind.PATTERN:
-                raise RuleViolation(f"{{{name}}} is not known before a file is read")
-            return whole
-        value = _value(name, form, facts)
-        _refuse_hostile(name, value, kind)
-        if kind is Kind.URL:
-            value = quote(value, safe="")
-        if kind is Kind.PATTERN:
-            value = escaped(value)
-        return value.replace("{", "{{").replace("}", "}}")
+
+def problems_of_template(template: str, facts: Facts, kind: Kind = Kind.TEXT) -> Sequence[str]:
+    """Why a template cannot be resolved: all reasons."""
+    return _resolved(template, facts, kind)[1]
+
+
+def _resolved(template: str, facts: Facts, kind: Kind) -> tuple[str, Sequence[str]]:
+    problems: list[str] = []
+
+    def replace(part: re.Match[str]) -> str:
+        try:
+            return _substitute(part, template, facts, kind)
+        except RuleViolation as error:
+            problems.append(str(error))
+            return "x"
 
     resolved = _PART.sub(replace, template)
-    if kind in (Kind.PATH, Kind.PATTERN):
+    if kind in (Kind.TEXT, Kind.URL):
+        return resolved, problems
+    try:
         # The name of a file that is not known yet stands for itself here.
         check_path(filled(resolved, "name"))
-        return resolved.removeprefix("/")
-    return resolved
+    except RuleViolation as error:
+        problems.append(str(error))
+    return resolved.removeprefix("/"), problems
+
+
+def _substitute(part: re.Match[str], template: str, facts: Facts, kind: Kind) -> str:
+    """What stands in the place of one part.
+
+    Raises:
+        RuleViolation: It cannot be resolved.
+    """
+    whole, text = part[0], part[1]
+    if whole in ("{{", "}}"):
+        return whole
+    if text is None:
+        raise RuleViolation(f"a brace in {template!r} has no other; write {{{{ for a brace")
+    name, _, form = text.partition(":")
+    if name in FILE_PARTS and not form:
+        if kind is Kind.PATTERN:
+            raise RuleViolation(f"{{{name}}} is not known before a file is read")
+        return whole
+    value = _value(name, form, facts)
+    _refuse_hostile(name, value, kind)
+    if kind is Kind.URL:
+        value = quote(value, safe="")
+    if kind is Kind.PATTERN:
+        value = escaped(value)
+    return value.replace("{", "{{").replace("}", "}}")
 
 
 def filled(resolved: str, name: str) -> str:
@@ -150,7 +187,7 @@ def names_file(resolved: str) -> bool:
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that leaves its folder, or that no far end understands alike.
+    """Refuse a path that leaves its folder, or that endpoints understand differently.
 
     Raises:
         RuleViolation: What is wrong with it.

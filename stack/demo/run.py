@@ -11,18 +11,13 @@ from pathlib import Path
 import httpx
 from rich.console import Console
 from rich.live import Live
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client, WorkflowFailureError
 
 from adapters.aws.session import open_aws
 from adapters.database import Database
 from adapters.ports import Blobs
 from contracts.batches import DocumentCounts
-from contracts.imports import (
-    Answer,
-    Counts,
-    ImportResult,
-)
+from contracts.imports import Answer, Counts
 from stack.demo import batches as demo_batch
 from stack.demo.api import ApiError
 from stack.demo.batches import (
@@ -42,10 +37,11 @@ from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder
 from workers.connect import connect
 from workers.resources.common import open_resources
+from workers.services.errors import ServiceError
+from workers.services.imports.runs import ImportRuns
 from workers.services.service_bus import ServiceBusQueue, open_queue
 from workers.settings.batches import BatchSettings
 from workers.settings.imports import QueueSettings
-from workflows.imports.document_import import DocumentImport
 
 TIMEOUT = 120.0
 """Seconds that one phase may take."""
@@ -146,6 +142,7 @@ async def _run_phases(
         ) as api,
     ):
         client = await connect(stack.settings["TEMPORAL_ADDRESS"])
+        imports = ImportRuns(client, stack.environment)
         clients = await opened.enter_async_context(open_aws(stack.aws))
         outside = ExternalSystems(clients, stack.installed, resources.blobs)
         if site is not None:
@@ -175,7 +172,7 @@ async def _run_phases(
                         if run.sample.spreadsheet is not None:
                             group.create_task(_import_spreadsheet(run, samples, api, stack))
                             continue
-                        group.create_task(_follow(run, samples, resources.blobs, queue, client))
+                        group.create_task(_follow(run, samples, resources.blobs, queue, imports))
                     group.create_task(_draw(live, runs, fresh, stack.temporal.ui_url))
         rejected = {row.message_id for row in await resources.rejected.list()}
     for run in runs:
@@ -188,7 +185,7 @@ def _show(run: Run, state: str) -> None:
 
 
 async def _follow(
-    run: Run, samples: Path, blobs: Blobs, queue: ServiceBusQueue, client: Client
+    run: Run, samples: Path, blobs: Blobs, queue: ServiceBusQueue, imports: ImportRuns
 ) -> None:
     if run.sample.file:
         name = blob_name(run.task_id, run.sample.file)
@@ -200,7 +197,9 @@ async def _follow(
         return
     try:
         async with asyncio.timeout(TIMEOUT):
-            await _until_done(run, client)
+            await _until_done(run, imports)
+    except ServiceError as refused:
+        run.wrong = str(refused)
     except TimeoutError:
         run.wrong = f"not done after {TIMEOUT:.0f} s; last state {run.state}"
 
@@ -304,32 +303,21 @@ async def _load_batch(
     run.seconds = time.monotonic() - run.began
 
 
-async def _until_done(run: Run, client: Client) -> None:
-    handle = client.get_workflow_handle_for(DocumentImport.run, run.workflow_id)
+async def _until_done(run: Run, runs: ImportRuns) -> None:
     while True:
-        try:
-            status = (await handle.describe()).status
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            await asyncio.sleep(0.05)
-            continue
-        if status is not WorkflowExecutionStatus.RUNNING:
+        found = await runs.look(run.workflow_id)
+        if found is not None and found.closed:
             break
-        now = await handle.query(DocumentImport.status)
-        run.state = now.state.value
-        if now.next_steps and run.sample.expect.parked:
-            # Long enough for a person to see it in the table.
-            await asyncio.sleep(0.5)
-            await handle.execute_update(
-                DocumentImport.skip, Answer(reason=now.reason, by="the demo")
-            )
+        now = await runs.status(run.workflow_id)
+        if now is not None:
+            run.state = now.state.value
+            if now.next_steps and run.sample.expect.parked:
+                # Long enough for a person to see it in the table.
+                await asyncio.sleep(0.5)
+                answer = Answer(reason=now.reason, by="the demo")
+                await runs.answer(run.workflow_id, "skip", answer)
         await asyncio.sleep(0.1)
-    try:
-        result: ImportResult = await handle.result()
-    except WorkflowFailureError as failure:
-        run.wrong = f"failed: {failure.cause}"
-        return
+    result = await runs.result(run.workflow_id)
     run.state, run.counts = result.state.value, result.counts
     run.seconds = time.monotonic() - run.began
 

@@ -1,6 +1,6 @@
 """Azure Event Hubs -> handler: partitions as logs, checkpoints that never pass what is undecided.
 
-An event hub has no leases: whoever owns a partition reads it in order. Events are kept in order
+An event hub has no leases: the owner of a partition reads it in order. Events are kept in order
 until they are settled, and the checkpoint of a partition moves up to the first one that is not. So
 a consumer that dies at any moment loses nothing: what lies behind its checkpoint is delivered
 again, and what was accepted already is met as a duplicate then.
@@ -165,7 +165,7 @@ class EventHubTransport:
         for handle in self._delayed:
             handle.cancel()
         await self._write_checkpoints()
-        # The client waits for nobody who is held up by a full queue.
+        # The client does not wait for a consumer that is held up by a full queue.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -219,7 +219,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _refuse(self, reason: str, digest: str | None) -> NoReturn:
         """End without a record: the status row is that of the message that has the task."""
-        # Whoever meets this run by the task's id compares with the message that has the task.
+        # A start that meets this run by the task's id compares with the message that has the task.
         workflow.upsert_memo({MEMO: digest})
         self._state, self._step = ImportState.FAILED, _DONE
         workflow.upsert_search_attributes(attributes.not_waiting(self._state))

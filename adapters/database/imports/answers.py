@@ -35,7 +35,7 @@ async def remember(
 async def remembered(
     connection: AsyncConnection, project_id: str, document_type: str, question: str
 ) -> str | None:
-    """The answer to a question; None: nobody has given one."""
+    """The answer to a question; None: none was given."""
     columns = import_answers.c
     query = select(columns.answer).where(
         columns.project_id == project_id,

@@ -188,7 +188,7 @@ class SqlImportStore:
             )
 
     async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
-        """The answer to a question; None: nobody has given one."""
+        """The answer to a question; None: none was given."""
         async with self._database.reading() as connection:
             return await answers.remembered(connection, project_id, document_type, question)
 

@@ -24,7 +24,7 @@ class Document:
     Attributes:
         rows: Fields of each row that goes in; blank ones and those of the scope left out.
         rejected: Line, column and reason of each problem.
-        note: What a person is told.
+        note: What a person reads.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)

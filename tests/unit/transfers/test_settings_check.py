@@ -42,6 +42,7 @@ def test_every_problem_of_every_job_is_named_with_its_place() -> None:
         "Jobs.0 (orders): there is no queue nowhere",
         "Jobs.0 (orders): KeepCopyDays needs DOCFLOW_TRANSFERS_STAGING_KEY, which is not set",
         "Jobs.1 (late): there is no time zone 'Mars/Olympus'",
+        "Jobs.1 (late): WriteFile comes first, and no ReadFile before it",
         "Jobs.2 (early): WriteFile comes first, and no ReadFile before it",
         "Jobs.2 (early): SequenceKey: {when} is not known",
         "Jobs.3 (names): action 1: ReadFile, path: {name} is not known before a file is read",
@@ -56,6 +57,51 @@ def test_fields_of_a_file_are_all_named_however_many_are_wrong() -> None:
     assert found.problems[11].startswith("Jobs.11.Priority: ")
     assert found.unused[11] == "Jobs[11].Colour"
     assert "is not JSON" in check_settings("{", [], keeps_copies=False).problems[0]
+
+
+def test_every_bad_name_of_an_action_is_named() -> None:
+    paths = {"Path": "{nme}/{tme:%Y}", "After": "move", "MoveTo": "done/../{day}"}
+    found = checked(
+        a_job(
+            {**READ, **paths, "OnFailureMoveTo": "a//b", "AtLeast": 3, "AtMost": 2},
+            {**WRITE, "Path": "{data.path}/{time:%Q}"},
+            {"Action": "CallHttp", "Partner": "acme", "Headers": {"X-A": "{one}", "X-B": "{two}"}},
+            Zone="Mars/Olympus",
+            SequenceKey="{three}{four}",
+        )
+    )
+    assert [each.partition(";")[0] for each in found.problems] == [
+        f"Jobs.0 (orders): {problem}"
+        for problem in (
+            "there is no time zone 'Mars/Olympus'",
+            "action 1 (ReadFile): AtLeast is 3, and AtMost 2",
+            "action 1: ReadFile, path: {nme} is not known",
+            "action 1: ReadFile, path: {tme:...}: only time, yesterday and tomorrow have a format",
+            "action 1: ReadFile, move_to: {day} is not known",
+            "action 1: ReadFile, move_to: the path 'done/../x' holds an empty, '.' or '..' segment",
+            "action 1: ReadFile, on_failure_move_to: the path 'a//b' holds an empty, '.' or '..' "
+            "segment",
+            "action 2: WriteFile, path: %Q is no directive of dates",
+            "action 3: CallHttp, headers.X-A: {one} is not known",
+            "action 3: CallHttp, headers.X-B: {two} is not known",
+            "SequenceKey: {three} is not known",
+            "SequenceKey: {four} is not known",
+        )
+    ]
+
+
+def test_jobs_beside_one_with_wrong_fields_are_checked_as_well() -> None:
+    found = checked(
+        a_job(Priority="high"),
+        a_job(name="late", EventSource="A", Queue="nowhere"),
+        a_job(name="late", EventSource="B", Queue="nowhere"),
+    )
+    assert [each.partition(";")[0].partition(": ")[0] for each in found.problems] == [
+        "Jobs.0.Priority",
+        "queue nowhere has 2 jobs 'late'",
+        "Jobs.1 (late)",
+        "Jobs.2 (late)",
+    ]
 
 
 def test_a_file_that_is_right_asks_for_no_event() -> None:
