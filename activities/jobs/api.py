@@ -220,8 +220,13 @@ class JobType(Generic[P]):
         return {}
 
     async def result(self, context: StageContext[P]) -> JsonObject:
-        """The result of the job: that of its last stage, unless a job type says otherwise."""
+        """The result of the job, at most 100 KB of JSON; that of its last stage by default."""
         return dict(context.stage_results.get(self.definition.total_stages, {}))
+
+    @classmethod
+    def has_own_result(cls) -> bool:
+        """Whether it makes the result of a job from more than its last stage."""
+        return cls.result is not JobType.result
 
 
 def job_type(definition: WorkflowDefinition) -> Callable[[type[J]], type[J]]:

@@ -1,8 +1,8 @@
-"""`jobs.close_stage` and `jobs.record`: what a stage as a whole has found, and the row of a job."""
+"""What a stage as a whole has found, what a job type makes of all of them, and the row of a job."""
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,16 +11,20 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import BoundedHeartbeater
 from activities.jobs.contexts import JobPorts
+from activities.jobs.task_batches import write_batch
 from contracts.jobs import (
     FAILED_TASKS_LISTED,
     NAMED,
     FailedName,
     FailedTask,
     FinishedTask,
+    JobOrder,
     JobRecord,
+    JobRecorded,
     JobRecording,
     JobStatus,
     JsonObject,
+    SmallStageTally,
     StageClosed,
     StageOrder,
     StageTally,
@@ -31,7 +35,7 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 
 RESULT_BYTES: Final = 100_000
-"""Of the aggregated result of a stage, as JSON."""
+"""Of the aggregated result of a stage, and of that of a job, as JSON."""
 
 
 class StageClosing:
@@ -44,6 +48,18 @@ class StageClosing:
     def __init__(self, ports: JobPorts) -> None:
         self._ports = ports
 
+    @activity.defn(name="jobs.close_small_stage")
+    @translate_failures
+    async def close_small_stage(self, work: SmallStageTally) -> StageClosed:
+        """Put the results of the only batch of a stage together, then close the stage.
+
+        Raises:
+            ApplicationError: As `jobs.close_stage`.
+        """
+        async with BoundedHeartbeater("aggregated the results of the stage"):
+            await write_batch(self._ports, work.batch)
+            return await self._closed(work)
+
     @activity.defn(name="jobs.close_stage")
     @translate_failures
     async def close_stage(self, work: StageTally) -> StageClosed:
@@ -55,6 +71,10 @@ class StageClosing:
             ApplicationError: The job type refuses, finds more than a stage may, or its aggregation
                 lost too many workers.
         """
+        async with BoundedHeartbeater("aggregated the results of the stage"):
+            return await self._closed(work)
+
+    async def _closed(self, work: StageTally) -> StageClosed:
         order = work.order
         job_id, ref = order.job.job_id, order.ref
         tally = _Tally(order)
@@ -63,34 +83,53 @@ class StageClosing:
             async for each in self._ports.folders.whole_results(job_id, ref):
                 yield each
 
-        async with BoundedHeartbeater("aggregated the results of the stage"):
-            async for each in self._ports.folders.results(job_id, ref):
-                tally.add(each)
-            left = work.tasks - tally.counts.total
-            if left:
-                await self._ports.store.cancel_tasks(job_id, order.job.attempt, order.stage)
-            result: JsonObject = {}
-            if work.aggregate:
-                job_type = self._ports.job_type(order.job)
-                context = await self._ports.stage_context(order, own)
-                result = await job_type.aggregate(order.definition, context)
-                _refuse_long(order, result)
-            await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
+        async for each in self._ports.folders.results(job_id, ref):
+            tally.add(each)
+        left = work.tasks - tally.counts.total
+        if left:
+            await self._ports.store.cancel_tasks(job_id, order.job.attempt, order.stage)
+        result: JsonObject = {}
+        if work.aggregate:
+            job_type = self._ports.job_type(order.job)
+            context = await self._ports.stage_context(order, own)
+            result = await job_type.aggregate(order.definition, context)
+            _refuse_long(f"the aggregated result of stage {order.stage}", result)
+        await self._ports.folders.put_stage_result(job_id, ref, result, tally.failed)
         names = [_name(each) for each in tally.failed[:NAMED]]
         counts = tally.counts.plus(TaskCounts(total=left, cancelled=left))
         return StageClosed(counts=counts, failed=tuple(names))
 
+    @activity.defn(name="jobs.make_result")
+    @translate_failures
+    async def make_result(self, recording: JobRecording) -> None:
+        """Have the job type make the result of a job, which `jobs.record` reads.
+
+        Apart from that, because the server repeats a local activity for ever whose worker crashes.
+
+        Raises:
+            ApplicationError: The job type refuses, finds more than a job may, or lost too many
+                workers.
+        """
+        job = recording.job
+        async with BoundedHeartbeater("made the result of the job"):
+            result = await self._made(recording)
+            _refuse_long("the result of the job", result)
+            await self._ports.folders.put_job_result(job.job_id, job.attempt, result)
+
     @activity.defn(name="jobs.record")
     @translate_failures
-    async def record(self, recording: JobRecording) -> None:
-        """Write the row of a job; one of an older attempt changes nothing."""
+    async def record(self, recording: JobRecording) -> JobRecorded | None:
+        """Write the row of a job; one of an older attempt changes nothing.
+
+        Returns:
+            None in histories of earlier releases.
+        """
         job, folders = recording.job, self._ports.folders
-        results = {
-            str(ref.stage): await folders.stage_result(job.job_id, ref) for ref in recording.stages
-        }
-        failed = [
-            each for ref in recording.stages for each in await folders.failed_tasks(job.job_id, ref)
-        ]
+        results: dict[str, JsonObject] = {}
+        failed: list[FailedTask] = []
+        for ref in recording.stages:
+            results[str(ref.stage)], of_stage = await folders.stage_end(job.job_id, ref)
+            failed += of_stage
         await self._ports.store.put_job(
             JobRecord(
                 job_id=job.job_id,
@@ -100,7 +139,7 @@ class StageClosing:
                 total_stages=job.definition.total_stages,
                 parameters=job.parameters,
                 stage_results=results,
-                result_data=await self._result(recording),
+                result_data=await self._result(recording, results),
                 error_details=recording.reason and recording.reason[:1_500],
                 created_at=recording.began_at,
                 updated_at=datetime.now(UTC),
@@ -112,10 +151,21 @@ class StageClosing:
                 failed_count=recording.failed_count,
             )
         )
+        return JobRecorded(makes_result=self._makes_result(job))
 
-    async def _result(self, recording: JobRecording) -> JsonObject:
+    async def _result(
+        self, recording: JobRecording, results: Mapping[str, JsonObject]
+    ) -> JsonObject:
+        job = recording.job
         if recording.status is not JobStatus.COMPLETED:
             return {}
+        if not self._ports.job_type(job).has_own_result():
+            return results.get(str(job.definition.total_stages), {})
+        found = await self._ports.folders.job_result(job.job_id, job.attempt)
+        # The end of a job that an earlier release began makes its result here.
+        return await self._made(recording) if found is None else found
+
+    async def _made(self, recording: JobRecording) -> JsonObject:
         job, folders = recording.job, self._ports.folders
         order = StageOrder(job=job, stage=job.definition.total_stages, done=recording.stages)
         last = next((ref for ref in recording.stages if ref.stage == order.stage), None)
@@ -127,6 +177,10 @@ class StageClosing:
 
         context = await self._ports.stage_context(order, previous)
         return await self._ports.job_type(job).result(context)
+
+    def _makes_result(self, job: JobOrder) -> bool:
+        found = self._ports.types.get(job.definition.job_type)
+        return found is not None and found.has_own_result()
 
 
 class _Tally:
@@ -162,16 +216,14 @@ class _Tally:
             )
 
 
-def _refuse_long(order: StageOrder, result: JsonObject) -> None:
+def _refuse_long(what: str, result: JsonObject) -> None:
     try:
         size = len(json.dumps(result, allow_nan=False).encode())
     except (TypeError, ValueError) as error:
-        raise RuleViolation(
-            f"the aggregated result of stage {order.stage} is not JSON: {error}"
-        ) from error
+        raise RuleViolation(f"{what} is not JSON: {error}") from error
     if size > RESULT_BYTES:
         raise RuleViolation(
-            f"the aggregated result of stage {order.stage} has {size:,} bytes; {RESULT_BYTES:,} "
+            f"{what} has {size:,} bytes; {RESULT_BYTES:,} "
             "are the most: keep what is long in a blob, and its name in the result"
         )
 

@@ -163,13 +163,25 @@ class StageFolders:
 
     async def stage_result(self, job_id: JobId, ref: StageRef) -> JsonObject:
         """What a stage as a whole has found; empty where it found nothing."""
-        found = await self._read_json(f"{folder_of(job_id, ref)}/result.json")
-        return found.get("result", {})
+        result, _ = await self.stage_end(job_id, ref)
+        return result
 
-    async def failed_tasks(self, job_id: JobId, ref: StageRef) -> Sequence[FailedTask]:
-        """The failed tasks of a stage, the first of them."""
+    async def stage_end(
+        self, job_id: JobId, ref: StageRef
+    ) -> tuple[JsonObject, Sequence[FailedTask]]:
+        """The same, with the failed tasks of the stage, the first of them."""
         found = await self._read_json(f"{folder_of(job_id, ref)}/result.json")
-        return [FailedTask.model_validate(each) for each in found.get("failed", ())]
+        failed = [FailedTask.model_validate(each) for each in found.get("failed", ())]
+        return found.get("result", {}), failed
+
+    async def put_job_result(self, job_id: JobId, attempt: int, result: JsonObject) -> None:
+        """Keep what a job type made of all stages."""
+        await self._write_json(f"{_ROOT}/{job_id}/{attempt}/result.json", {"result": result})
+
+    async def job_result(self, job_id: JobId, attempt: int) -> JsonObject | None:
+        """What a job type made of all stages; None: it has not."""
+        found = await self._read_json(f"{_ROOT}/{job_id}/{attempt}/result.json")
+        return found.get("result")
 
     async def _read_json(self, name: str) -> dict[str, Any]:
         try:

@@ -1,5 +1,6 @@
 """`jobs.record_tasks` and `jobs.close_batch`: rows and results of the tasks of a batch."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from temporalio import activity
@@ -33,11 +34,11 @@ class BatchRecords:
     @translate_failures
     async def record_tasks(self, recording: BatchRecording) -> None:
         """Show in the table how far a batch is; nothing depends on it."""
-        plan = await self._plan(recording)
-        finished = await self._finished(recording)
+        plan = await _plan(self._ports, recording)
+        finished = await _finished(self._ports, recording)
         now = datetime.now(UTC)
         rows = [
-            self._row(recording, line, now, finished.get(line.ordinal), TaskStatus.PROCESSING)
+            _row(recording, line, now, finished.get(line.ordinal), TaskStatus.PROCESSING)
             for position, line in enumerate(plan)
             if line.ordinal in finished or position in recording.processing
         ]
@@ -47,47 +48,51 @@ class BatchRecords:
     @translate_failures
     async def close_batch(self, recording: BatchRecording) -> BatchEnd:
         """Write the results of a batch, in the order of its plan, and its rows."""
-        order = recording.order
         async with BoundedHeartbeater("put the results of a batch together"):
-            plan = await self._plan(recording)
-            finished = await self._finished(recording)
-            ended = [_end_of(line, finished) for line in plan]
-            await self._ports.folders.put_results(order.job_id, order.ref, order.batch, ended)
-            now = datetime.now(UTC)
-            await self._ports.store.put_tasks(
-                [
-                    self._row(recording, line, now, end, end.status)
-                    for line, end in zip(plan, ended, strict=True)
-                ]
-            )
-        return BatchEnd(counts=counts_of(ended))
-
-    async def _plan(self, recording: BatchRecording) -> list[PlanLine]:
-        order = recording.order
-        return await self._ports.folders.plan(order.job_id, order.ref, order.batch)
-
-    async def _finished(self, recording: BatchRecording) -> dict[int, FinishedTask]:
-        """Finished tasks by ordinal."""
-        # A line ends with a line feed alone: JSON may hold what else `splitlines` takes for an end.
-        lines = [line for text in recording.lines for line in text.split("\n") if line]
-        lines += [line async for line in self._ports.folders.lines(recording.blobs)]
-        tasks = map(FinishedTask.model_validate_json, lines)
-        return {task.ordinal: task for task in tasks}
-
-    def _row(
-        self,
-        recording: BatchRecording,
-        line: PlanLine,
-        now: datetime,
-        finished: FinishedTask | None,
-        status: TaskStatus,
-    ) -> TaskRecord:
-        order = recording.order
-        status = finished.status if finished else status
-        return task_record(order.job_id, order.ref, order.definition, line, status, now, finished)
+            return BatchEnd(counts=counts_of(await write_batch(self._ports, recording)))
 
 
-def _end_of(line: PlanLine, finished: dict[int, FinishedTask]) -> FinishedTask:
+async def write_batch(ports: JobPorts, recording: BatchRecording) -> Sequence[FinishedTask]:
+    """Write the results of a batch, in the order of its plan, and its rows."""
+    order = recording.order
+    plan = await _plan(ports, recording)
+    finished = await _finished(ports, recording)
+    ended = [_end_of(line, finished) for line in plan]
+    await ports.folders.put_results(order.job_id, order.ref, order.batch, ended)
+    now = datetime.now(UTC)
+    await ports.store.put_tasks(
+        [_row(recording, line, now, end, end.status) for line, end in zip(plan, ended, strict=True)]
+    )
+    return ended
+
+
+async def _plan(ports: JobPorts, recording: BatchRecording) -> Sequence[PlanLine]:
+    order = recording.order
+    return await ports.folders.plan(order.job_id, order.ref, order.batch)
+
+
+async def _finished(ports: JobPorts, recording: BatchRecording) -> Mapping[int, FinishedTask]:
+    """Finished tasks by ordinal."""
+    # A line ends with a line feed alone: JSON may hold what else `splitlines` takes for an end.
+    lines = [line for text in recording.lines for line in text.split("\n") if line]
+    lines += [line async for line in ports.folders.lines(recording.blobs)]
+    tasks = map(FinishedTask.model_validate_json, lines)
+    return {task.ordinal: task for task in tasks}
+
+
+def _row(
+    recording: BatchRecording,
+    line: PlanLine,
+    now: datetime,
+    finished: FinishedTask | None,
+    status: TaskStatus,
+) -> TaskRecord:
+    order = recording.order
+    status = finished.status if finished else status
+    return task_record(order.job_id, order.ref, order.definition, line, status, now, finished)
+
+
+def _end_of(line: PlanLine, finished: Mapping[int, FinishedTask]) -> FinishedTask:
     """How a task has ended; one without a result was never begun, or stopped."""
     found = finished.get(line.ordinal)
     if found is None:
@@ -100,7 +105,7 @@ def _end_of(line: PlanLine, finished: dict[int, FinishedTask]) -> FinishedTask:
     return found.model_copy(update={"parameters": line.task.parameters})
 
 
-def counts_of(tasks: list[FinishedTask]) -> TaskCounts:
+def counts_of(tasks: Sequence[FinishedTask]) -> TaskCounts:
     """How many tasks ended in which way."""
     states = [task.status for task in tasks]
     return TaskCounts(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 _VERSION = "2021-12-02"
 _TIMEOUT_SECONDS = 60
@@ -115,23 +115,15 @@ class StorageAccount:
             OSError: The service cannot be reached or does not answer in time.
             http.client.HTTPException: What answers does not speak HTTP.
         """
-        parts = urlsplit(self.url(path))
-        sent = {
-            "x-ms-date": formatdate(usegmt=True),
-            "x-ms-version": _VERSION,
-            "content-length": str(len(body)),
-            **{name.lower(): value for name, value in (headers or {}).items()},
-        }
-        if self.key is not None:
-            sent["authorization"] = self._authorization(method, parts.path, query or {}, sent)
-        asked = urlencode(query or {})
-        if self.key is None and self.sas:
-            asked = "&".join(filter(None, (asked, self.sas)))
+        length = {"content-length": str(len(body))}
+        url, sent = self.signed(method, path, query=query, headers={**length, **(headers or {})})
+        parts = urlsplit(url)
         is_https = parts.scheme == "https"
         connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
         connection = connect(parts.netloc, timeout=_TIMEOUT_SECONDS)
         try:
-            connection.request(method, f"{parts.path}?{asked}" if asked else parts.path, body, sent)
+            target = urlunsplit(("", "", parts.path, parts.query, ""))
+            connection.request(method, target, body, sent)
             response = connection.getresponse()
             received = {name.lower(): value for name, value in response.getheaders()}
             return Answer(
@@ -139,6 +131,28 @@ class StorageAccount:
             )
         finally:
             connection.close()
+
+    def signed(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[str, dict[str, str]]:
+        """URL and headers, in lower case, of a request that proves who asks."""
+        sent = {
+            "x-ms-date": formatdate(usegmt=True),
+            "x-ms-version": _VERSION,
+            **{name.lower(): value for name, value in (headers or {}).items()},
+        }
+        url, asked = self.url(path), urlencode(query or {})
+        if self.key is not None:
+            place = urlsplit(url).path
+            sent["authorization"] = self._authorization(method, place, query or {}, sent)
+        elif self.sas:
+            asked = "&".join(filter(None, (asked, self.sas)))
+        return f"{url}?{asked}" if asked else url, sent
 
     def _authorization(
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]

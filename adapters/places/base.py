@@ -121,6 +121,16 @@ class BasePlace(ABC):
         if now is None:
             return False
         self._check_same(entry, now)
+        return await self._remove_same(now)
+
+    async def _remove_same(self, entry: Entry) -> bool:
+        """Remove a file that was just looked at; False: it was gone.
+
+        Protocols that can refuse do so where another one has its name by now.
+
+        Raises:
+            FileChanged: One has.
+        """
         return await self.remove(entry.path)
 
     def _missing(self, path: str) -> FileMissing:

@@ -148,9 +148,19 @@ class HttpsPlace(BasePlace):
 
     async def remove(self, path: str) -> bool:
         """Delete a file."""
-        answer = await self._sent("DELETE", self._url(path), path)
+        return await self._deleted(path, {})
+
+    async def _remove_same(self, entry: Entry) -> bool:
+        """Delete a file; a server that knows the header deletes no other version."""
+        tag = entry.tag if is_strong(entry.tag) else None
+        return await self._deleted(entry.path, {"If-Match": tag} if tag else {})
+
+    async def _deleted(self, path: str, conditions: Mapping[str, str]) -> bool:
+        answer = await self._sent("DELETE", self._url(path), path, conditions)
         if answer.status_code in (404, 410):
             return False
+        if answer.status_code == 412:
+            raise FileChanged(f"{printable(path)} is another file now")
         self._check(answer, path)
         return True
 
@@ -178,9 +188,12 @@ class HttpsPlace(BasePlace):
             raise self._throttled(answer)
         return Answer(answer.status_code, shown)
 
-    async def _sent(self, method: str, url: str, path: str) -> httpx.Response:
+    async def _sent(
+        self, method: str, url: str, path: str, more: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        headers = {**self._headers(), **(more or {})}
         with self._translated(path):
-            return await self._client.request(method, url, headers=self._headers())
+            return await self._client.request(method, url, headers=headers)
 
     def _headers(self) -> dict[str, str]:
         headers = {"User-Agent": "docflow"}

@@ -52,6 +52,29 @@ _NAMES: Final = frozenset(
 )
 
 
+def answered(
+    partner: Partner, credentials: Credentials, path: str, status: int, text: str
+) -> PortError:
+    """What an answer means that is no success, without secrets.
+
+    Args:
+        partner: Whose store it is.
+        credentials: Kept out of the text.
+        path: Of the object.
+        status: Of HTTP.
+        text: The store's name for the failure, and the beginning of the body.
+    """
+    name, shown, code = partner.name, printable(path), _first(_CODE, text)
+    if found := _of_container_or_lease(partner, path, text):
+        return found
+    if status == 404:
+        return FileMissing(f"there is no file {shown} at {name}")
+    if status == 412:
+        return FileChanged(f"{shown} is another one now")
+    said = credentials.hide(f"it answered {status} {code}".rstrip())
+    return _by_status(name, shown, status, code, said)
+
+
 def failure(partner: Partner, credentials: Credentials, path: str, error: Exception) -> PortError:
     """What went wrong with an object, without secrets.
 
@@ -63,10 +86,8 @@ def failure(partner: Partner, credentials: Credentials, path: str, error: Except
     """
     text, name, shown = str(error), partner.name, printable(path)
     code = _first(_CODE, text)
-    if any(mark in text for mark in _NO_CONTAINER):
-        return PlaceError(f"{name} has no container or bucket {printable(partner.container or '')}")
-    if any(mark in text for mark in _LEASED):
-        return PlaceError(f"{shown} at {name} has a lease of another client: it cannot be changed")
+    if found := _of_container_or_lease(partner, path, text):
+        return found
     match error:
         case FileNotFoundError():
             return FileMissing(f"there is no file {shown} at {name}")
@@ -79,6 +100,17 @@ def failure(partner: Partner, credentials: Credentials, path: str, error: Except
         case _:
             said = _QUERY.sub("", credentials.hide(text.partition("\n")[0]))[:300]
             return _by_status(name, shown, int(_first(_STATUS, text) or 0), code, said)
+
+
+def _of_container_or_lease(partner: Partner, path: str, text: str) -> PortError | None:
+    name = partner.name
+    if any(mark in text for mark in _NO_CONTAINER):
+        return PlaceError(f"{name} has no container or bucket {printable(partner.container or '')}")
+    if any(mark in text for mark in _LEASED):
+        return PlaceError(
+            f"{printable(path)} at {name} has a lease of another client: it cannot be changed"
+        )
+    return None
 
 
 def _by_status(name: str, shown: str, status: int, code: str, said: str) -> PortError:

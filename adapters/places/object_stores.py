@@ -1,12 +1,13 @@
 """Connects to Azure Blob and to S3, by connections that are checked where they are made."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
+import obstore
 from obstore.exceptions import BaseError
 
 from adapters.azure.storage_account import StorageAccount
@@ -14,6 +15,7 @@ from adapters.http.addresses import is_public
 from adapters.http.guarded import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
+from adapters.places.object_deletes import ConditionalDeletes
 from adapters.places.objects import ObjectPlace
 from adapters.places.pace import Pace
 from adapters.places.tunnel import Tunnel
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SILENCE_SECONDS: Final = 30.0
 _RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
 """The run itself tries again."""
+_SIGNED_FOR: Final = timedelta(minutes=15)
 _REGION: Final = "us-east-1"
 _NO_PROXY: Final = "http://127.0.0.1:9"
 """The port of RFC 863, on which nothing listens; no request goes there."""
@@ -45,10 +48,11 @@ async def azure_blob(
 
     account = _account(partner, credentials)
     async with _guarded(partner, account.endpoint, egress, silence) as (endpoint, client, tunnel):
+        account_here = replace(account, endpoint=endpoint)
         try:
             store = AzureStore(
                 partner.container or "",
-                config=_azure_config(replace(account, endpoint=endpoint)),
+                config=_azure_config(account_here),
                 client_options=client,
                 retry_config=_RETRIES,
             )
@@ -58,7 +62,15 @@ async def azure_blob(
                 f"{partner.token} of {partner.name} is neither a SAS nor a connection string, or "
                 "its container has no valid name"
             ) from None
-        yield ObjectPlace(partner, store, credentials, pace, None, lambda: tunnel.refused)
+
+        async def signed(key: str, tag: str) -> tuple[str, Mapping[str, str]]:
+            blob = f"{partner.container}/{key}"
+            return account_here.signed("DELETE", blob, headers={"If-Match": tag})
+
+        async with ConditionalDeletes(partner, signed, egress, silence) as deletes:
+            yield ObjectPlace(
+                partner, store, credentials, pace, None, lambda: tunnel.refused, deletes
+            )
 
 
 @asynccontextmanager
@@ -92,7 +104,14 @@ async def s3(
             retry_config=_RETRIES,
         )
         checked = "SHA-256 checked by the server"
-        yield ObjectPlace(partner, store, credentials, pace, checked, lambda: tunnel.refused)
+
+        async def signed(key: str, tag: str) -> tuple[str, Mapping[str, str]]:
+            return await obstore.sign_async(store, "DELETE", key, _SIGNED_FOR), {"If-Match": tag}
+
+        async with ConditionalDeletes(partner, signed, egress, silence) as deletes:
+            yield ObjectPlace(
+                partner, store, credentials, pace, checked, lambda: tunnel.refused, deletes
+            )
 
 
 @asynccontextmanager

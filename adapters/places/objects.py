@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import obstore
 from obstore.exceptions import BaseError
 
-from adapters.places.base import BasePlace, no_bytes, probe_name
+from adapters.places.base import BasePlace, is_strong, no_bytes, probe_name
 from adapters.places.credentials import Credentials
-from adapters.places.object_errors import failure
+from adapters.places.object_deletes import ConditionalDeletes
+from adapters.places.object_errors import answered, failure
 from adapters.places.pace import Pace
 from adapters.places.whole import BLOCK, WholeWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, sha256_of, taken
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _READ_BLOCK: Final = 2 << 20
 _IN_FLIGHT: Final = 2
+_NOT_OFFERED: Final = 501
 _RAISED: Final = (BaseError, FileNotFoundError, TimeoutError, ConnectionError, ValueError)
 
 
@@ -44,6 +46,7 @@ class ObjectPlace(BasePlace):
         pace: Of its bytes.
         server_hash: The hash by which the store checks what it is sent; None: it does not.
         refusal: Why the newest connection was not permitted; None: it was.
+        deletes: Deletes an object as long as it has not changed.
     """
 
     reads_one_version = True
@@ -56,10 +59,12 @@ class ObjectPlace(BasePlace):
         pace: Pace,
         server_hash: str | None,
         refusal: Callable[[], str | None],
+        deletes: ConditionalDeletes,
     ) -> None:
         super().__init__(partner, pace)
         self._store, self._credentials = store, credentials
         self._server_hash, self._refusal = server_hash, refusal
+        self._deletes = deletes
 
     @property
     def profile(self) -> ServerProfile | None:
@@ -144,13 +149,14 @@ class ObjectPlace(BasePlace):
 
     async def move(self, entry: Entry, path: str) -> None:
         """Copy an object within the store, and delete it."""
-        self._check_same(entry, await self.stat(entry.path))
+        now = await self.stat(entry.path)
+        self._check_same(entry, now)
         there = await self.entry(checked(path))
         if there is not None and not await self._is_copy(entry, there):
             raise taken(path)
         if there is None:
             await self._copy(entry, path)
-        await self.remove(entry.path)
+        await self._remove_same(now)
 
     async def _copy(self, entry: Entry, path: str) -> None:
         """Copy an object that has to stay the same until the copy is there."""
@@ -182,6 +188,22 @@ class ObjectPlace(BasePlace):
         except FileMissing:
             return False
         return True
+
+    async def _remove_same(self, entry: Entry) -> bool:
+        """Remove an object in one step with the comparison, where the store offers that."""
+        if entry.tag is None or not is_strong(entry.tag):
+            return await self.remove(entry.path)
+        with self._translated(entry.path):
+            status, text = await self._deletes.delete(self._key(entry.path), entry.tag)
+        if 200 <= status < 300:
+            return True
+        if status == _NOT_OFFERED:
+            self._check_same(entry, await self.stat(entry.path))
+            return await self.remove(entry.path)
+        problem = answered(self._partner, self._credentials, entry.path, status, text)
+        if isinstance(problem, FileMissing):
+            return False
+        raise problem
 
     def _key(self, path: str) -> str:
         root = (self._partner.root or "").strip("/")

@@ -21,7 +21,7 @@ from adapters.places.writing import WriteOrder, checked, checked_pattern, no_fol
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
 from contracts.transfers import Partner, Rename, ServerProfile
-from domain.transfers.paths import join, matcher, printable, split
+from domain.transfers.paths import join, matcher, printable, split, temporary
 
 _BLOCK: Final = 1 << 20
 _IN_FLIGHT: Final = 4
@@ -63,7 +63,9 @@ class SftpPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """Try renames with two empty files of our own."""
-        first, second = probe_name(folder, "-a"), probe_name(folder, "-b")
+        return await self._probe(probe_name(folder, "-a"), probe_name(folder, "-b"))
+
+    async def _probe(self, first: str, second: str) -> ServerProfile:
         try:
             for path in (first, second):
                 await self.write_file(path, no_bytes())
@@ -147,10 +149,11 @@ class SftpPlace(BasePlace):
             return None
 
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
-        folder, _ = split(order.path)
         if self._profile is None:
             await self.make_folders(order.path)
-            await self.probe(folder)
+            # By names of this write: the next attempt removes what a killed worker leaves.
+            first, second = (temporary(order.path, f"{order.owner}\0{each}") for each in "ab")
+            await self._probe(first, second)
         assert self._profile is not None
         return await RenamedWrites(self, self._profile.rename).write(chunks, order)
 

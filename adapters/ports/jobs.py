@@ -103,6 +103,10 @@ class JobAliases(Protocol):
         """Let an alias name another job: the one that it named was never started."""
         ...
 
+    async def release(self, alias: JobAlias) -> None:
+        """Forget an alias whose job will never be started; one that has changed stays."""
+        ...
+
 
 class JobLeftovers(Protocol):
     """Rows of jobs that ended long ago; every method raises `Unavailable` without the database."""

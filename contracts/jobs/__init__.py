@@ -47,6 +47,7 @@ from contracts.jobs.records import (
     InputIdentity,
     JobId,
     JobRecord,
+    JobRecorded,
     JobStatus,
     JsonObject,
     TaskRecord,
@@ -84,6 +85,7 @@ from contracts.jobs.runs import (
     JobView,
     PlanLine,
     Question,
+    SmallStageTally,
     StageClosed,
     StageEnd,
     StageOrder,
@@ -96,9 +98,6 @@ from contracts.jobs.runs import (
     TaskAgain,
     TaskCounts,
     TaskPlace,
-    batch_workflow_id,
-    job_workflow_id,
-    stage_workflow_id,
 )
 from contracts.jobs.stac import (
     AssetFacts,
@@ -123,6 +122,7 @@ from contracts.jobs.webhooks import (
     WebhookReceiver,
     webhook_delivery_id,
 )
+from contracts.jobs.workflow_ids import batch_workflow_id, job_workflow_id, stage_workflow_id
 
 __all__ = [
     "DELIVER_WEBHOOK",
@@ -177,6 +177,7 @@ __all__ = [
     "JobOutputs",
     "JobQueueMessage",
     "JobRecord",
+    "JobRecorded",
     "JobRecording",
     "JobRequest",
     "JobResult",
@@ -201,6 +202,7 @@ __all__ = [
     "RasterBand",
     "RasterFacts",
     "RasterParameters",
+    "SmallStageTally",
     "StageClosed",
     "StageDefinition",
     "StageEnd",

@@ -119,3 +119,10 @@ class TaskRecord(Contract):
 def task_id(job_id: str, stage: int, index: str) -> str:
     """How people name a task; two jobs may share it, so it is no key."""
     return f"{job_id[:8]}-{stage}-{index}"
+
+
+class JobRecorded(Contract):
+    """Result of `jobs.record`."""
+
+    makes_result: bool = False
+    """The job type makes the result of the job: `jobs.make_result` has to precede its end."""

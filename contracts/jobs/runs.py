@@ -263,6 +263,13 @@ class StageTally(Contract):
     """False: the stage is not used, so only its tasks are counted."""
 
 
+class SmallStageTally(StageTally):
+    """Input of `jobs.close_small_stage`."""
+
+    batch: BatchRecording
+    """Its only batch, whose results are not put together yet."""
+
+
 class StageClosed(Contract):
     """Result of `jobs.close_stage`; the aggregated result lies in a blob."""
 
@@ -379,19 +386,3 @@ class PlanLine(Contract):
     """Of the same index in the stage that this one depends on, where it is short."""
     predecessor_at: TaskPlace | None = None
     """Where it is, when it is long."""
-
-
-def job_workflow_id(job_id: str) -> str:
-    """Workflow id of a job; all its attempts have it."""
-    return f"job/{job_id}"
-
-
-def stage_workflow_id(job_id: str, ref: StageRef) -> str:
-    """Workflow id of a stage."""
-    again = f".{ref.round}" if ref.round else ""
-    return f"job/{job_id}/{ref.attempt}/{ref.stage}{again}"
-
-
-def batch_workflow_id(job_id: str, ref: StageRef, batch: int) -> str:
-    """Workflow id of a batch."""
-    return f"{stage_workflow_id(job_id, ref)}/{batch}"

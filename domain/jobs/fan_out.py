@@ -4,10 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.jobs import TASKS_PER_BATCH
+from contracts.jobs import TASKS_PER_BATCH, StageDefinition
 
 WINDOW: Final = 50
 """Activities of one batch at once: with more, its workflow tasks grow long."""
+
+SMALL: Final = 20
+"""Activities of a stage that does its tasks by itself, at most: its history stays short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,16 @@ def fan_out(tasks: int, max_parallel: int) -> FanOut:
     batches = -(-tasks // TASKS_PER_BATCH)
     abreast = max(1, min(batches, -(-max_parallel // WINDOW)))
     return FanOut(batches, abreast, max_parallel // abreast)
+
+
+def is_small(tasks: int, stage: StageDefinition) -> bool:
+    """Whether a stage does its tasks by itself, in no batch with a run of its own.
+
+    Args:
+        tasks: Of the stage.
+        stage: Its definition.
+    """
+    return tasks <= min(SMALL * stage.tasks_per_activity, TASKS_PER_BATCH)
 
 
 def tasks_of(batch: int, tasks: int) -> int:

@@ -49,3 +49,16 @@ def counted(result: JobResult) -> str:
     done = sum(view.counts.completed for view in result.stages)
     failed = f", {result.failed_count:,} failed" if result.failed_count else ""
     return f"{done:,} tasks completed{failed}"
+
+
+def with_end(view: StageView, end: StageEnd, now: datetime) -> StageView:
+    """A stage that has ended."""
+    state = StageState.COMPLETED
+    if end.cancelled:
+        state = StageState.CANCELLED
+    elif end.failure is not None or end.questions:
+        state = StageState.FAILED
+    elif end.skipped:
+        state = StageState.SKIPPED
+    update = {"state": state, "counts": end.counts, "ended_at": now, "estimated_end": None}
+    return view.model_copy(update=update)

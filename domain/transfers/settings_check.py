@@ -87,7 +87,9 @@ def check_settings(
 
 def _jobs_without_problem(raw: object) -> Iterator[tuple[int, SettingsJob]]:
     """Those jobs of a file with wrong fields whose own fields are right, with their numbers."""
-    fields = cast(Mapping[str, object], raw) if isinstance(raw, dict) else {}
+    if not isinstance(raw, dict):
+        return
+    fields = cast(Mapping[str, object], raw)
     listed = fields.get("Jobs", fields.get("jobs"))
     if not isinstance(listed, list):
         return

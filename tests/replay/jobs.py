@@ -8,14 +8,17 @@ from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
 from activities.jobs.retention import JobRetentionSteps
 from contracts.answers import Answer
+from contracts.errors import WORKERS_LOST
 from contracts.jobs import (
     DELIVER_WEBHOOK,
     JobOrder,
+    JobRecorded,
     JobRetentionOrder,
     JobRetentionResult,
     JobRetry,
@@ -175,6 +178,8 @@ async def _delivered(order: WebhookOrder) -> WebhookAttempt:
 
 _REF = StageRef(stage=1, attempt=1)
 _FIRST_STAGE = stage_workflow_id(ID, _REF)
+_MANY = 30
+"""Tasks of a stage that has batches; histories of earlier releases have them with three."""
 _FIRST_BATCH = batch_workflow_id(ID, _REF, 0)
 _ASKS = Question(parameter="year", question="which year?")
 _RECEIVERS = (WebhookReceiver(url="https://receiver.example/hook"),)
@@ -184,8 +189,18 @@ def _script(*, tasks: int = 3, acts: Any = None, **script: Any) -> ScriptedJob:
     return ScriptedJob({1: tasks, 2: 1}, acts, **script)
 
 
-def _outage() -> ScriptedJob:
-    return _script(fails={"run_tasks": [unavailable()], "record": [unavailable()]})
+def _outage(**script: Any) -> ScriptedJob:
+    return _script(**script, fails={"run_tasks": [unavailable()], "record": [unavailable()]})
+
+
+def _own_result(**script: Any) -> ScriptedJob:
+    """The job type makes the result of the job."""
+    return _script(results={"record": JobRecorded(makes_result=True)}, **script)
+
+
+def _lost() -> ApplicationError:
+    text = "20 workers in a row were lost while they made the result of the job"
+    return ApplicationError(text, type=WORKERS_LOST, non_retryable=True)
 
 
 _GROUPED = a_definition(OnFailure.FAIL_FAST, max_parallel_tasks=100, tasks_per_activity=10)
@@ -265,6 +280,8 @@ def _removing(**script: Any) -> ScriptedActivities:
 CASES_OF: dict[str, dict[str, Any]] = {
     "Job": {
         "happy": Case(fields={"webhooks": _RECEIVERS}),
+        "own-result": Case(_own_result()),
+        "own-result-retried": Case(_own_result(fails={"make_result": [_lost()]}), act=_retry),
         "grouped": Case(_script(tasks=1_200), _GROUPED),
         "failed-fast": Case(_script(acts={(1, 1): "failed"})),
         "failed-then-retried": Case(_script(acts={(1, 1): "failed"}), _PARK, _retry),
@@ -287,24 +304,30 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "not-ready-then-cancelled": Case(_script(acts={(1, 1): 3_600.0}), act=_cancel_waiting),
     },
     "Stage": {
-        "happy": Case(of=_FIRST_STAGE),
+        "happy": Case(_script(tasks=_MANY), of=_FIRST_STAGE),
+        "small": Case(of=_FIRST_STAGE),
+        "small-failed-fast": Case(_script(acts={(1, 1): "failed"}), of=_FIRST_STAGE),
+        "small-asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_STAGE),
+        "small-asked": Case(_script(acts={(1, 0): _ASKS}), act=_answer, of=_FIRST_STAGE),
+        "small-cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
+        "small-outage": Case(_outage(), of=_FIRST_STAGE),
         "grouped": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
         "failed-fast": Case(
             _script(tasks=1_200, acts={(1, 700): "failed"}), _GROUPED, of=_FIRST_STAGE
         ),
         "reported-by-time": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
         "ten-thousand": Case(_script(tasks=10_000), _WIDE, of=_FIRST_STAGE),
-        "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
+        "cancelled": Case(_script(tasks=_MANY, held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
         "outage": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
         "outage-shown": Case(_script(fails={"plan_stage": [unavailable()]}), of=_FIRST_STAGE),
     },
     "TaskBatch": {
-        "happy": Case(of=_FIRST_BATCH),
-        "asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_BATCH),
-        "outage": Case(_outage(), of=_FIRST_BATCH),
-        "outage-shown": Case(_outage(), of=_FIRST_BATCH),
-        "failed-fast": Case(_script(acts={(1, 0): "failed"}), of=_FIRST_BATCH),
-        "cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
+        "happy": Case(_script(tasks=_MANY), of=_FIRST_BATCH),
+        "asked-again": Case(_script(tasks=_MANY, acts={(1, 1): 0.5}), of=_FIRST_BATCH),
+        "outage": Case(_outage(tasks=_MANY), of=_FIRST_BATCH),
+        "outage-shown": Case(_outage(tasks=_MANY), of=_FIRST_BATCH),
+        "failed-fast": Case(_script(tasks=_MANY, acts={(1, 0): "failed"}), of=_FIRST_BATCH),
+        "cancelled": Case(_script(tasks=_MANY, held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
     },
     "JobRetention": {
         "happy": RetentionCase(_removing()),

@@ -9,7 +9,6 @@ from typing import Any
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.aio import ServiceBusClient
 from azure.storage.queue.aio import QueueClient
@@ -24,7 +23,7 @@ from tests.support.memory_queue import MemoryQueue, MemoryTransport
 from tests.support.service_bus import quick_client
 from tests.support.sqs import Pair, pair_of_queues
 from workers.bridges.consumer import Consumer
-from workers.bridges.event_hub import EventHubTransport, HubMessage
+from workers.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
 from workers.bridges.limits import Limits
 from workers.bridges.retry import Accept, Retry
 from workers.bridges.service_bus import ServiceBusTransport
@@ -219,8 +218,6 @@ class OfEventHub(ConsumedQueue):
     """One partition, so that what is sent in order is received in order."""
 
     is_log = True
-    quiet = 5.0
-    """It seems empty until the client has claimed its partition, which a busy machine delays."""
 
     def __init__(self, emulator: ServiceBusEmulator, account: str, name: str) -> None:
         self._emulator = emulator
@@ -261,8 +258,8 @@ class OfEventHub(ConsumedQueue):
     async def remove(self) -> None:
         self._name = "no-such-hub"
 
-    def _store(self) -> BlobCheckpointStore:
-        return BlobCheckpointStore.from_connection_string(self._account, "checkpoints")
+    def _store(self) -> Checkpoints:
+        return Checkpoints.from_connection_string(self._account, "checkpoints")
 
 
 class NotingHubTransport(EventHubTransport):
@@ -271,7 +268,7 @@ class NotingHubTransport(EventHubTransport):
     def __init__(
         self,
         client: EventHubConsumerClient,
-        store: BlobCheckpointStore,
+        store: Checkpoints,
         why: list[tuple[str, str, str]],
     ) -> None:
         super().__init__(client, store, checkpoint_seconds=0.2)

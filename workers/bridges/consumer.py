@@ -147,7 +147,10 @@ class _Session(Generic[Received]):
     async def _consume(self) -> None:
         while await self._room_and_dependencies():
             wait = self._limits.wait
-            if self._drain:
+            if self._drain and not self._opened:
+                # What opening takes is no quiet time.
+                wait = _SHORTEST_WAIT
+            elif self._drain:
                 left = self._limits.quiet - (self._loop.time() - self._quiet_since)
                 if left <= 0 and not self._in_flight:
                     return
@@ -194,7 +197,8 @@ class _Session(Generic[Received]):
             async with self._stop.deadline_after_stop(0):
                 messages = await self._transport.receive(self._room(), wait)
                 self._pauses = self._consumer.retry.pauses()
-                self._opened = True
+                if not self._opened:
+                    self._opened, self._quiet_since = True, self._loop.time()
                 self._consumer.health.take()
                 self.totals = self.totals.plus(received=len(messages))
                 return messages

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from azure.core.exceptions import AzureError
 from azure.eventhub import EventData
@@ -82,6 +82,50 @@ def body_of(event: EventData) -> bytes:
     return b"".join(each if isinstance(each, bytes) else str(each).encode() for each in parts)
 
 
+class Checkpoints(BlobCheckpointStore):
+    """The checkpoint store, which also knows which partitions some consumer reads.
+
+    That of another consumer is known to be read once its owner has renewed it: a consumer that
+    died looks like a live one until its ownership expires.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.forget()
+
+    @classmethod
+    def from_connection_string(
+        cls, conn_str: str, container_name: str, *, credential: Any = None, **options: Any
+    ) -> "Checkpoints":
+        """A store in a container of a storage account."""
+        made = super().from_connection_string(
+            conn_str, container_name, credential=credential, **options
+        )
+        return cast(Checkpoints, made)
+
+    def forget(self) -> None:
+        """Begin anew, with a client that has claimed nothing yet."""
+        self.read: set[str] = set()
+        self._first_seen: dict[str, str] = {}
+
+    async def list_ownership(self, *args: Any, **options: Any) -> Iterable[dict[str, Any]]:
+        """The owners of partitions; the client asks before it claims some."""
+        owners = list(await super().list_ownership(*args, **options))
+        for each in owners:
+            partition, version = each["partition_id"], each["etag"]
+            if each["owner_id"] and self._first_seen.setdefault(partition, version) != version:
+                self.read.add(partition)
+        return owners
+
+    async def claim_ownership(
+        self, ownership_list: Iterable[dict[str, Any]], **options: Any
+    ) -> Iterable[dict[str, Any]]:
+        """Make partitions this consumer's, as far as no other one is faster."""
+        claimed = list(await super().claim_ownership(ownership_list, **options))
+        self.read |= {each["partition_id"] for each in claimed if each["owner_id"]}
+        return claimed
+
+
 class EventHubTransport:
     """A consumer group of an event hub as the consumer needs it.
 
@@ -98,7 +142,7 @@ class EventHubTransport:
     def __init__(
         self,
         client: EventHubConsumerClient,
-        checkpoints: BlobCheckpointStore,
+        checkpoints: Checkpoints,
         *,
         body: Callable[[EventData], bytes] = body_of,
         checkpoint_seconds: float = 1.0,
@@ -109,26 +153,36 @@ class EventHubTransport:
         self._body = body
         self._checkpoint_seconds = checkpoint_seconds
         self._arrived: asyncio.Queue[HubMessage] = asyncio.Queue(_HELD)
+        self._all: frozenset[str] = frozenset()
+        """Ids of the partitions of the hub."""
         self._partitions: dict[str, _Partition] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._delayed: set[asyncio.TimerHandle] = set()
         self._problem: Exception | None = None
 
     async def receive(self, most: int, wait: float) -> Sequence[HubMessage]:
-        """Receive events; those of a partition come in order."""
+        """Receive events; those of a partition come in order.
+
+        There is no answer without events before every partition is read by some consumer.
+        """
         if not self._tasks or self._tasks[0].done():
             await self._open()
+        while True:
+            found = await self._next(most, wait)
+            if not found and self._problem is not None:
+                problem, self._problem = self._problem, None
+                raise _translated(problem, self.name)
+            if found or self._checkpoints.read >= self._all or self._tasks[0].done():
+                return found
+
+    async def _next(self, most: int, wait: float) -> Sequence[HubMessage]:
         found: list[HubMessage] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 found.append(await self._arrived.get())
         while len(found) < most and not self._arrived.empty():
             found.append(self._arrived.get_nowait())
-        ours = [each for each in found if each.partition.ours]
-        if not ours and self._problem is not None:
-            problem, self._problem = self._problem, None
-            raise _translated(problem, self.name)
-        return ours
+        return [each for each in found if each.partition.ours]
 
     def lease_seconds(self, message: HubMessage) -> float:
         """There are no leases."""
@@ -165,7 +219,7 @@ class EventHubTransport:
         for handle in self._delayed:
             handle.cancel()
         await self._write_checkpoints()
-        # The client does not wait for a consumer that is held up by a full queue.
+        # The client does not wait for a callback that a full queue blocks.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -191,9 +245,11 @@ class EventHubTransport:
             TransportError: The hub cannot be used; the client alone would only log it.
         """
         try:
-            await self._client.get_eventhub_properties()
+            properties = await self._client.get_eventhub_properties()
         except (EventHubError, AzureError) as error:
             raise _translated(error, self.name) from error
+        self._all = frozenset(properties["partition_ids"])
+        self._checkpoints.forget()
         for task in self._tasks:
             task.cancel()
         self._tasks = [

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from azure.eventhub.aio import EventHubConsumerClient
-from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from azure.storage.queue.aio import QueueClient
 
 from workers.bridges.consumer import Consumer
-from workers.bridges.event_hub import EventHubTransport
+from workers.bridges.event_hub import Checkpoints, EventHubTransport
 from workers.bridges.limits import Limits
 from workers.bridges.retry import Retry
 from workers.bridges.storage_queue import (
@@ -231,7 +230,7 @@ async def run_event_hub(
         BridgeError: The hub cannot be used, or a connection string cannot be read.
     """
     try:
-        store = BlobCheckpointStore.from_connection_string(settings.checkpoints, settings.container)
+        store = Checkpoints.from_connection_string(settings.checkpoints, settings.container)
         client = EventHubConsumerClient.from_connection_string(
             settings.connection_string,
             settings.group,

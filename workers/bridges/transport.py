@@ -8,6 +8,8 @@ Receiving
     `receive` returns within about `wait` seconds, and as soon as it can once there are messages;
     it may be cancelled at any await, and what it had received then comes back by itself. It opens
     what it needs, and opens it again after a loss, so that an error only ever means "call again".
+    What opening takes comes on top of `wait`, also until it is known which part of the queue is
+    this consumer's: the quiet time after which a drain ends begins with the first answer.
     `delivery_count` grows with each delivery of a message, 0 the first time. `message_id` stays
     the same from delivery to delivery wherever the consumer is given an ordering key.
 

@@ -238,5 +238,11 @@ JOBS = Pipeline(
     ),
     verbs="workers.services.jobs.verbs:VERBS",
     show="workers.cli.jobs.views:show_run",
-    passthrough=("workflows.jobs.stage", "workflows.jobs.task_batch", "workflows.jobs.waits"),
+    passthrough=(
+        "workflows.jobs.answers",
+        "workflows.jobs.batch_work",
+        "workflows.jobs.stage",
+        "workflows.jobs.task_batch",
+        "workflows.jobs.waits",
+    ),
 )

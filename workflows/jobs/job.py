@@ -15,7 +15,7 @@ from temporalio.exceptions import (
 
 from activities.jobs.closing import StageClosing
 from contracts.answers import Answer, AnyAnswer
-from contracts.errors import JOB_FAILED, WRONG_STATE
+from contracts.errors import JOB_FAILED
 from contracts.jobs import (
     JOB,
     NAMED,
@@ -39,15 +39,17 @@ from contracts.jobs import (
     stage_workflow_id,
 )
 from contracts.notices import NoticeKind
-from domain.jobs.progress import counted, line, reason_of
+from domain.jobs.progress import counted, line, reason_of, with_end
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
+from workflows.failures import explain
+from workflows.jobs.answers import check_answer
 from workflows.jobs.stage import Stage, explain_child
 from workflows.jobs.waits import sentence, show_wait, wait_of
 from workflows.jobs.webhook_delivery import start_deliveries
 from workflows.notices import Notices
 from workflows.parkable import Parkable
-from workflows.parking import Decision, Parking
+from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import Waiting
 
 _MEANINGS: Final = MappingProxyType(
@@ -57,6 +59,7 @@ _MEANINGS: Final = MappingProxyType(
         "fail": "give it up",
     }
 )
+_ONLY_RETRY: Final = "retry"
 
 
 class _Failed(Exception):
@@ -86,6 +89,8 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         }
         self._done: list[StageRef] = []
         self._end: StageEnd | None = None
+        self._steps = _ONLY_RETRY
+        self._makes_result = False
         self._ends: dict[int, StageEnd] = {}
         self._cancellation = Cancellation[Answer]()
         self._closing = False
@@ -96,12 +101,17 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         """Run the job; one that fails has state FAILED in its row too."""
         self._notices.begin()
         try:
-            is_complete = await self._cancellation.completes(self._stages())
+            is_complete = await self._cancellation.completes(self._work())
         except _Failed as failed:
             await self._fail(str(failed))
         if not is_complete:
             return await self._cancelled()
         return await self._close(JobStatus.COMPLETED)
+
+    async def _work(self) -> None:
+        await self._stages()
+        if self._makes_result:
+            await self._waiting.retried(self._result_made, self._park_without_result)
 
     async def _stages(self) -> None:
         kept = {ref.stage: ref for ref in self._order.kept}
@@ -182,20 +192,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._show()
 
     def _ended(self, number: int, end: StageEnd) -> None:
-        state = StageState.COMPLETED
-        if end.cancelled:
-            state = StageState.CANCELLED
-        elif end.failure is not None or end.questions:
-            state = StageState.FAILED
-        elif end.skipped:
-            state = StageState.SKIPPED
-        update = {
-            "state": state,
-            "counts": end.counts,
-            "ended_at": workflow.now(),
-            "estimated_end": None,
-        }
-        self._views[number] = self._views[number].model_copy(update=update)
+        self._views[number] = with_end(self._views[number], end, workflow.now())
         self._show_wait(None)
         self._show()
 
@@ -210,15 +207,8 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         policy = self._order.definition.stage(number).on_failure
         if not end.questions and policy is not OnFailure.PARK:
             raise _Failed(f"stage {number} ({self._views[number].name}): {reason}")
-        self._status, self._end, self._reason = JobStatus.PARKED, end, reason
-        answered = await self._parking.wait(
-            f"stage {number} ({self._views[number].name})", reason, self._recorded
-        )
-        self._parking.resume()
-        self._status, self._end, self._reason = JobStatus.PROCESSING, None, None
-        if answered.decision is Decision.FAIL:
-            said = answered.explain(reason) if answered.answer else answered.reason
-            raise _Failed(said or reason)
+        self._end, self._steps = end, "retry, skip, fail or cancel"
+        answered = await self._parked(f"stage {number} ({self._views[number].name})", reason)
         if answered.decision is Decision.SKIP:
             return Decision.SKIP
         given = answered.answer.parameters if isinstance(answered.answer, JobRetry) else None
@@ -227,6 +217,31 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         parameters = {**self._order.parameters, **given}
         self._order = self._order.model_copy(update={"parameters": parameters})
         return None
+
+    async def _parked(self, step: str, reason: str) -> Answered:
+        """Wait for a person, who may give the job up."""
+        self._status, self._reason = JobStatus.PARKED, reason
+        answered = await self._parking.wait(step, reason, self._recorded)
+        self._parking.resume()
+        self._status, self._end, self._reason = JobStatus.PROCESSING, None, None
+        self._steps = _ONLY_RETRY
+        if answered.decision is Decision.FAIL:
+            said = answered.explain(reason) if answered.answer else answered.reason
+            raise _Failed(said or reason)
+        return answered
+
+    async def _result_made(self) -> None:
+        self._cancellation.check()
+        await workflow.execute_activity_method(
+            StageClosing.make_result,
+            self._recording(),
+            summary="make the result of the job",
+            **policies.LONG,
+        )
+
+    async def _park_without_result(self, failure: FailureError) -> None:
+        self._steps = "retry, fail or cancel"
+        await self._parked("result", explain(failure))
 
     async def _leave_out(self, number: int, round: int, end: StageEnd) -> None:
         """Use what a failed stage has found without the tasks that failed."""
@@ -280,7 +295,17 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._status = status
 
     async def _recorded(self) -> None:
-        recording = JobRecording(
+        recorded = await workflow.execute_local_activity_method(
+            StageClosing.record,
+            self._recording(),
+            summary=f"record {self._status}",
+            **policies.SHORT,
+        )
+        # Releases before returned nothing.
+        self._makes_result = recorded is not None and recorded.makes_result
+
+    def _recording(self) -> JobRecording:
+        return JobRecording(
             job=self._order,
             status=self._status,
             stage=self._stage,
@@ -288,9 +313,6 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             failed_count=sum(end.counts.failed for end in self._ends.values()),
             began_at=workflow.info().start_time,
             reason=self._reason and self._reason[:2_000],
-        )
-        await workflow.execute_local_activity_method(
-            StageClosing.record, recording, summary=f"record {self._status}", **policies.SHORT
         )
 
     def _recorded_ends(self) -> list[StageEnd]:
@@ -329,14 +351,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         return self.status()
 
     def _validate_answer(self, decision: Decision, answer: AnyAnswer) -> None:
-        if not isinstance(answer, JobRetry) or self._end is None or not self._end.questions:
-            return
-        asked = {each.parameter for each in self._end.questions}
-        if missing := sorted(asked - set(answer.parameters or {})):
-            raise ApplicationError(
-                f"retry needs the parameter {' and '.join(missing)}: {reason_of(self._end)}",
-                type=WRONG_STATE,
-            )
+        check_answer(decision, answer, self._end)
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> JobView:
@@ -376,13 +391,8 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             stages=tuple(self._views.values()),
             reason=self._parking.reason or self._reason,
             questions=self._end.questions if self._end is not None else (),
-            next_steps=self._next_steps(),
+            next_steps=self._steps if self._parking.waits else None,
             waiting_since=self._parking.since,
             failed=self._failed_names(),
             awaits=wait_of(self._waiting.current) or self._wait,
         )
-
-    def _next_steps(self) -> str | None:
-        if not self._parking.waits:
-            return None
-        return "retry" if self._end is None else "retry, skip, fail or cancel"

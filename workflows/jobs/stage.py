@@ -1,8 +1,9 @@
 """One stage of a job: plan its tasks, do them in batches, aggregate what they found."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from temporalio import workflow
@@ -23,6 +24,7 @@ from contracts.jobs import (
     JobWait,
     OnFailure,
     Question,
+    SmallStageTally,
     StageClosed,
     StageEnd,
     StageOrder,
@@ -34,10 +36,11 @@ from contracts.jobs import (
     TaskCounts,
     batch_workflow_id,
 )
-from domain.jobs.fan_out import FanOut, fan_out, tasks_of
+from domain.jobs.fan_out import FanOut, fan_out, is_small, tasks_of
 from domain.jobs.progress import line, with_progress
 from workflows import policies
 from workflows.failures import explain, failures_logged
+from workflows.jobs.batch_work import BatchWork
 from workflows.jobs.task_batch import TaskBatch
 from workflows.jobs.waits import REPORTED, wait_of
 from workflows.waiting import Waiting
@@ -49,11 +52,12 @@ REPORTS: Final = 20
 REPORTED_EVERY: Final = timedelta(seconds=1)
 """And how soon again, at least: each signal costs the job a workflow task."""
 _PATCH: Final = "stages-report-by-time"
+_OWN: Final = "small-stages-by-themselves"
 
 
 @workflow.defn(name=STAGE)
 class Stage:
-    """plan -> batches, some of them side by side -> aggregate.
+    """plan -> batches, some of them side by side -> aggregate; the tasks of a small one by itself.
 
     That it fails is a result: the job decides what follows.
     """
@@ -74,7 +78,9 @@ class Stage:
         )
         self._plan = StagePlan()
         self._batches: dict[int, TaskCounts] = {}
-        self._open: dict[int, workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]] = {}
+        self._open: dict[int, Callable[[], None]] = {}
+        """Batch to what stops it."""
+        self._own: BatchWork | None = None
         self._stopped = False
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
@@ -102,8 +108,11 @@ class Stage:
             self._questions[self._plan.question.parameter] = self._plan.question
         if not self._total or self._is_stopped:
             return
-        self._show()
         division = fan_out(self._plan.tasks, self._definition.max_parallel_tasks)
+        if is_small(self._plan.tasks, self._definition) and workflow.patched(_OWN):
+            await self._do_itself(self._batch_order(0, division))
+            return
+        self._show()
         abreast = asyncio.Semaphore(division.abreast)
         async with asyncio.TaskGroup() as working:
             for batch in range(division.batches):
@@ -131,15 +140,7 @@ class Stage:
         async with abreast:
             if self._is_stopped:
                 return
-            order = BatchOrder(
-                job_id=self._order.job.job_id,
-                ref=self._order.ref,
-                definition=self._definition,
-                batch=batch,
-                tasks=tasks_of(batch, self._plan.tasks),
-                window=division.window,
-                reports=division.batches <= MANY_BATCHES,
-            )
+            order = self._batch_order(batch, division)
             try:
                 handle = await workflow.start_child_workflow(
                     TaskBatch.run,
@@ -147,7 +148,7 @@ class Stage:
                     id=batch_workflow_id(order.job_id, order.ref, batch),
                     static_summary=f"{self._definition.stage_name}, batch {batch}",
                 )
-                self._open[batch] = handle
+                self._open[batch] = partial(_stop_batch, handle)
                 end = await handle
             except ChildWorkflowError as error:
                 if not is_cancelled_exception(error):
@@ -158,6 +159,35 @@ class Stage:
                 self._open.pop(batch, None)
                 self._report_wait(batch, None)
             self._take(batch, end)
+
+    def _batch_order(self, batch: int, division: FanOut) -> BatchOrder:
+        return BatchOrder(
+            job_id=self._order.job.job_id,
+            ref=self._order.ref,
+            definition=self._definition,
+            batch=batch,
+            tasks=tasks_of(batch, self._plan.tasks),
+            window=division.window,
+            reports=division.batches <= MANY_BATCHES,
+        )
+
+    async def _do_itself(self, order: BatchOrder) -> None:
+        """Do the only batch in this run: one of its own would cost more than a few tasks do.
+
+        The job is sent nothing before the table is, so that a quick stage sends nothing at all.
+        """
+
+        def report() -> None:
+            self._progressed(work.progress)
+
+        work = self._own = BatchWork(order, workflow.now(), report, on_record=report)
+        self._open[order.batch] = work.stop
+        self._view = with_progress(self._view, self._tally(), workflow.now())
+        workflow.set_current_details(line(self._view))
+        await work.run()
+        del self._open[order.batch]
+        self._report_wait(order.batch, None)
+        self._take(order.batch, work.end())
 
     def _take(self, batch: int, end: BatchEnd) -> None:
         self._batches[batch] = end.counts
@@ -173,9 +203,9 @@ class Stage:
         """Begin no further task in any batch but one that stops by itself."""
         if not self._stopped:
             self._stopped = True
-            for batch, handle in self._open.items():
+            for batch, stop in self._open.items():
                 if batch != own:
-                    asyncio.create_task(_stop_batch(handle))  # noqa: RUF006
+                    stop()
 
     @property
     def _is_stopped(self) -> bool:
@@ -205,6 +235,18 @@ class Stage:
         return self._ended(closed, failure)
 
     async def _closed(self, aggregate: bool) -> StageClosed:
+        if self._own is not None:
+            return await workflow.execute_activity_method(
+                StageClosing.close_small_stage,
+                SmallStageTally(
+                    order=self._order,
+                    tasks=self._total,
+                    aggregate=aggregate,
+                    batch=self._own.recording(),
+                ),
+                summary=f"close {self._definition.stage_name}",
+                **policies.LONG,
+            )
         return await workflow.execute_activity_method(
             StageClosing.close_stage,
             StageTally(order=self._order, tasks=self._total, aggregate=aggregate),
@@ -235,6 +277,9 @@ class Stage:
     @workflow.signal(name="progress")
     def progress(self, progress: BatchProgress) -> None:
         """A batch says how far it is."""
+        self._progressed(progress)
+
+    def _progressed(self, progress: BatchProgress) -> None:
         if progress.batch in self._open:
             self._batches[progress.batch] = progress.counts
             self._report_wait(progress.batch, progress.awaits)
@@ -309,9 +354,12 @@ def explain_child(error: ChildWorkflowError) -> str:
     return message[:300]
 
 
-async def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> None:
-    with failures_logged("a batch was not stopped"):
-        await handle.signal(TaskBatch.stop)
+def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> None:
+    async def stop() -> None:
+        with failures_logged("a batch was not stopped"):
+            await handle.signal(TaskBatch.stop)
+
+    asyncio.create_task(stop())  # noqa: RUF006
 
 
 async def _raise(failure: FailureError) -> None:

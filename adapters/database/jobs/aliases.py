@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.engine import Database
@@ -44,4 +44,15 @@ class SqlJobAliases:
                 update(job_aliases)
                 .where(job_aliases.c.alias == alias.alias, job_aliases.c.digest == alias.digest)
                 .values(job_id=alias.job_id)
+            )
+
+    async def release(self, alias: JobAlias) -> None:
+        """Forget an alias whose job will never be started; one that has changed stays."""
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                delete(job_aliases).where(
+                    job_aliases.c.alias == alias.alias,
+                    job_aliases.c.digest == alias.digest,
+                    job_aliases.c.job_id == alias.job_id,
+                )
             )

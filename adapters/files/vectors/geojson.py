@@ -17,6 +17,7 @@ import numpy as np
 import shapely
 
 from adapters.files import limits
+from adapters.files.vectors.geometry import Geometries
 from adapters.files.vectors.layers import Layer, Refused, Source, SourceField, bounds_of, in_chunks
 from contracts.jobs.vectors import COLUMNS, FeatureProblem
 from domain.jobs.vectors.values import column_of
@@ -31,6 +32,7 @@ _FEATURE: Final = frozenset({"type", "id", "geometry", "properties", "bbox"})
 _GEOMETRY: Final = frozenset({"type", "coordinates", "geometries", "bbox", "crs"})
 _HALF: Final = re.compile("[\ud800-\udfff]")
 """A half of a character; JSON can hold it alone, UTF-8 cannot."""
+_POSITIONS: Final = frozenset({"coordinates", "geometries"})
 _CRS84: Final = "OGC:CRS84"
 
 
@@ -68,11 +70,12 @@ def open_geojson(path: Path) -> Source:
     try:
         for feature in _features(path.read_text("utf-8-sig"), found):
             _take(feature, found)
+        geometries = _geometries(found)
     except UnicodeDecodeError as error:
         raise Refused(f"the file is not UTF-8, as GeoJSON is (byte {error.start + 1})") from error
     except (json.JSONDecodeError, RecursionError) as error:
         raise Refused(f"the file is damaged or cut off ({error}); save it again") from error
-    return Source("GeoJSON", [_layer(found)])
+    return Source("GeoJSON", [_layer(found, geometries)])
 
 
 def _features(text: str, found: _Found) -> Iterator[Any]:
@@ -166,9 +169,6 @@ def _take(feature: Any, found: _Found) -> None:
     for column in found.columns.values():
         if len(column) < number:
             column.append(None)
-    if geometry is not None and _ordinates(geometry) > _DIMENSIONS:
-        found.measured += 1
-        geometry = {**geometry, "coordinates": _cut(geometry["coordinates"])}
     found.geometries.append(None if geometry is None else json.dumps(geometry))
 
 
@@ -194,12 +194,23 @@ def _parts(
     return geometry, values
 
 
-def _layer(found: _Found) -> Layer:
+def _geometries(found: _Found) -> Geometries:
+    """The geometries of all features; of one that is none of GeoJSON, None."""
     shapes = np.array(found.geometries, dtype=object)
     geometries = shapely.from_geojson(shapes, on_invalid="ignore")
     for place in np.flatnonzero(shapely.is_missing(geometries) & (shapes != None)):  # noqa: E711
+        # GEOS takes no position with more than three ordinates.
+        cut = json.dumps(_cut(json.loads(shapes[place])))
+        geometries[place] = shapely.from_geojson(cut, on_invalid="ignore")
+        if geometries[place] is not None:
+            found.measured += 1
+            continue
         reason = "its geometry is not one of GeoJSON"
         found.problems.append(FeatureProblem(feature=int(place) + 1, reason=reason))
+    return geometries
+
+
+def _layer(found: _Found, geometries: Geometries) -> Layer:
     fields: list[SourceField] = []
     values: list[list[Any]] = []
     notes = list(_notes(found))
@@ -249,23 +260,17 @@ def _crs(members: dict[str, Any]) -> str | None:
             return None
 
 
-def _ordinates(geometry: dict[str, Any]) -> int:
-    at = cast(list[Any], geometry.get("coordinates"))
-    while type(at) is list and at:
-        if type(at[0]) is not list:
-            return len(at)
-        at = cast(list[Any], at[0])
-    return 0
-
-
-def _cut(coordinates: Any) -> Any:
-    """The same coordinates, without what follows the height."""
-    values = cast(list[Any], coordinates)
-    if type(values) is not list or not values:
-        return values
-    if type(values[0]) is list:
-        return [_cut(each) for each in values]
-    return values[:_DIMENSIONS]
+def _cut(part: Any) -> Any:
+    """A geometry, or a part of one, without what follows the height of a position."""
+    if type(part) is dict:
+        members = cast(_Members, part)
+        cut = {key: _cut(members[key]) for key in members.keys() & _POSITIONS}
+        return {**members, **cut}
+    if type(part) is not list or not part:
+        return part
+    values = cast(list[Any], part)
+    is_position = type(values[0]) in (int, float)
+    return values[:_DIMENSIONS] if is_position else [_cut(each) for each in values]
 
 
 def _skip(text: str, at: int) -> int:

@@ -24,3 +24,12 @@ async def test_an_alias_moves_only_for_the_same_content(database: Database) -> N
     assert await aliases.get("abc") == JobAlias("abc", "1", "old")
     await aliases.move(JobAlias("abc", "1", "new"))
     assert await aliases.get("abc") == JobAlias("abc", "1", "new")
+
+
+async def test_an_alias_is_released_unless_it_has_moved(database: Database) -> None:
+    aliases = SqlJobAliases(database)
+    kept = await aliases.claim(JobAlias("abc", "1", "old"))
+    await aliases.release(JobAlias("abc", "1", "other"))
+    assert await aliases.get("abc") == kept
+    await aliases.release(kept)
+    assert await aliases.get("abc") is None

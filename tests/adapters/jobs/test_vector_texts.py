@@ -120,6 +120,28 @@ async def test_what_geojson_readers_drop_is_named(read: Reading, tmp_path: Path)
 @pytest.mark.parametrize(
     ("geometry", "expected"),
     [
+        ({"type": "LineString", "coordinates": [[9, 48], [9, 49, 7, 5]]}, "(9 48 0, 9 49 7)"),
+        (
+            {
+                "type": "GeometryCollection",
+                "geometries": [{"type": "Point", "coordinates": [9, 48, 7, 5]}],
+            },
+            "GEOMETRYCOLLECTION Z (POINT Z (9 48 7))",
+        ),
+    ],
+)
+async def test_ordinates_behind_the_height_are_left_out_wherever_they_are(
+    read: Reading, tmp_path: Path, geometry: dict[str, Any], expected: str
+) -> None:
+    feature = {"type": "Feature", "properties": {}, "geometry": geometry}
+    found = await read(geojson(tmp_path / "a", [feature]))
+    assert [row[-1].endswith(expected) for row in found.rows()] == [True]
+    assert found.noted("1 features have more than three ordinates")
+
+
+@pytest.mark.parametrize(
+    ("geometry", "expected"),
+    [
         (
             {
                 "type": "GeometryCollection",

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from azure.eventhub import EventData
+from azure.eventhub import EventData, parse_connection_string
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 
 from adapters.azure.blobs import AzureBlobs
 from stack.azurite import azurite
@@ -17,8 +16,9 @@ from stack.service_bus import HubSettings, ServiceBusEmulator
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.waiting import eventually
 from workers.bridges.consumer import Consumer
-from workers.bridges.event_hub import EventHubTransport, HubMessage
+from workers.bridges.event_hub import Checkpoints, EventHubTransport, HubMessage
 from workers.bridges.limits import Limits
+from workers.bridges.totals import BridgeTotals
 from workers.bridges.transport import QueueMissing, TransportError
 from workers.services.verdicts import DeadLetter, Settle, Verdict
 
@@ -34,8 +34,11 @@ class Hub:
         self._account = account
         self._name = name
 
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints.from_connection_string(self._account, "checkpoints")
+
     def transport(self, name: str | None = None) -> EventHubTransport:
-        store = BlobCheckpointStore.from_connection_string(self._account, "checkpoints")
+        store = self.checkpoints()
         client = EventHubConsumerClient.from_connection_string(
             self.emulator.connection_string,
             "$Default",
@@ -117,6 +120,27 @@ async def test_a_checkpoint_never_passes_an_event_that_is_undecided(hub: Hub) ->
     again = hub.transport()
     assert len(await received(again, 3 * PARTITIONS)) == 3 * PARTITIONS
     await again.close()
+
+
+async def test_a_drain_waits_for_the_partitions_of_a_consumer_that_died(hub: Hub) -> None:
+    namespace = parse_connection_string(hub.emulator.connection_string).fully_qualified_namespace
+    owned = {
+        "fully_qualified_namespace": namespace,
+        "eventhub_name": "files",
+        "consumer_group": "$Default",
+        "owner_id": "died",
+    }
+    async with hub.checkpoints() as store:
+        await store.claim_ownership([{**owned, "partition_id": str(n)} for n in range(PARTITIONS)])
+    await hub.send([str(number) for number in range(PARTITIONS)])
+
+    async def accept(_raw: bytes, _earlier: int, _message_id: str | None) -> Verdict:
+        return Settle("x")
+
+    # Shorter than the three seconds after which another consumer may take them over.
+    consumer = Consumer(hub.transport(), accept, Limits(wait=0.3, quiet=1))
+    totals = await consumer.run(asyncio.Event(), drain=True)
+    assert totals == BridgeTotals(received=PARTITIONS, settled=PARTITIONS)
 
 
 async def test_a_dead_letter_lets_the_checkpoint_pass(hub: Hub) -> None:

@@ -44,7 +44,7 @@ from workers.services.verdicts import DeadLetter, Settle
 
 pytestmark = pytest.mark.chaos
 
-NUMBER = kills(80, 5_000)
+NUMBER = kills(80, 2_000)
 OF_ONE_FILE = 10
 """Events that are carried out by the same settings."""
 QUEUES = "queues:\n- name: jobs\n  handler: x\n  slots: 20\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.places.folder import FolderThreads
+from adapters.places.sftp import SftpPlace
 from adapters.places.sftp_session import Timeouts
 from adapters.ports import Denied
 from adapters.ports.places import NameRefused, NameTaken, PartnerAway
@@ -131,3 +132,26 @@ async def test_a_write_that_is_cancelled_leaves_nothing_behind(tmp_path: Path, k
             with pytest.raises(asyncio.CancelledError):
                 await writing
             assert list(folder.iterdir()) == []
+
+
+class _Killed(BaseException):
+    """The end of a process: nothing is removed after it."""
+
+
+async def test_a_write_after_one_that_was_killed_at_its_probe_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed(place: SftpPlace, path: str) -> None:
+        raise _Killed
+
+    async with sftp_site(tmp_path) as site:
+        places = open_places(SECRETS)
+        with monkeypatch.context() as killing:
+            killing.setattr(SftpPlace, "_quietly_removed", killed)
+            with pytest.raises(_Killed):
+                async with places.open(site.partner()) as place:
+                    await write(place, "file.csv", b"bytes")
+        assert len([*site.folder.glob(".docflow-*")]) > 0
+        async with places.open(site.partner()) as place:
+            await write(place, "file.csv", b"bytes")
+        assert [path.name for path in site.folder.iterdir()] == ["file.csv"]

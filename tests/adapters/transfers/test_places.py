@@ -11,7 +11,6 @@ import pytest
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.storage_account import StorageAccount
-from adapters.places.objects import ObjectPlace
 from adapters.ports import PortError
 from adapters.ports.places import (
     Entry,
@@ -372,23 +371,3 @@ async def test_a_container_that_is_not_there_is_named(
         for refused in (place.list("*", 5), write(place, "a.csv", b"x")):
             with pytest.raises(PlaceError, match="no container or bucket 'nosuch'"):
                 await refused
-
-
-class Hurried(ObjectPlace):
-    """Its partner replaces an object as soon as that was copied."""
-
-    async def stat(self, path: str) -> Entry:
-        if path == "done/a.csv":
-            await self.put("a.csv", pieces(b"newer"), 5, replaces=True)
-        return await super().stat(path)
-
-
-async def test_a_source_that_is_replaced_while_it_is_moved_stays(aws_account: AwsSettings) -> None:
-    async with s3_end(aws_account).open() as place:
-        assert isinstance(place, ObjectPlace)
-        entry = (await write(place, "a.csv", b"older")).entry
-        place.__class__ = Hurried
-        with pytest.raises(FileChanged):
-            await place.move(entry, "done/a.csv")
-        assert await joined(place.content("a.csv")) == b"newer"
-        assert await place.entry("done/a.csv") is None

@@ -1,6 +1,7 @@
 """Jobs that write into a folder whose watch starts them again are named."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,63 @@ def test_a_move_within_the_watched_folder_is_a_loop() -> None:
     move = {**READ, "After": "move", "MoveTo": "in/old-{name}"}
     [loop] = watch_loops(read_settings(a_file(move, writing("out/{name}"))), a_watch())
     assert "action 2 (ReadFile): 'in/old-{name}' at acme" in loop
+
+
+def jobs(**actions: Sequence[dict[str, Any]]) -> str:
+    """A file of jobs, each with the subject of its own name."""
+    made = [
+        {
+            "Job": name,
+            "Queue": "jobs",
+            "EventSubject": name,
+            "Actions": {"List": [READ, *({"Partner": "acme", **each} for each in listed)]},
+        }
+        for name, listed in actions.items()
+    ]
+    return json.dumps({"Jobs": made})
+
+
+def watches_of(*names: str) -> dict[str, Watch]:
+    """Watches of folders, which start the jobs of the same names."""
+    return {
+        name: Watch(
+            name=name, partner="acme", path=f"{name}/*", account_id="A", subject=name, queue="jobs"
+        )
+        for name in names
+    }
+
+
+def firing(subject: str) -> dict[str, Any]:
+    return {"Action": "FireEvent", "Queue": "jobs", "Source": "s", "Subject": subject}
+
+
+def test_jobs_that_write_into_the_folders_of_each_other_are_one_loop() -> None:
+    text = jobs(
+        a=[writing("b/{name}")],
+        b=[writing("c/{name}")],
+        c=[writing("a/{name}")],
+        d=[writing("a/x")],
+    )
+    [loop] = watch_loops(read_settings(text), watches_of("a", "b", "c", "d"))
+    for job, to in (("a", "b"), ("b", "c"), ("c", "a")):
+        assert (
+            f"job {job} of queue jobs, action 2 (WriteFile): '{to}/{{name}}' at acme is in the "
+            f"folder of watch {to}, which gives its files to job {to} of queue jobs"
+        ) in loop
+    assert [*watch_loops(read_settings(text), watches_of("a", "b", "d"))] == []
+
+
+@pytest.mark.parametrize(("subject", "loops"), [("b", 1), ("{data.next}", 1), ("c", 0)])
+def test_a_job_that_is_sent_an_event_closes_a_loop_as_well(subject: str, loops: int) -> None:
+    text = jobs(a=[firing(subject)], b=[writing("a/{name}")], c=[writing("out/{name}")])
+    found = [*watch_loops(read_settings(text), watches_of("a"))]
+    assert len(found) == loops
+    assert all("job a of queue jobs, action 2 (FireEvent), starts job b" in each for each in found)
+
+
+def test_a_circle_of_events_alone_is_left_to_the_protection_of_runs() -> None:
+    text = jobs(a=[firing("b"), writing("out/{name}")], b=[firing("a")])
+    assert [*watch_loops(read_settings(text), watches_of("a"))] == []
 
 
 class Known:

@@ -16,6 +16,7 @@ from contracts.jobs import (
     FailedName,
     GroupOrder,
     GroupResult,
+    JobRecorded,
     Question,
     StageClosed,
     StageOrder,
@@ -45,7 +46,10 @@ class ScriptedJob(ScriptedActivities):
             "run_tasks": self._run,
             "close_batch": self._close_batch,
             "close_stage": self._close_stage,
+            "close_small_stage": self._close_stage,
+            "record": lambda recording: JobRecorded(),
         }
+        results |= script.pop("results", {})
         super().__init__(
             StagePlanning,
             TaskGroups,

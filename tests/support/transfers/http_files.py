@@ -66,12 +66,12 @@ class HttpFiles:
             return "405 Method Not Allowed", [], b""
         if content is None:
             return "404 Not Found", [], b""
-        if method == "DELETE":
-            del self.files[path]
-            return "204 No Content", [], b""
         tag = _tag(content)
         if headers.get("if-match", tag) != tag:
             return "412 Precondition Failed", [], b""
+        if method == "DELETE":
+            del self.files[path]
+            return "204 No Content", [], b""
         known = [f"ETag: {tag}"]
         if asked := headers.get("range"):
             start = int(asked.removeprefix("bytes=").rstrip("-"))

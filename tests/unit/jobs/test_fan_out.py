@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.jobs import StageState, StageView, TaskCounts
-from domain.jobs.fan_out import FanOut, fan_out, groups, tasks_of
+from contracts.jobs import StageDefinition, StageState, StageView, TaskCounts
+from domain.jobs.fan_out import FanOut, fan_out, groups, is_small, tasks_of
 from domain.jobs.progress import line, with_progress
 
 BEGAN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -29,6 +29,17 @@ def test_a_stage_never_does_more_at_once_than_it_may(
     assert found == expected
     assert found.abreast * found.window <= most
     assert sum(tasks_of(batch, tasks) for batch in range(found.batches)) == tasks
+
+
+@pytest.mark.parametrize(
+    ("tasks", "together", "is_few"),
+    [(20, 1, True), (21, 1, False), (200, 10, True), (201, 10, False), (501, 100, False)],
+)
+def test_a_stage_of_few_activities_is_small(tasks: int, together: int, is_few: bool) -> None:
+    stage = StageDefinition(
+        stage_number=1, stage_name="tiles", task_type="tile", tasks_per_activity=together
+    )
+    assert is_small(tasks, stage) is is_few
 
 
 def test_groups_hold_every_position_once() -> None:

@@ -39,6 +39,9 @@ class Aliases:
     async def move(self, alias: JobAlias) -> None:
         self.kept[alias.alias] = alias
 
+    async def release(self, alias: JobAlias) -> None:
+        assert self.kept.pop(alias.alias) == alias
+
 
 class Temporal:
     """Knows the runs that were started."""
@@ -141,17 +144,21 @@ async def test_a_start_that_failed_is_made_up_for_over_the_files_of_then(setup: 
     assert setup.aliases.kept["abc"].job_id == order.job_id
 
 
-async def test_a_message_that_temporal_never_takes_is_refused(setup: Setup) -> None:
+async def test_a_message_that_temporal_never_takes_is_refused_and_may_come_again_corrected(
+    setup: Setup,
+) -> None:
     class Refusing(Runs):
         async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
             error = RPCError("Blob data size exceeds limit.", RPCStatusCode.INVALID_ARGUMENT, b"")
             raise TemporalRefused("Temporal does not take the request") from error
 
-    setup.runs = Refusing()
+    taking, setup.runs = setup.runs, Refusing()
     verdict = await setup.accept(body(size=3))
     assert isinstance(verdict, DeadLetter) and verdict.reason == "InvalidMessage"
     assert "exceeds limit" in verdict.description
     assert len(await setup.rejected.list()) == 1
+    setup.runs = taking
+    assert isinstance(await setup.accept(body(size=4)), Settle)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from contracts.jobs import (
     FinishedTask,
     GroupCursor,
     GroupResult,
+    JobOrder,
+    JobRecording,
+    JobStatus,
     Lane,
     PlannedTask,
     StageOrder,
@@ -91,8 +95,8 @@ async def test_a_task_at_which_many_workers_were_lost_fails(build: Build) -> Non
     assert finished(result)[0].error == "20 workers in a row were lost while they did it"
 
 
-@pytest.mark.parametrize("step", ["plan", "aggregation", "results of a batch"])
-async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
+@pytest.mark.parametrize("step", ["plan", "aggregation", "results of a batch", "result"])
+async def test_a_step_of_a_job_at_which_many_workers_were_lost_fails(
     build: Build, step: str
 ) -> None:
     _, ports, job = await build(lambda context, begun: None)
@@ -104,9 +108,15 @@ async def test_a_step_of_a_stage_at_which_many_workers_were_lost_fails(
                 await env.run(StagePlanning(ports).plan_stage, order)
             case "aggregation":
                 await env.run(StageClosing(ports).close_stage, StageTally(order=order, tasks=5))
+            case "result":
+                await env.run(StageClosing(ports).make_result, _ended(job))
             case _:
                 await env.run(BatchRecords(ports).close_batch, recording_of(job))
     assert raised.value.non_retryable
+
+
+def _ended(job: JobOrder) -> JobRecording:
+    return JobRecording(job=job, status=JobStatus.COMPLETED, stage=2, began_at=datetime.now(UTC))
 
 
 async def test_a_task_whose_process_is_killed_loses_none_of_its_retries(build: Build) -> None:

@@ -1,13 +1,28 @@
-"""Results that are too long for the table reach plans, tasks and aggregations all the same."""
+"""Results: those too long for the table reach all that follows; a job type may make its own."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+from temporalio import activity
+from temporalio.client import WorkflowUpdateFailedError
+
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
+from contracts.answers import Answer
 from contracts.base import Contract
-from contracts.jobs import JsonObject, PlannedTask, StageDefinition, WorkflowDefinition
+from contracts.jobs import (
+    JobRetry,
+    JobStatus,
+    JsonObject,
+    PlannedTask,
+    StageDefinition,
+    WorkflowDefinition,
+)
+from domain.errors import WorkersLost
 from tests.support.jobs.installation import job_installation, order_of
+from tests.support.waiting import eventually
+from workflows.jobs.job import Job
 
 LONG = 20_000
 """Characters; the installation keeps up to 10,000 in the table."""
@@ -53,6 +68,8 @@ class LongResults(JobType[Nothing]):
         return results[0] if stage.stage_number == 2 else {"length": len(results[0]["text"])}
 
     async def result(self, context: StageContext[Nothing]) -> JsonObject:
+        # A local activity has no heartbeats: an attempt that lost its worker would leave no trace.
+        assert not activity.info().is_local
         return {**context.stage_results[1], **context.stage_results[2]}
 
 
@@ -66,3 +83,35 @@ async def test_a_long_result_is_read_by_plan_task_and_aggregation(
         (row,) = await jobs.tasks(order, stage=1)
     assert record.result_data == {"length": LONG, "planned": LONG, "seen": LONG}
     assert row.result_data == {} and row.large_metadata_path is not None
+
+
+async def test_a_job_whose_result_loses_its_workers_parks_with_the_reason(
+    server: Any, run_worker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crashes(self: LongResults, context: StageContext[Nothing]) -> JsonObject:
+        raise WorkersLost("20 workers in a row were lost")
+
+    async def is_parked() -> bool:
+        return (await handle.query(Job.status)).status is JobStatus.PARKED
+
+    order = order_of(LongResults)
+    async with job_installation(server.client, tmp_path, run_worker, LongResults) as jobs:
+        with monkeypatch.context() as crashing:
+            crashing.setattr(LongResults, "result", crashes)
+            handle = await jobs.start(order)
+            await eventually(is_parked)
+        view, row = await handle.query(Job.status), await jobs.record(order)
+        for refused in (
+            handle.execute_update(Job.retry, JobRetry(by="ann", parameters={"year": 1999})),
+            handle.execute_update(Job.skip, Answer(by="ann")),
+        ):
+            with pytest.raises(WorkflowUpdateFailedError) as raised:
+                await refused
+            assert "the stages of the job are done" in str(raised.value.cause)
+        await handle.execute_update(Job.retry, JobRetry(by="ann"))
+        result = await handle.result()
+        record = await jobs.record(order)
+    assert view.reason == "20 workers in a row were lost" and row.status is JobStatus.PARKED
+    assert view.next_steps == "retry, fail or cancel"
+    assert result.status is JobStatus.COMPLETED
+    assert record.result_data["length"] == LONG

@@ -254,7 +254,7 @@ def test_any_order_of_answers(setup: OrderSetup) -> None:
     run_state_machine_as_test(
         Orders,
         settings=settings(
-            max_examples=examples(15, 125),
+            max_examples=examples(15),
             stateful_step_count=15,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -67,7 +67,8 @@ def show_job(job: "JobDocument") -> None:
         given = " ".join(f"--param {question.parameter}=..." for question in job.questions)
         out.print(text(f"answer: docflow jobs answer {job.job_id[:12]} {given}"))
     elif job.next_steps is not None:
-        out.print(text(f"answer: docflow jobs answer {job.job_id[:12]} --decision retry|skip|fail"))
+        named = "|".join(each for each in ("retry", "skip", "fail") if each in job.next_steps)
+        out.print(text(f"answer: docflow jobs answer {job.job_id[:12]} --decision {named}"))
     out.print(stages_table(job))
     if job.failed_tasks:
         failed = table("task", "reason", title=f"{job.failed_count:,} failed")

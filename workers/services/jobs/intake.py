@@ -92,7 +92,9 @@ class JobIntake:
             await self._aliases.move(wanted)
         try:
             done = await self._submission.start(job)
-        except TemporalRefused as error:
+        except (InvalidJob, TemporalRefused) as error:
+            # Corrected, it may come again under its id.
+            await self._aliases.release(wanted)
             if isinstance(error.__cause__, RPCError):
                 return given_back(error.__cause__)
             raise

@@ -1,0 +1,262 @@
+"""The tasks of a batch: a sliding window of activities, in the run that has the batch."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+from activities.jobs.groups import TaskGroups
+from activities.jobs.task_batches import BatchRecords
+from contracts.errors import UNAVAILABLE
+from contracts.jobs import (
+    NAMED,
+    BatchEnd,
+    BatchOrder,
+    BatchProgress,
+    BatchRecording,
+    GroupOrder,
+    GroupResult,
+    JobWait,
+    OnFailure,
+    Question,
+    TaskAgain,
+    TaskCounts,
+)
+from domain.jobs.fan_out import groups
+from workflows import policies
+from workflows.failures import explain, failure_type, failures_logged
+from workflows.jobs.waits import MOST_CHANGES, REPORTED, LaterTasks, wait_of
+from workflows.waiting import Waiting
+
+RECORDED_EVERY: Final = timedelta(seconds=5)
+"""At first; later less often, so that a long batch keeps a short history."""
+RECORDED_AT_LEAST_EVERY: Final = timedelta(minutes=1)
+REPORTS: Final = 4
+"""Parts of a batch after which it reports progress."""
+LONGEST: Final = timedelta(hours=1)
+"""Of an activity, beyond what its tasks may take: the others of its worker may delay them."""
+QUICK: Final = timedelta(seconds=2)
+"""A batch that has not worked longer reports its end alone."""
+
+
+class BatchWork:
+    """Does the tasks of a batch; how each of them ends is a result, and no failure of the run.
+
+    Args:
+        order: Of the batch.
+        began: When it was begun.
+        report: Called when the stage has to be sent the progress.
+        on_record: Called whenever the table is shown how far the batch is.
+    """
+
+    def __init__(
+        self,
+        order: BatchOrder,
+        began: datetime,
+        report: Callable[[], None],
+        on_record: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._order = order
+        self._began = began
+        self._report_now = report
+        self._on_record = on_record
+        self.waiting = Waiting(on_change=self._report_wait)
+        self._later_tasks = LaterTasks()
+        self._wait: JobWait | None = None
+        self._waits_reported = 0
+        self._window = asyncio.Semaphore(order.window)
+        self._counts = TaskCounts(total=order.tasks)
+        self._lines: list[str] = []
+        self._blobs: list[str] = []
+        self._running: set[int] = set()
+        self._recorded = 0
+        self._shown = 0, 0
+        self._reported = 0
+        self._stopped = self._failing = False
+        self._failure: str | None = None
+        self._questions: dict[str, Question] = {}
+
+    async def run(self) -> None:
+        """Do the tasks; when the run is cancelled, none is begun and those in progress end."""
+        recording = asyncio.create_task(self._record_now_and_then())
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            self._stopped = True
+        recording.cancel()
+        recording.add_done_callback(_passed_over)
+
+    def stop(self) -> None:
+        """Begin no further task; those in progress are finished."""
+        self._stopped = True
+
+    @property
+    def progress(self) -> BatchProgress:
+        """How far it is."""
+        return BatchProgress(
+            batch=self._order.batch,
+            counts=self._counts,
+            failing=self._failing,
+            awaits=self._wait,
+        )
+
+    def recording(self, lines: int = 0, blobs: int = 0) -> BatchRecording:
+        """What has ended, without so much of it as the table shows already."""
+        return BatchRecording(
+            order=self._order,
+            lines=tuple(self._lines[lines:]),
+            blobs=tuple(self._blobs[blobs:]),
+            processing=tuple(sorted(self._running)),
+        )
+
+    def end(self, counts: TaskCounts | None = None) -> BatchEnd:
+        """How it has ended.
+
+        Args:
+            counts: Of its tasks; None: as they are known here, where one that was never begun is
+                in the total alone.
+        """
+        return BatchEnd(
+            counts=counts or self._counts,
+            failure=self._failure,
+            questions=tuple(self._questions.values())[:NAMED],
+        )
+
+    async def _work(self) -> None:
+        size = self._order.definition.tasks_per_activity
+        async with asyncio.TaskGroup() as working:
+            for positions in groups(range(self._order.tasks), size):
+                working.create_task(self._do(working, positions, {}))
+
+    async def _do(
+        self, working: asyncio.TaskGroup, positions: Sequence[int], tries: dict[int, int]
+    ) -> None:
+        """Do some tasks, one after another, and see to those that are to be done again."""
+        while positions:
+            async with self._window:
+                if self._is_stopped:
+                    return
+                self._running.update(positions)
+                try:
+                    result = await self._run(tuple(positions), tries)
+                except FailureError as error:
+                    if not is_cancelled_exception(error):
+                        self._failure, self._stopped = explain(error)[:300], True
+                    return
+                finally:
+                    self._running.difference_update(positions)
+            self._take(result)
+            tried = set(positions) - set(result.rest)
+            self._later_tasks.begun(tried, result.again, result.again_why)
+            self._report_wait()
+            for seconds in sorted({each.seconds for each in result.again}):
+                due = [each for each in result.again if each.seconds == seconds]
+                working.create_task(self._later(working, seconds, due))
+            positions = result.rest
+
+    async def _later(
+        self, working: asyncio.TaskGroup, seconds: float, due: Sequence[TaskAgain]
+    ) -> None:
+        await workflow.sleep(seconds, summary=f"{len(due)} tasks are done again")
+        tries = {each.position: each.tries for each in due}
+        await self._do(working, [each.position for each in due], tries)
+
+    async def _run(self, positions: tuple[int, ...], tries: dict[int, int]) -> GroupResult:
+        order = GroupOrder(
+            job_id=self._order.job_id,
+            ref=self._order.ref,
+            batch=self._order.batch,
+            positions=positions,
+            timeout_seconds=self._order.definition.timeout_minutes * 60,
+            tries=tries,
+        )
+
+        async def run() -> GroupResult:
+            return await workflow.execute_activity_method(
+                TaskGroups.run_tasks,
+                order,
+                task_queue=self._order.definition.lane.value,
+                start_to_close_timeout=LONGEST
+                + timedelta(seconds=order.timeout_seconds * len(positions)),
+                heartbeat_timeout=policies.LONG["heartbeat_timeout"],
+                retry_policy=policies.BACKOFF,
+                cancellation_type=policies.LONG["cancellation_type"],
+            )
+
+        async def blame(failure: FailureError) -> None:
+            nonlocal order
+            if order.give_up or failure_type(failure) != UNAVAILABLE:
+                raise failure
+            # What it needs answers whenever it is asked: the task itself is at fault.
+            order = order.model_copy(update={"give_up": True})
+
+        return await self.waiting.retried(run, blame)
+
+    def _take(self, result: GroupResult) -> None:
+        self._counts = self._counts.plus(
+            TaskCounts(completed=result.completed, failed=result.failed, cancelled=result.cancelled)
+        )
+        if result.lines:
+            self._lines.append(result.lines)
+        if result.blob is not None:
+            self._blobs += [f"{result.blob}-{n}.jsonl" for n in range(result.blobs)]
+        for question in result.questions:
+            self._questions.setdefault(question.parameter, question)
+        is_failing = result.failed > len(result.questions)
+        if is_failing and self._order.definition.on_failure is OnFailure.FAIL_FAST:
+            self._stopped = True
+        self._report(is_failing)
+
+    def _report(self, is_failing: bool) -> None:
+        """Report progress to the stage at some points, and at once that a task has failed."""
+        part = self._counts.done * REPORTS // max(self._counts.total, 1)
+        is_first = is_failing and not self._failing
+        self._failing = self._failing or is_failing
+        is_long = workflow.now() - self._began >= QUICK
+        is_new = self._reported < part < REPORTS
+        if is_first or (is_new and is_long and self._order.reports):
+            self._reported = part
+            self._report_now()
+
+    def _report_wait(self) -> None:
+        """Report to the stage that a wait has begun or ended."""
+        wait = wait_of(self.waiting.current) or self._later_tasks.wait
+        if (wait is None) == (self._wait is None) or self._waits_reported >= MOST_CHANGES:
+            return
+        if not workflow.patched(REPORTED):
+            return
+        self._wait, self._waits_reported = wait, self._waits_reported + 1
+        self._report_now()
+
+    async def _record_now_and_then(self) -> None:
+        """Show in the table how far a batch is that takes long."""
+        pause = RECORDED_EVERY
+        while True:
+            await workflow.sleep(pause, summary="show progress")
+            self._on_record()
+            if self._counts.done > self._recorded or self._running:
+                self._recorded = self._counts.done
+                with failures_logged("progress not recorded"):
+                    lines, blobs = len(self._lines), len(self._blobs)
+                    await workflow.execute_activity_method(
+                        BatchRecords.record_tasks,
+                        self.recording(*self._shown),
+                        start_to_close_timeout=timedelta(seconds=30),
+                        retry_policy=RetryPolicy(maximum_attempts=1),
+                    )
+                    self._shown = lines, blobs
+            pause = min(pause * 2, RECORDED_AT_LEAST_EVERY)
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._stopped or workflow.cancellation_reason() is not None
+
+
+def _passed_over(recording: asyncio.Task[None]) -> None:
+    """Ignores the result of a progress report that was under way at the end."""
+    if not recording.cancelled():
+        recording.exception()
