@@ -12,7 +12,7 @@ PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-
 # everything in one, for a debugger.
 PROCESSES ?= 3
 # Bytecode is kept: without it each process of a test compiles what it imports, and each run of a
-# workflow its modules again.
+# workflow in the sandbox its modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install tools demo dev test chaos smoke lint bench lock clean

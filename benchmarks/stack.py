@@ -36,7 +36,7 @@ class Servers:
     @property
     def environment(self) -> dict[str, str]:
         """This process's environment with what points docflow at the servers."""
-        # Without its bytecode the sandbox compiles the workflow's module for every single run.
+        # As installed, with bytecode: without it each process compiles what it imports.
         inherited = {
             name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
         }

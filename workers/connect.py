@@ -69,13 +69,16 @@ def quiet_runtime() -> Runtime:
     return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
-async def connect(address: str | None = None, *, runtime: Runtime | None = None) -> Client:
+async def connect(
+    address: str | None = None, *, runtime: Runtime | None = None, sandboxed: bool = False
+) -> Client:
     """Connect with the settings of the Temporal CLI.
 
     Args:
         address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,
             namespace, TLS and API key, comes from the environment or a TOML profile.
         runtime: With logs and metrics of a process; None: that of a command, which has neither.
+        sandboxed: Workers with this client run workflows in the sandbox.
 
     Raises:
         SettingsError: A setting of Temporal, or a file that it names, cannot be used.
@@ -88,7 +91,9 @@ async def connect(address: str | None = None, *, runtime: Runtime | None = None)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await Client.connect(
-                **config, plugins=[docflow_plugin()], runtime=runtime or quiet_runtime()
+                **config,
+                plugins=[docflow_plugin(sandboxed=sandboxed)],
+                runtime=runtime or quiet_runtime(),
             )
     except TimeoutError as error:
         raise _unreachable(config, f"no answer within {CONNECT_SECONDS:g} s") from error

@@ -4,7 +4,7 @@ import dataclasses
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkflowRunner
+from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
@@ -44,12 +44,18 @@ def passthrough() -> list[str]:
     return [*PASSTHROUGH, *own]
 
 
-def _sandbox(runner: WorkflowRunner | None) -> WorkflowRunner:
-    if isinstance(runner, SandboxedWorkflowRunner):
-        return dataclasses.replace(
-            runner, restrictions=runner.restrictions.with_passthrough_modules(*passthrough())
-        )
-    return runner or SandboxedWorkflowRunner()
+def _sandboxed(runner: WorkflowRunner | None) -> WorkflowRunner:
+    if not isinstance(runner, SandboxedWorkflowRunner):
+        return runner or SandboxedWorkflowRunner()
+    restrictions = runner.restrictions.with_passthrough_modules(*passthrough())
+    return dataclasses.replace(runner, restrictions=restrictions)
+
+
+def _unsandboxed(runner: WorkflowRunner | None) -> WorkflowRunner:
+    # The SDK's default is the sandbox; a runner of a test's own stays.
+    if runner is None or isinstance(runner, SandboxedWorkflowRunner):
+        return UnsandboxedWorkflowRunner()
+    return runner
 
 
 def _is_document(workflow_type: str) -> bool:
@@ -57,12 +63,18 @@ def _is_document(workflow_type: str) -> bool:
     return any(kind.is_document for kind in kinds if kind.workflow == workflow_type)
 
 
-def docflow_plugin() -> SimplePlugin:
-    """Pydantic payloads, ends of runs in log and metrics, and a sandbox that shares contracts."""
-    guard = QueryGuard()
+def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
+    """Pydantic payloads, ends of runs in log and metrics, and how workflows are run.
+
+    Args:
+        sandboxed: Run workflows in the SDK's sandbox, which refuses clock, chance, I/O and state
+            of modules at run time. Without it, tests and lint have refused them before
+            (docs/decisions/workflows-without-sandbox.md).
+    """
+    guard, chosen = QueryGuard(), _sandboxed if sandboxed else _unsandboxed
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
         interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), guard],
-        workflow_runner=lambda runner: guard.guarding(_sandbox(runner)),
+        workflow_runner=lambda runner: guard.guarding(chosen(runner)),
     )

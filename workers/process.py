@@ -38,7 +38,7 @@ from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
-from workers.settings.common import HttpSettings
+from workers.settings.common import HttpSettings, WorkflowSettings
 from workers.settings.errors import SettingsError
 from workers.settings.worker import WorkerSettings
 from workers.signals import stop_on_signals
@@ -114,7 +114,7 @@ def work_of(
     ]
     readers = [
         *(each.settings for each in (*pipelines, *bridges)),
-        *(HttpSettings.read, CommonSettings.read, WorkerSettings.read),
+        *(HttpSettings.read, CommonSettings.read, WorkerSettings.read, WorkflowSettings.read),
         *(read_addresses, read_config),
     ]
     return Work(pipelines, bridges, read_settings(environment, readers, warn=warn))
@@ -155,6 +155,7 @@ async def run_worker(
     share = share_of(pipelines, environment, 1) if member is None else member.share
     slots = slots_of(pipelines, share, settings[WorkerSettings.read])
     host = LOOPBACK if member is not None else settings[HttpSettings.read].host
+    sandboxed = settings[WorkflowSettings.read].sandboxed
     tune_allocator()
     runtime = process_runtime(host, metrics_port)
     async with AsyncExitStack() as stack:
@@ -168,7 +169,7 @@ async def run_worker(
             reporting = asyncio.create_task(member.report(health, address))
             stack.callback(reporting.cancel)
         make_folders(settings[CommonSettings.read])
-        temporal = Connection(partial(connect, runtime=runtime))
+        temporal = Connection(partial(connect, runtime=runtime, sandboxed=sandboxed))
         readiness = Readiness(
             await stack.enter_async_context(open_requirements(environment, temporal, pipelines)),
             health,
@@ -201,6 +202,8 @@ async def run_worker(
         logger.info("working on %s%s", ", ".join(working), suffix)
         if lane is None and does_once:
             _log_slots(slots)
+        if sandboxed and does_once:
+            logger.info("workflows run in the sandbox: DOCFLOW_WORKFLOW_SANDBOX is set")
         if names is None and does_once:
             _log_left_out(environment)
         receiving = [_receive(each, context, settings[each.settings]) for each in work.bridges]

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from temporalio import workflow
@@ -28,11 +29,13 @@ class Decision(StrEnum):
     FAIL = "fail"
 
 
-MEANINGS: Final[Mapping[str, str]] = {
-    Decision.RETRY.value: "try again",
-    Decision.SKIP.value: "leave it out",
-    Decision.FAIL.value: "give it up",
-}
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        Decision.RETRY.value: "try again",
+        Decision.SKIP.value: "leave it out",
+        Decision.FAIL.value: "give it up",
+    }
+)
 """Signals that answer, and what each of them does."""
 
 

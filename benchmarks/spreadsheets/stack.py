@@ -108,7 +108,7 @@ async def open_sheet_stack(
         club = await workload.make_club(database)
     async with AsyncExitStack() as stack:
         temporal = await stack.enter_async_context(temporal_server(folder / "temporal", ui=False))
-        # Without its bytecode the sandbox compiles the workflow's module for every single run.
+        # As installed, with bytecode: without it each process compiles what it imports.
         inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         environment = {
             **inherited,

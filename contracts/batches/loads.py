@@ -1,6 +1,7 @@
 """Documents of a batch, from their message to rows in the database."""
 
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter
@@ -120,11 +121,13 @@ class LoadStep(StrEnum):
     ATTACHMENTS = "attachments"
 
 
-STEPS: Final = {
-    "DOCUMENT_PROCESSED": tuple(LoadStep),
-    "BATCH_DOCUMENT_RELATIONS": (LoadStep.RELATIONS,),
-    "BATCH_ATTACHMENTS": (LoadStep.ATTACHMENTS,),
-}
+STEPS: Final = MappingProxyType(
+    {
+        "DOCUMENT_PROCESSED": tuple(LoadStep),
+        "BATCH_DOCUMENT_RELATIONS": (LoadStep.RELATIONS,),
+        "BATCH_ATTACHMENTS": (LoadStep.ATTACHMENTS,),
+    }
+)
 """What is done for each event, in this order."""
 
 

@@ -69,7 +69,7 @@ class Strategy(StrEnum):
 UNKNOWN_FIELDS: Final = 20
 """How many unknown fields of a message are named."""
 _NAME_CHARACTERS: Final = 64
-_UNIMPORTANT: Final[tuple[Any, ...]] = (None, False, "", "merge", [], {})
+_UNIMPORTANT: Final[tuple[Any, ...]] = (None, False, "", "merge")
 """What older senders fill the fields of other document types with."""
 
 
@@ -103,7 +103,7 @@ def _unknown_fields(given: dict[Any, Any], contract: type[Contract]) -> list[str
     names = [
         str(name)
         for name, value in given.items()
-        if name not in contract.model_fields and value not in _UNIMPORTANT
+        if name not in contract.model_fields and value not in (*_UNIMPORTANT, [], {})
     ]
     payload, inner = given.get("payload"), contract.model_fields.get("payload")
     if isinstance(payload, dict) and inner is not None and isinstance(inner.annotation, type):

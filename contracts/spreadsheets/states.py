@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 
@@ -23,17 +24,19 @@ _S = SpreadsheetState
 
 FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.TERMINATED})
 
-NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = {
-    # A file that turns out damaged fails wherever that shows: it cannot be mapped.
-    _S.UPLOADED: frozenset({_S.COLUMN_MAPPING, _S.FAILED, _S.CANCELLED}),
-    _S.COLUMN_MAPPING: frozenset({_S.CELL_MAPPING, _S.FAILED, _S.CANCELLED}),
-    _S.CELL_MAPPING: frozenset({_S.PROCESSING, _S.FAILED, _S.CANCELLED}),
-    _S.PROCESSING: frozenset({_S.CELL_MAPPING, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
-    _S.COMPLETED: frozenset(),
-    _S.FAILED: frozenset(),
-    _S.CANCELLED: frozenset(),
-    _S.TERMINATED: frozenset(),
-}
+NEXT: Final[Mapping[SpreadsheetState, frozenset[SpreadsheetState]]] = MappingProxyType(
+    {
+        # A file that turns out damaged fails wherever that shows: it cannot be mapped.
+        _S.UPLOADED: frozenset({_S.COLUMN_MAPPING, _S.FAILED, _S.CANCELLED}),
+        _S.COLUMN_MAPPING: frozenset({_S.CELL_MAPPING, _S.FAILED, _S.CANCELLED}),
+        _S.CELL_MAPPING: frozenset({_S.PROCESSING, _S.FAILED, _S.CANCELLED}),
+        _S.PROCESSING: frozenset({_S.CELL_MAPPING, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
+        _S.COMPLETED: frozenset(),
+        _S.FAILED: frozenset(),
+        _S.CANCELLED: frozenset(),
+        _S.TERMINATED: frozenset(),
+    }
+)
 """Every legal transition of a run; one that is terminated makes none."""
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from domain.tabular.conversion import Flaw
@@ -10,28 +11,32 @@ from domain.tabular.rows import Cell
 
 CURRENCY: Final = "currency"
 """Field of a table that says the currency of each row."""
-_MEANT: Final[Mapping[str, frozenset[str]]] = {
-    "$": frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN")),
-    "\u20ac": frozenset(("EUR",)),
-    "\u00a3": frozenset(("GBP", "EGP")),
-    "\u00a5": frozenset(("JPY", "CNY")),
-    "\u20b9": frozenset(("INR",)),
-    "\u20bd": frozenset(("RUB",)),
-    "KR": frozenset(("NOK", "SEK", "DKK")),
-}
+_MEANT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "$": frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN")),
+        "\u20ac": frozenset(("EUR",)),
+        "\u00a3": frozenset(("GBP", "EGP")),
+        "\u00a5": frozenset(("JPY", "CNY")),
+        "\u20b9": frozenset(("INR",)),
+        "\u20bd": frozenset(("RUB",)),
+        "KR": frozenset(("NOK", "SEK", "DKK")),
+    }
+)
 """Sign to what it may stand for."""
-_SPELLED: Final[Mapping[str, str]] = {
-    "US$": "USD",
-    "C$": "CAD",
-    "CA$": "CAD",
-    "A$": "AUD",
-    "AU$": "AUD",
-    "HK$": "HKD",
-    "NZ$": "NZD",
-    "FR": "CHF",
-    "SFR": "CHF",
-    "RMB": "CNY",
-}
+_SPELLED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "US$": "USD",
+        "C$": "CAD",
+        "CA$": "CAD",
+        "A$": "AUD",
+        "AU$": "AUD",
+        "HK$": "HKD",
+        "NZ$": "NZD",
+        "FR": "CHF",
+        "SFR": "CHF",
+        "RMB": "CNY",
+    }
+)
 
 
 def count_currencies(texts: Sequence[str], found: Counter[str]) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from domain.imports.lines import Left
@@ -12,13 +13,15 @@ _LINES_NAMED: Final = 6
 _NAMED: Final = (60, 40, 30, 20, 14, 10, 7, 5, 3, 1)
 """How many names of a kind are listed: as many as there is room for."""
 _LONGEST_NAME: Final = 90
-_ONE: Final = {
-    Left.TOTAL: "total",
-    Left.FOOTER: "page footer",
-    Left.HEADER: "repeated header",
-    Left.HEADING: "heading of a section",
-    Left.REMARK: "heading or remark",
-}
+_ONE: Final = MappingProxyType(
+    {
+        Left.TOTAL: "total",
+        Left.FOOTER: "page footer",
+        Left.HEADER: "repeated header",
+        Left.HEADING: "heading of a section",
+        Left.REMARK: "heading or remark",
+    }
+)
 
 
 @dataclass

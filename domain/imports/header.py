@@ -1,7 +1,8 @@
 """Finds the header of a table, in one row or two, and what each of its columns means."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
@@ -20,7 +21,7 @@ NOT_USED: Final = "-"
 """What a message maps a title to whose column is to be left out."""
 _HEADER_CHARACTERS: Final = 80
 _HEADERS_IN_MESSAGE: Final = 30
-_NO_NAMES: Final[Mapping[str, str]] = {}
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +165,58 @@ def find_header(
     top = list(rows)
     required = {each.name for each in spec.fields if each.required}
     fitting: list[_Fitting] = []
-    closest: tuple[int, TableHeader] | None = None
-    for index, (line, cells) in enumerate(top):
+    for index in _worth_reading(top, _spelled(required, spec, names)):
         for header, used in _readings(top, index, spec, names):
-            found = len(header.positions)
             if required <= header.positions.keys():
-                fitting.append(_Fitting(found, index, used, header))
-            elif used == 1 and (closest is None or found > closest[0]):
-                closest = (found, match_header(line, cells, spec, names))
+                fitting.append(_Fitting(len(header.positions), index, used, header))
     if fitting:
         best = _best(fitting)
         return _with_rows_below(best.header, top[best.start + best.rows :])
+    closest = _closest(top, spec, names)
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
+
+
+def _spelled(
+    required: Collection[str], spec: TableSpec, names: Mapping[str, str]
+) -> Sequence[Sequence[Sequence[str]]]:
+    """For each of some fields the words of every title that names it."""
+    titles = [(title, field.name) for title, field in spec.by_header.items()]
+    titles.extend(names.items())
+    return [
+        [title.split() for title, field in titles if field == name] for name in sorted(required)
+    ]
+
+
+def _worth_reading(
+    top: Sequence[tuple[int, Sequence[Cell]]], spelled: Sequence[Sequence[Sequence[str]]]
+) -> Iterable[int]:
+    """Rows that may be a header, alone or with the one below, by what they must hold for that.
+
+    What a title means is looked up cell by cell; most rows are data, and lack some word of it.
+    """
+    texts = [_folded(cells) for _, cells in top]
+    for index in range(len(texts)):
+        both = "\n".join(texts[index : index + 2])
+        if all(any(all(word in both for word in words) for words in titles) for titles in spelled):
+            yield index
+
+
+def _folded(cells: Sequence[Cell]) -> str:
+    """A text that holds every word of a row's titles as `normalise` writes them."""
+    text = "\n".join(cell if isinstance(cell, str) else _title(cell) for cell in cells)
+    return text.casefold() if text.isascii() else normalise(text)
+
+
+def _closest(
+    top: Sequence[tuple[int, Sequence[Cell]]], spec: TableSpec, names: Mapping[str, str]
+) -> tuple[int, TableHeader] | None:
+    """The first of the rows that name most fields, and how many; None: there is no row."""
+    found = [len(match_header(line, _texts(cells), spec, names).positions) for line, cells in top]
+    if not found:
+        return None
+    most = max(found)
+    line, cells = top[found.index(most)]
+    return most, match_header(line, cells, spec, names)
 
 
 class _Fitting(NamedTuple):

@@ -47,7 +47,7 @@ def spellings(codes: Iterable[Codes], lengths: Iterable[int]) -> list[str]:
         lengths: Of first codes of the table, where some code has leading zeros.
     """
     found: set[str] = set()
-    for first in {each[0] for each in codes}:
+    for first in dict.fromkeys(each[0] for each in codes):
         (plain,) = folded((first,))
         found |= {first, plain}
         if plain[:1].isdigit():
@@ -67,8 +67,8 @@ def lookalikes(found: Iterable[Codes], known: Mapping[Codes, bool]) -> dict[Code
     by_fold = {folded(codes): codes for codes in candidates}
     return {
         codes: other
-        for codes in set(found) - known.keys()
-        if (other := by_fold.get(folded(codes))) is not None
+        for codes in dict.fromkeys(found)
+        if codes not in known and (other := by_fold.get(folded(codes))) is not None
     }
 
 

@@ -1,5 +1,8 @@
 """What docflow knows about each document type: data, no behaviour."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from contracts.imports import DocumentType, Handler, TypeFacts
 from domain.imports.tables import TABLES
 
@@ -22,40 +25,42 @@ def _delete(document_type: DocumentType, table: str) -> TypeFacts:
     )
 
 
-REGISTRY: dict[DocumentType, TypeFacts] = {
-    facts.document_type: facts
-    for facts in (
-        *(
+REGISTRY: Mapping[DocumentType, TypeFacts] = MappingProxyType(
+    {
+        facts.document_type: facts
+        for facts in (
+            *(
+                TypeFacts(
+                    document_type=document_type,
+                    handler=Handler.LOAD_ROWS,
+                    table=spec.table,
+                    guard="idempotency_key",
+                )
+                for document_type, spec in TABLES.items()
+            ),
             TypeFacts(
-                document_type=document_type,
-                handler=Handler.LOAD_ROWS,
-                table=spec.table,
-                guard="idempotency_key",
-            )
-            for document_type, spec in TABLES.items()
-        ),
-        TypeFacts(
-            document_type=DocumentType.SCHEDULE_EXTRACTION,
-            handler=Handler.LOAD_SCHEDULE,
-            table="schedule_activities",
-            guard="extraction_id",
-        ),
-        TypeFacts(
-            document_type=DocumentType.SCHEDULE_PROJECT_EXTRACTION,
-            handler=Handler.LIST_SCHEDULE_PROJECTS,
-            own_download=True,
-        ),
-        TypeFacts(
-            document_type=DocumentType.SCHEDULE_UPLOAD,
-            handler=Handler.STORE_UPLOAD,
-            own_download=True,
-        ),
-        _bulk(DocumentType.SCHEDULE_DELETE_ALL),
-        _bulk(DocumentType.SCHEDULE_FILL_LEVEL),
-        _bulk(DocumentType.SCHEDULE_CLEAR_LEVEL),
-        _bulk(DocumentType.SCHEDULE_FILL_COLUMN),
-        _delete(DocumentType.ESTIMATION_MASTER_DELETE, "estimate_lines"),
-        _delete(DocumentType.MTO_DELETE, "mto_lines"),
-    )
-}
+                document_type=DocumentType.SCHEDULE_EXTRACTION,
+                handler=Handler.LOAD_SCHEDULE,
+                table="schedule_activities",
+                guard="extraction_id",
+            ),
+            TypeFacts(
+                document_type=DocumentType.SCHEDULE_PROJECT_EXTRACTION,
+                handler=Handler.LIST_SCHEDULE_PROJECTS,
+                own_download=True,
+            ),
+            TypeFacts(
+                document_type=DocumentType.SCHEDULE_UPLOAD,
+                handler=Handler.STORE_UPLOAD,
+                own_download=True,
+            ),
+            _bulk(DocumentType.SCHEDULE_DELETE_ALL),
+            _bulk(DocumentType.SCHEDULE_FILL_LEVEL),
+            _bulk(DocumentType.SCHEDULE_CLEAR_LEVEL),
+            _bulk(DocumentType.SCHEDULE_FILL_COLUMN),
+            _delete(DocumentType.ESTIMATION_MASTER_DELETE, "estimate_lines"),
+            _delete(DocumentType.MTO_DELETE, "mto_lines"),
+        )
+    }
+)
 """One row per document type."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, overload
 
 from contracts.imports import PROBLEMS_IN_RESULT, Problem
@@ -14,25 +15,27 @@ from domain.tabular.rows import Cell, RejectedRow
 CHUNK_ROWS: Final = 2_000
 """Reading so many takes some 50 ms, during which no other thread of the worker runs freely."""
 
-KEYS: Final[dict[str, tuple[str, ...]]] = {
-    "schedule_projects": (),
-    "schedule_calendars": ("code",),
-    "schedule_wbs": ("wbs_code",),
-    "schedule_resources": ("resource_code",),
-    "schedule_activities": ("task_code",),
-    "schedule_relationships": (
-        *("predecessor_code", "successor_code", "type"),
-        *("predecessor_project", "successor_project"),
-    ),
-    "schedule_assignments": ("task_code", "resource_code", "role", "sequence"),
-    "schedule_activity_codes": ("task_code", "code_type"),
-    "schedule_udf_values": ("entity", "entity_code", "udf"),
-}
+KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "schedule_projects": (),
+        "schedule_calendars": ("code",),
+        "schedule_wbs": ("wbs_code",),
+        "schedule_resources": ("resource_code",),
+        "schedule_activities": ("task_code",),
+        "schedule_relationships": (
+            *("predecessor_code", "successor_code", "type"),
+            *("predecessor_project", "successor_project"),
+        ),
+        "schedule_assignments": ("task_code", "resource_code", "role", "sequence"),
+        "schedule_activity_codes": ("task_code", "code_type"),
+        "schedule_udf_values": ("entity", "entity_code", "udf"),
+    }
+)
 """What distinguishes the rows of a table within one Primavera project."""
 
-_OTHER_SCHEDULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "schedule_relationships": ("predecessor_project", "successor_project")
-}
+_OTHER_SCHEDULES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"schedule_relationships": ("predecessor_project", "successor_project")}
+)
 """Columns that hold the short name of another project of the file; '' stands for this one."""
 
 Entity = tuple[int, str, dict[str, Any]]

@@ -17,7 +17,14 @@ from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
-from domain.tabular.notations import Notation, date_readings, decide, number_notations, slashed
+from domain.tabular.notations import (
+    Notation,
+    date_readings,
+    decide,
+    number_notations,
+    only,
+    slashed,
+)
 from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters
 
@@ -137,8 +144,9 @@ class Survey:
         self._filled.extend([0] * (len(columns) - len(self._filled)))
         for position, cells in enumerate(columns):
             self._filled[position] += len(cells) - cells.count(None) - cells.count("")
-        for position in self._written.keys() & set(range(len(columns))):
-            self._look(position, columns[position])
+        for position, cells in enumerate(columns):
+            if position in self._written:
+                self._look(position, cells)
         refuse_other_tables(self._below, self._header, numbered, columns)
         room = SAMPLE_ROWS - self._rows
         if room > 0:
@@ -157,7 +165,7 @@ class Survey:
             return
         joined = "\n".join(texts)
         if spec.kind is ColumnKind.DATE:
-            distinct = plain_cells(spec, list(set(texts)), date1904=self._date1904)
+            distinct = plain_cells(spec, list(dict.fromkeys(texts)), date1904=self._date1904)
             written = [cell.strip() for cell in distinct if isinstance(cell, str)]
             found |= decide(map(date_readings, written))
             dotted = [text for cell in written if (text := slashed(cell)) != cell]
@@ -170,7 +178,9 @@ class Survey:
         if len(found) == 2 or not _may_add(joined, found):
             return
         written = (
-            cell.strip() for cell in plain_cells(spec, list(set(texts))) if isinstance(cell, str)
+            cell.strip()
+            for cell in plain_cells(spec, list(dict.fromkeys(texts)))
+            if isinstance(cell, str)
         )
         found |= decide(map(number_notations, written))
 
@@ -243,7 +253,7 @@ class Survey:
                 continue
             own = self._found[position]
             near = own or everywhere & (_DATES if is_date else _NUMBERS)
-            settled[name] = chosen or (next(iter(near)) if len(near) == 1 else None)
+            settled[name] = chosen or only(near)
         return settled
 
     def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:

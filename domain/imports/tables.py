@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 from contracts.imports import DocumentType, EstimationMasterMessage, MtoMessage, TableMessage
@@ -51,7 +52,7 @@ class TableSpec:
     @cached_property
     def by_header(self) -> Mapping[str, FieldSpec]:
         """Field by every normalised header that means it."""
-        return {header: spec for spec in self.fields for header in spec.headers}
+        return {header: spec for spec in self.fields for header in sorted(spec.headers)}
 
 
 _PROJECT = ("project_id",)
@@ -186,10 +187,21 @@ EQUIPMENT: Final = TableSpec(
             "ownership",
             ColumnKind.CHOICE,
             aliases=("owned/rented", "owned or rented", "own/rent", "owner", "besitz", "eigentum"),
-            choices={
-                "owned": ("own", "o", "company owned", "eigen", "eigentum", "eigengerät"),
-                "rented": ("rent", "r", "rental", "hired", "hire", "leased", "miete", "gemietet"),
-            },
+            choices=MappingProxyType(
+                {
+                    "owned": ("own", "o", "company owned", "eigen", "eigentum", "eigengerät"),
+                    "rented": (
+                        "rent",
+                        "r",
+                        "rental",
+                        "hired",
+                        "hire",
+                        "leased",
+                        "miete",
+                        "gemietet",
+                    ),
+                }
+            ),
         ),
         amount("rate", "hourly rate", "day rate", "rental rate", "satz", "mietsatz", "kostensatz"),
         text(
@@ -299,15 +311,17 @@ CREW_MEMBER: Final = TableSpec(
     period=("valid_from", "valid_to"),
 )
 
-TABLES: Final[Mapping[DocumentType, TableSpec]] = {
-    DocumentType.MTO: MTO,
-    DocumentType.ESTIMATION_MASTER: ESTIMATE,
-    DocumentType.EQUIPMENT: EQUIPMENT,
-    DocumentType.MATERIAL: MATERIAL,
-    DocumentType.CREW: CREW,
-    DocumentType.CREW_MEMBER: CREW_MEMBER,
-    DocumentType.CREW_TRADE: CREW_TRADE,
-}
+TABLES: Final[Mapping[DocumentType, TableSpec]] = MappingProxyType(
+    {
+        DocumentType.MTO: MTO,
+        DocumentType.ESTIMATION_MASTER: ESTIMATE,
+        DocumentType.EQUIPMENT: EQUIPMENT,
+        DocumentType.MATERIAL: MATERIAL,
+        DocumentType.CREW: CREW,
+        DocumentType.CREW_MEMBER: CREW_MEMBER,
+        DocumentType.CREW_TRADE: CREW_TRADE,
+    }
+)
 
 
 def scope_of(message: TableMessage) -> dict[str, str]:

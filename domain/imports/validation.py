@@ -165,7 +165,7 @@ class RowValidator:
             for i, flaw in conflicts(source[name][1], usual, values.get(CURRENCY)):
                 problems[i].append(self._problem(lines[i], name, source[name][1][i], flaw))
                 returning.update([i] if flaw.returns else [])
-        for i in returning:
+        for i in sorted(returning):
             mark = self._mark(source, values, i)
             problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)

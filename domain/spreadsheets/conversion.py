@@ -25,7 +25,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
 _EPOCH: Final = datetime(1899, 12, 31)
 """Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
 _DAY: Final = Decimal(86_400_000)
-_DAYS_AND_BLANKS: Final = {date, type(None)}
+_DAYS_AND_BLANKS: Final = frozenset({date, type(None)})
 
 
 def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]]) -> Notations:
@@ -74,7 +74,7 @@ def _mails(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
 def _dates(
     field: SheetField, cells: Sequence[Cell], notation: Notation | None
 ) -> tuple[list[Any], bool]:
-    types = set(map(type, cells))
+    types = frozenset(map(type, cells))
     if types == {date} or (types == _DAYS_AND_BLANKS and not field.required):
         days = [cell for cell in cells if isinstance(cell, date)]
         # What lies between two days that can be kept can be kept as well.

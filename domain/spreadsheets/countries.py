@@ -4,13 +4,15 @@ import gettext
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Final
 
 import pycountry
 
-_OLYMPIC: Final[Sequence[tuple[str, str]]] = re.findall(
-    r"([A-Z]{3}) ([0-9]{3})",
-    """
+_OLYMPIC: Final[Sequence[tuple[str, str]]] = tuple(
+    re.findall(
+        r"([A-Z]{3}) ([0-9]{3})",
+        """
 ALG 012 ANG 024 ANT 028 ARU 533 ASA 016 BAH 044 BAN 050 BAR 052 BER 060 BHU 064 BIZ 084 BOT 072
 BRU 096 BUL 100 BUR 854 CAM 116 CAY 136 CGO 178 CHA 148 CHI 152 CRC 188 CRO 191 DEN 208 ESA 222
 FIJ 242 GAM 270 GBS 624 GEQ 226 GER 276 GRE 300 GRN 308 GUA 320 GUI 324 HAI 332 HON 340 INA 360
@@ -20,55 +22,58 @@ PHI 608 PLE 275 POR 620 PUR 630 ROM 642 RSA 710 SAM 882 SEY 690 SKN 659 SLO 705 
 SUD 729 SUI 756 TAN 834 TGA 776 TOG 768 TPE 158 TRI 780 UAE 784 URU 858 VAN 548 VIE 704 VIN 670
 ZAM 894 ZIM 716
 """,
+    )
 )
 """Codes of the International Olympic Committee that are not ISO codes, with the ISO number.
 
 BRN is left out: it is Bahrain to the committee and Brunei to ISO, and ISO goes first.
 """
 
-_EVERYDAY: Final[Mapping[int, str]] = {
-    68: "Bolivia",
-    96: "Brunei",
-    104: "Burma|Birma",
-    112: "Weißrussland|White Russia|Belorussia",
-    132: "Cape Verde|Kapverden",
-    180: "DR Congo|Congo Kinshasa|DR Kongo|Kongo Kinshasa|Democratic Republic of the Congo",
-    178: "Republic of Congo|Congo Brazzaville|Republik Kongo|Kongo Brazzaville",
-    203: "Czech Republic|Tschechei",
-    268: "Republic of Georgia",
-    275: "Palestine|Palästina",
-    336: "Vatican|Vatican City|Vatikan|Vatikanstadt|Holy See",
-    344: "Hongkong|Hong Kong SAR",
-    364: "Iran|Persien",
-    384: "Ivory Coast|Elfenbeinküste",
-    408: "North Korea|Nordkorea",
-    410: "South Korea|Südkorea|Korea",
-    418: "Laos",
-    446: "Macau",
-    498: "Moldova|Moldawien|Republik Moldau",
-    528: "Holland|The Netherlands|NL",
-    533: "Aruba",
-    583: "Micronesia|Mikronesien",
-    626: "East Timor|Osttimor",
-    643: "Russia|Russland",
-    659: "St. Kitts and Nevis",
-    662: "St. Lucia",
-    670: "St. Vincent and the Grenadines",
-    748: "Swaziland|Swasiland",
-    756: "Switzerland|Suisse|Svizzera",
-    760: "Syria|Syrien",
-    784: "UAE|VAE|Emirates",
-    792: "Turkey|Turkiye",
-    807: "Macedonia|Mazedonien",
-    826: (
-        "UK|U.K.|Great Britain|Britain|England|Scotland|Wales|Northern Ireland|"
-        "Großbritannien|Schottland|Nordirland"
-    ),
-    834: "Tanzania|Tansania",
-    840: "USA|U.S.A.|US|U.S.|United States of America|America|Vereinigte Staaten|Amerika",
-    862: "Venezuela",
-    704: "Vietnam",
-}
+_EVERYDAY: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        68: "Bolivia",
+        96: "Brunei",
+        104: "Burma|Birma",
+        112: "Weißrussland|White Russia|Belorussia",
+        132: "Cape Verde|Kapverden",
+        180: "DR Congo|Congo Kinshasa|DR Kongo|Kongo Kinshasa|Democratic Republic of the Congo",
+        178: "Republic of Congo|Congo Brazzaville|Republik Kongo|Kongo Brazzaville",
+        203: "Czech Republic|Tschechei",
+        268: "Republic of Georgia",
+        275: "Palestine|Palästina",
+        336: "Vatican|Vatican City|Vatikan|Vatikanstadt|Holy See",
+        344: "Hongkong|Hong Kong SAR",
+        364: "Iran|Persien",
+        384: "Ivory Coast|Elfenbeinküste",
+        408: "North Korea|Nordkorea",
+        410: "South Korea|Südkorea|Korea",
+        418: "Laos",
+        446: "Macau",
+        498: "Moldova|Moldawien|Republik Moldau",
+        528: "Holland|The Netherlands|NL",
+        533: "Aruba",
+        583: "Micronesia|Mikronesien",
+        626: "East Timor|Osttimor",
+        643: "Russia|Russland",
+        659: "St. Kitts and Nevis",
+        662: "St. Lucia",
+        670: "St. Vincent and the Grenadines",
+        748: "Swaziland|Swasiland",
+        756: "Switzerland|Suisse|Svizzera",
+        760: "Syria|Syrien",
+        784: "UAE|VAE|Emirates",
+        792: "Turkey|Turkiye",
+        807: "Macedonia|Mazedonien",
+        826: (
+            "UK|U.K.|Great Britain|Britain|England|Scotland|Wales|Northern Ireland|"
+            "Großbritannien|Schottland|Nordirland"
+        ),
+        834: "Tanzania|Tansania",
+        840: "USA|U.S.A.|US|U.S.|United States of America|America|Vereinigte Staaten|Amerika",
+        862: "Venezuela",
+        704: "Vietnam",
+    }
+)
 """ISO number to names that neither ISO nor its translation knows."""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 from contracts.spreadsheets import FieldFacts
@@ -18,8 +19,8 @@ from domain.tabular.fields import (
 
 MAIL_CHARACTERS: Final = 254
 """What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
-_UMLAUTS: Final = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"}
+_UMLAUTS: Final = MappingProxyType(
+    str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 )
 
 
@@ -53,22 +54,26 @@ class CellKind(Enum):
     """A row of another table, found by the field's resolver."""
 
 
-_SPEC_KINDS: Final[Mapping[CellKind, ColumnKind]] = {
-    CellKind.TEXT: ColumnKind.TEXT,
-    CellKind.CODE: ColumnKind.CODE,
-    CellKind.MAIL: ColumnKind.CODE,
-    CellKind.DECIMAL: ColumnKind.DECIMAL,
-    CellKind.INTEGER: ColumnKind.INTEGER,
-    CellKind.DATE: ColumnKind.DATE,
-    CellKind.DURATION: ColumnKind.TEXT,
-    CellKind.CHOICE: ColumnKind.CHOICE,
-    CellKind.ENTITY: ColumnKind.TEXT,
-}
-_MOST_CHARACTERS: Final[Mapping[CellKind, int]] = {
-    CellKind.CODE: CODE_CHARACTERS,
-    CellKind.MAIL: MAIL_CHARACTERS,
-    CellKind.TEXT: LINE_CHARACTERS,
-}
+_SPEC_KINDS: Final[Mapping[CellKind, ColumnKind]] = MappingProxyType(
+    {
+        CellKind.TEXT: ColumnKind.TEXT,
+        CellKind.CODE: ColumnKind.CODE,
+        CellKind.MAIL: ColumnKind.CODE,
+        CellKind.DECIMAL: ColumnKind.DECIMAL,
+        CellKind.INTEGER: ColumnKind.INTEGER,
+        CellKind.DATE: ColumnKind.DATE,
+        CellKind.DURATION: ColumnKind.TEXT,
+        CellKind.CHOICE: ColumnKind.CHOICE,
+        CellKind.ENTITY: ColumnKind.TEXT,
+    }
+)
+_MOST_CHARACTERS: Final[Mapping[CellKind, int]] = MappingProxyType(
+    {
+        CellKind.CODE: CODE_CHARACTERS,
+        CellKind.MAIL: MAIL_CHARACTERS,
+        CellKind.TEXT: LINE_CHARACTERS,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -98,13 +103,13 @@ class SheetField:
     kind: CellKind = CellKind.TEXT
     required: bool = False
     aliases: tuple[str, ...] = ()
-    beside: Mapping[str, str] = field(default_factory=dict[str, str])
+    beside: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     examples: tuple[str, ...] = ()
     resolver: str | None = None
     creates: bool = False
     max_length: int | None = None
     minimum: int | None = None
-    choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if (self.kind is CellKind.ENTITY) != (self.resolver is not None):

@@ -67,7 +67,11 @@ def find_header(
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
     top = rows[:HEADER_WITHIN]
     known = frozenset[str]().union(
-        *((*each.own_headers, *each.other_headers, *each.headers_beside) for each in fields)
+        *(
+            headers
+            for each in fields
+            for headers in (each.own_headers, each.other_headers, each.headers_beside)
+        )
     )
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]

@@ -5,10 +5,16 @@ import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Final
 
 from domain.errors import RuleViolation
 from domain.spreadsheets import types as package
 from domain.spreadsheets.types.base import SheetType
+
+_MODULES: Final = tuple(
+    importlib.import_module(f"{package.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(package.__path__)
+)
 
 
 @cache
@@ -18,11 +24,7 @@ def discover() -> Mapping[str, SheetType]:
     Raises:
         ValueError: Two modules declare a type of the same name.
     """
-    modules = (
-        importlib.import_module(f"{package.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(package.__path__)
-    )
-    declared = [getattr(module, "TYPE", None) for module in modules]
+    declared = [getattr(module, "TYPE", None) for module in _MODULES]
     return MappingProxyType(_by_name(each for each in declared if isinstance(each, SheetType)))
 
 

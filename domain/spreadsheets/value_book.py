@@ -186,5 +186,5 @@ def _texts(cells: Sequence[Cell]) -> Sequence[str | None]:
     if bool in types:
         # True equals 1: one dictionary cannot hold both.
         return [value_text(cell) for cell in cells]
-    texts = {cell: value_text(cell) for cell in set(cells)}
+    texts = {cell: value_text(cell) for cell in dict.fromkeys(cells)}
     return [texts[cell] for cell in cells]

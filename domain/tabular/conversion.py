@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, zip_longest
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from domain.tabular.fields import INTEGER_MAX, ColumnKind, FieldSpec, normalise
@@ -21,6 +22,7 @@ from domain.tabular.notations import (
     decide,
     exact,
     number_notations,
+    only,
     read_date,
     read_number,
 )
@@ -30,7 +32,7 @@ from domain.tabular.values import FORBIDDEN, cell_text, number_text
 Notations = Mapping[str, Notation | None]
 """How the columns of a document write numbers and dates, by field."""
 
-_TEXT: Final = {str, type(None)}
+_TEXT: Final = frozenset({str, type(None)})
 _BREAKS: Final = ("\t", "\n", "\r")
 _LONGEST_INTEGER_BITS: Final = 128
 _ERRORS: Final = frozenset(
@@ -91,7 +93,7 @@ def settle_notations(columns: Mapping[str, tuple[FieldSpec, Sequence[Cell]]]) ->
     numbers = {n for found in evidence.values() for n in found if n in _OF_NUMBERS}
     dates = {n for found in evidence.values() for n in found if n not in _OF_NUMBERS}
     return {
-        name: _only(evidence[name] or (dates if field.kind is ColumnKind.DATE else numbers))
+        name: only(evidence[name] or (dates if field.kind is ColumnKind.DATE else numbers))
         for name, (field, _) in columns.items()
     }
 
@@ -103,15 +105,11 @@ def _evidence(kind: ColumnKind, cells: Iterable[Cell]) -> set[Notation]:
     texts = (cell.strip() for cell in cells if isinstance(cell, str))
     match kind:
         case ColumnKind.DECIMAL | ColumnKind.INTEGER:
-            return decide(map(number_notations, set(texts)))
+            return decide(map(number_notations, dict.fromkeys(texts)))
         case ColumnKind.DATE:
-            return decide(map(date_readings, set(texts)))
+            return decide(map(date_readings, dict.fromkeys(texts)))
         case _:
             return set()
-
-
-def _only(found: set[Notation]) -> Notation | None:
-    return next(iter(found)) if len(found) == 1 else None
 
 
 def convert_column(
@@ -155,7 +153,7 @@ def convert_column(
         # True equals 1, a formula the text that looks like it: one dictionary cannot hold both.
         values = [one(cell) for cell in cells]
         return values, Flaw in set(map(type, values))
-    answers = {cell: one(cell) for cell in set(cells)}
+    answers = {cell: one(cell) for cell in dict.fromkeys(cells)}
     refused = Flaw in set(map(type, answers.values()))
     return [answers[cell] for cell in cells], refused
 
@@ -286,11 +284,15 @@ def _choice(field: FieldSpec, cell: Cell, notation: Notation | None) -> str:
     return value
 
 
-_READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Notation | None], Any]]] = {
-    ColumnKind.TEXT: _text,
-    ColumnKind.CODE: _code,
-    ColumnKind.DECIMAL: _decimal,
-    ColumnKind.INTEGER: _integer,
-    ColumnKind.DATE: _date,
-    ColumnKind.CHOICE: _choice,
-}
+_READERS: Final[Mapping[ColumnKind, Callable[[FieldSpec, Cell, Notation | None], Any]]] = (
+    MappingProxyType(
+        {
+            ColumnKind.TEXT: _text,
+            ColumnKind.CODE: _code,
+            ColumnKind.DECIMAL: _decimal,
+            ColumnKind.INTEGER: _integer,
+            ColumnKind.DATE: _date,
+            ColumnKind.CHOICE: _choice,
+        }
+    )
+)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 CODE_CHARACTERS: Final = 100
@@ -72,7 +73,7 @@ class FieldSpec:
     aliases: tuple[str, ...] = ()
     max_length: int = TEXT_CHARACTERS
     minimum: int | None = None
-    choices: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     blank: str | None = None
     filled: bool = False
     units: tuple[str, ...] | None = None

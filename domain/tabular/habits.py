@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
@@ -83,27 +84,29 @@ _LATE: Final = re.compile(
 )
 _NO_DATE: Final = re.compile(r"0{4}([-/.]?)0{2}\1?0{2}|0{1,2}([-/.])0{1,2}\2(?:0{2}|0{4}|1900)")
 
-_MONTHS: Final[Mapping[str, int]] = {
-    name: month
-    for month, names in enumerate(
-        (
-            "jan january januar janner janv janvier",
-            "feb february februar fev fevr fevrier",
-            "mar march marz mrz maerz mars",
-            "apr april avr avril",
-            "may mai",
-            "jun june juni juin",
-            "jul july juli juil juillet",
-            "aug august aou aout",
-            "sep sept september septembre",
-            "oct october okt oktober octobre",
-            "nov november novembre",
-            "dec december dez dezember decembre",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
+_MONTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: month
+        for month, names in enumerate(
+            (
+                "jan january januar janner janv janvier",
+                "feb february februar fev fevr fevrier",
+                "mar march marz mrz maerz mars",
+                "apr april avr avril",
+                "may mai",
+                "jun june juni juin",
+                "jul july juli juil juillet",
+                "aug august aou aout",
+                "sep sept september septembre",
+                "oct october okt oktober octobre",
+                "nov november novembre",
+                "dec december dez dezember decembre",
+            ),
+            start=1,
+        )
+        for name in names.split()
+    }
+)
 
 
 def plain_cells(
@@ -138,7 +141,7 @@ def _mapped(
         return cells
     changed = {
         cell: new
-        for cell in {each for each in cells if type(each) in types}
+        for cell in dict.fromkeys(each for each in cells if type(each) in types)
         if (new := plain(cell)) is not cell
     }
     if not changed:

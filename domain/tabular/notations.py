@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from domain.tabular.fields import DECIMAL_DIGITS, DECIMAL_PLACES
@@ -43,13 +44,15 @@ def _number_pattern(mark: str, group: str) -> re.Pattern[str]:
     return re.compile(_NUMBER.format(groups=groups, mark=re.escape(mark)))
 
 
-_NUMBERS: Final = {
-    Notation.POINT: (_number_pattern(".", ","), ".", ","),
-    Notation.COMMA: (_number_pattern(",", "."), ",", "."),
-}
+_NUMBERS: Final = MappingProxyType(
+    {
+        Notation.POINT: (_number_pattern(".", ","), ".", ","),
+        Notation.COMMA: (_number_pattern(",", "."), ",", "."),
+    }
+)
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _PLAIN_POINT: Final = re.compile(r"[+-]?[0-9]{1,30}\.[0-9]{1,20}")
-_GROUPING: Final = str.maketrans("", "", _SPACES)
+_GROUPING: Final = MappingProxyType(str.maketrans("", "", _SPACES))
 
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")
@@ -158,6 +161,14 @@ def decide(values: Iterable[Collection[Notation]]) -> set[Notation]:
     return {notation for notations in values if len(notations) == 1 for notation in notations}
 
 
+def only(found: Collection[Notation]) -> Notation | None:
+    """The one notation that was found; None: none was, or several were."""
+    if len(found) != 1:
+        return None
+    [notation] = found
+    return notation
+
+
 def _dates(parts: dict[Notation | None, tuple[str, str, str]]) -> dict[Notation, date]:
     readings: dict[Notation, date] = {}
     for notation, (year, month, day) in parts.items():
@@ -186,4 +197,5 @@ def _choose(
     if len(values) > 1:
         either = " or ".join(str(value) for value in sorted(values))
         raise Unreadable(f"can be read as {either}; {remedy}")
-    return values.pop()
+    [value] = values
+    return value

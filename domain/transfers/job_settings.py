@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -39,23 +40,25 @@ from domain.transfers.action_order import refuse_order
 from domain.transfers.routing import RouteTable
 from domain.transfers.templates import DAYS, Facts, names_of, resolve
 
-ACTIONS: Final[Mapping[str, type[BaseModel]]] = {
-    each.__name__: each
-    for each in (
-        ReadFile,
-        WriteFile,
-        Encrypt,
-        Decrypt,
-        Sign,
-        Verify,
-        Compress,
-        Extract,
-        Scan,
-        Checksum,
-        FireEvent,
-        CallHttp,
-    )
-}
+ACTIONS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+    {
+        each.__name__: each
+        for each in (
+            ReadFile,
+            WriteFile,
+            Encrypt,
+            Decrypt,
+            Sign,
+            Verify,
+            Compress,
+            Extract,
+            Scan,
+            Checksum,
+            FireEvent,
+            CallHttp,
+        )
+    }
+)
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3

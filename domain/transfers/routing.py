@@ -13,6 +13,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from contracts.transfers import RouteKey, RouteRemark, RouteRule, RouteVerdict
@@ -20,12 +21,14 @@ from domain.transfers.patterns import is_exact, literals, matches, overlap, spec
 
 ATTRIBUTES: Final = ("account_id", "source", "type", "subject")
 """Of rules and events, in the order in which they decide."""
-LABELS: Final = {
-    "account_id": "accountId",
-    "source": "source",
-    "type": "type",
-    "subject": "subject",
-}
+LABELS: Final = MappingProxyType(
+    {
+        "account_id": "accountId",
+        "source": "source",
+        "type": "type",
+        "subject": "subject",
+    }
+)
 """As events name them."""
 _OTHERS: Final = 10
 

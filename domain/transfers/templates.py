@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any, Final, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
@@ -21,7 +22,7 @@ from domain.transfers.paths import escaped
 FILE_PARTS: Final = ("name", "stem", "suffix")
 """Filled for each file: `orders.csv`, `orders`, `.csv`."""
 EVENT_PARTS: Final = ("id", "accountId", "source", "type", "subject")
-DAYS: Final[Mapping[str, int]] = {"time": 0, "yesterday": -1, "tomorrow": 1}
+DAYS: Final[Mapping[str, int]] = MappingProxyType({"time": 0, "yesterday": -1, "tomorrow": 1})
 """The time of the event in the job's zone; the same time a day before and after."""
 DIRECTIVES: Final = frozenset("YymdHIMSfjpaAbBzGVuUW%")
 """Of `strftime`, as in `{time:%Y-%m-%d}`."""

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from temporalio import workflow
 from temporalio.client import WorkflowHandle
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Worker
 
 from contracts.batches import LARGEST_ID, BatchKey
 from tests.support.gateway import Stack, build_app, token
@@ -113,7 +113,6 @@ async def batches(stack: Stack) -> AsyncIterator[Batches]:
         stack.client,
         task_queue=TASK_QUEUE,
         workflows=[Batch],
-        workflow_runner=UnsandboxedWorkflowRunner(),
     )
     async with worker:
         started = Batches(stack)

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,12 @@ from tests.replay.record import cases
 from workers import catalogue
 from workers.dependencies import COMMON_WORKFLOWS
 from workers.plugin import docflow_plugin
+from workflows.imports.document_import import DocumentImport
 
 FOLDER = Path(__file__).parent / "histories"
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
+LANES = 12
+"""Histories replayed at once: neighbours, which are mostly of one workflow."""
 WORKFLOWS = {
     each.__name__: each
     for each in (
@@ -67,7 +70,6 @@ def test_a_history_reveals_nothing_about_its_machine(path: Path) -> None:
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 async def test_a_history_replays(path: Path) -> None:
-    # A replayer imports every workflow that it is given: this history needs one.
     result = await _replayer([WORKFLOWS[path.parent.name]]).replay_workflow(_history(path))
     assert result.replay_failure is None
 
@@ -86,8 +88,37 @@ async def test_a_diverging_workflow_is_refused() -> None:
         await _replayer([_Diverging]).replay_workflow(history)
 
 
-def test_histories_replay_whatever_the_hash_seed() -> None:
-    # A second seed: that of the tests above is another one in every run.
+class _Last:
+    """State of a module that runs share."""
+
+    run: object = None
+
+
+@workflow.defn(name="DocumentImport")
+class _Sharing(DocumentImport):
+    @workflow.init
+    def __init__(self, order: ImportOrder) -> None:
+        super().__init__(order)
+
+    @workflow.run
+    async def run(self, order: ImportOrder) -> ImportResult:
+        own = _Last.run = object()
+        result = await super().run(order)
+        if _Last.run is not own:
+            await workflow.sleep(1)
+        return result
+
+
+async def test_a_workflow_that_shares_state_replays_alone_and_is_refused_among_others() -> None:
+    history = FOLDER / "DocumentImport" / "parked-and-retried.json"
+    replayed = await _replayer([_Sharing]).replay_workflow(_history(history))
+    assert replayed.replay_failure is None
+    found = await _replay_interleaved([_Sharing], [history] * LANES)
+    assert any(isinstance(each, workflow.NondeterminismError) for each in found)
+
+
+def test_histories_replay_interleaved_whatever_the_hash_seed() -> None:
+    # A second seed: that of the tests above, which replay them alone, differs from run to run.
     done = subprocess.run(
         [sys.executable, __file__],
         env={**os.environ, "PYTHONHASHSEED": "4242"},
@@ -99,18 +130,27 @@ def test_histories_replay_whatever_the_hash_seed() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, str(len(HISTORIES))), done.stderr
 
 
-async def _histories() -> AsyncIterator[WorkflowHistory]:
-    for path in HISTORIES:
+async def _histories(paths: Sequence[Path]) -> AsyncIterator[WorkflowHistory]:
+    for path in paths:
         yield _history(path)
 
 
-async def _replay_all() -> int:
-    replayer = _replayer([*WORKFLOWS.values()])
-    async with replayer.workflow_replay_iterator(_histories()) as results:
-        return len([result async for result in results if result.replay_failure is None])
+async def _replay_interleaved(
+    workflows: list[type], paths: Sequence[Path]
+) -> list[Exception | None]:
+    """Failures of histories that are replayed side by side: runs of a lane follow one another,
+    and the lanes take turns after each task of a run."""
+
+    async def replay(lane: Sequence[Path]) -> list[Exception | None]:
+        async with _replayer(workflows).workflow_replay_iterator(_histories(lane)) as results:
+            return [result.replay_failure async for result in results]
+
+    lanes = [paths[at::LANES] for at in range(LANES)]
+    return [each for found in await asyncio.gather(*map(replay, lanes)) for each in found]
 
 
 if __name__ == "__main__":
-    print(asyncio.run(_replay_all()), flush=True)
+    found = asyncio.run(_replay_interleaved([*WORKFLOWS.values()], HISTORIES))
+    print(found.count(None), flush=True)
     # Threads of the SDK may outlive the interpreter's shutdown, which now and then aborts it.
     os._exit(0)

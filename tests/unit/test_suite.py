@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -113,3 +114,13 @@ async def test_a_failure_beside_others_names_where_it_happened() -> None:
     with pytest.raises(BaseExceptionGroup, match="with sqs, memory"):
         await holds(queues=queues, wanted="b")
     assert ended == ["a", "b", "c"] * 3
+
+
+def test_units_and_workflows_alone_are_tested_in_the_sandbox() -> None:
+    turned_on = {
+        path.relative_to(ROOT).parts[1]
+        for folder in ("tests", "stack", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"sandboxed=True|DOCFLOW_WORKFLOW_SANDBOX", path.read_text())
+    }
+    assert turned_on == {"unit", "workflows"}

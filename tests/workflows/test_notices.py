@@ -236,7 +236,9 @@ async def test_settings_that_change_do_not_change_how_a_run_replays(runs: Runs) 
     history = await handle.fetch_history()
     for interceptors in ([], [NoticeInterceptor(lambda *_: False)]):
         replayer = Replayer(
-            workflows=[DocumentImport], plugins=[docflow_plugin()], interceptors=interceptors
+            workflows=[DocumentImport],
+            plugins=[docflow_plugin(sandboxed=True)],
+            interceptors=interceptors,
         )
         result = await replayer.replay_workflow(history)
         assert result.replay_failure is None

@@ -37,7 +37,7 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
     buffer = MetricBuffer(1000)
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
     address = server.client.service_client.config.target_host
-    client = await connect(address, runtime=runtime)
+    client = await connect(address, runtime=runtime, sandboxed=True)
 
     async def run(script: ScriptedImport, task: str, answer: str | None = None) -> None:
         message = import_message().model_copy(update={"task_id": task})
@@ -92,10 +92,16 @@ async def test_every_way_to_end_is_logged_and_counted_once(server: Any, ends: An
 async def test_a_sweep_is_logged_and_is_no_document(server: Any, ends: Any) -> None:
     buffer = MetricBuffer(1000)
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
-    client = await connect(server.client.service_client.config.target_host, runtime=runtime)
+    client = await connect(
+        server.client.service_client.config.target_host, runtime=runtime, sandboxed=True
+    )
     script = scripted(RunSweep, results={"sweep": RunsSwept()})
     async with Worker(
-        client, task_queue="ends-sweep", workflows=[RunSweeper], activities=script.activities()
+        client,
+        task_queue="ends-sweep",
+        workflows=[RunSweeper],
+        activities=script.activities(),
+        max_cached_workflows=0,
     ):
         await client.execute_workflow(
             RunSweeper.run,

@@ -18,7 +18,15 @@ from pydantic import (
 
 from contracts.base import problem_text
 from domain.notices import NoticePolicies, NoticePolicy
-from workers.settings.base import HINT, Missing, Setting, Settings, Whole, WholeMessage
+from workers.settings.base import (
+    HINT,
+    Missing,
+    Setting,
+    Settings,
+    Whole,
+    WholeMessage,
+    parse_flag,
+)
 
 if TYPE_CHECKING:
     from adapters.notices.smtp import MailServer
@@ -138,6 +146,20 @@ class LogSettings(Settings):
         "text",
         validation_alias="DOCFLOW_LOG_FORMAT",
         description="lines for people, or one JSON object for each event",
+    )
+
+
+class WorkflowSettings(Settings):
+    """How workers run workflows."""
+
+    title: ClassVar[str] = "Workflows"
+    used_by: ClassVar[str] = "workers"
+
+    sandboxed: Annotated[bool, BeforeValidator(parse_flag)] = Field(
+        False,
+        validation_alias="DOCFLOW_WORKFLOW_SANDBOX",
+        description="run workflows in the sandbox of Temporal's SDK, which refuses code that is "
+        "not deterministic, and costs CPU for every run",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from temporalio import workflow
@@ -32,16 +33,20 @@ from workflows.waiting import Waiting
 
 Step = Callable[[Any, StepOrder], Awaitable[StepOutcome]]
 
-_LONG: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.DEDUPE: DocumentLoads.dedupe,
-    LoadStep.EXTRACT: DocumentLoads.extract,
-}
+_LONG: Final[Mapping[LoadStep, Step]] = MappingProxyType(
+    {
+        LoadStep.DEDUPE: DocumentLoads.dedupe,
+        LoadStep.EXTRACT: DocumentLoads.extract,
+    }
+)
 """They move the document's bytes."""
-_SHORT: Final[Mapping[LoadStep, Step]] = {
-    LoadStep.TAGS: DocumentLoads.tags,
-    LoadStep.RELATIONS: DocumentLoads.relations,
-    LoadStep.ATTACHMENTS: DocumentLoads.attachments,
-}
+_SHORT: Final[Mapping[LoadStep, Step]] = MappingProxyType(
+    {
+        LoadStep.TAGS: DocumentLoads.tags,
+        LoadStep.RELATIONS: DocumentLoads.relations,
+        LoadStep.ATTACHMENTS: DocumentLoads.attachments,
+    }
+)
 """They write some rows."""
 PAUSE: Final = timedelta(minutes=1)
 """Between two attempts to give a document up."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from temporalio import workflow
@@ -36,50 +37,58 @@ class Making(NamedTuple):
     needs: Sequence[Resource] = ()
 
 
-PROVISIONING: Final[Mapping[Resource, Making]] = {
-    Resource.QUEUE: Making(BatchProvisioning.create_queue),
-    Resource.DEAD_LETTERS: Making(BatchProvisioning.create_dead_letters),
-    Resource.REDRIVE_POLICY: Making(
-        BatchProvisioning.set_redrive_policy, (Resource.QUEUE, Resource.DEAD_LETTERS)
-    ),
-    Resource.QUEUE_POLICY: Making(BatchProvisioning.set_queue_policy, (Resource.QUEUE,)),
-    Resource.SUBSCRIPTION: Making(BatchProvisioning.subscribe, (Resource.QUEUE_POLICY,)),
-    Resource.PERMISSIONS: Making(BatchProvisioning.grant_permissions),
-    Resource.FUNCTION: Making(BatchProvisioning.create_function),
-    Resource.CONCURRENCY: Making(BatchProvisioning.reserve_concurrency, (Resource.FUNCTION,)),
-    Resource.DELIVERY: Making(BatchProvisioning.prove_delivery, (Resource.SUBSCRIPTION,)),
-    Resource.MAPPING: Making(
-        BatchProvisioning.attach_mapping,
-        (
-            Resource.REDRIVE_POLICY,
-            Resource.PERMISSIONS,
-            Resource.FUNCTION,
-            # Nothing may take the canary out of the queue before it is seen.
-            Resource.DELIVERY,
+PROVISIONING: Final[Mapping[Resource, Making]] = MappingProxyType(
+    {
+        Resource.QUEUE: Making(BatchProvisioning.create_queue),
+        Resource.DEAD_LETTERS: Making(BatchProvisioning.create_dead_letters),
+        Resource.REDRIVE_POLICY: Making(
+            BatchProvisioning.set_redrive_policy, (Resource.QUEUE, Resource.DEAD_LETTERS)
         ),
-    ),
-}
+        Resource.QUEUE_POLICY: Making(BatchProvisioning.set_queue_policy, (Resource.QUEUE,)),
+        Resource.SUBSCRIPTION: Making(BatchProvisioning.subscribe, (Resource.QUEUE_POLICY,)),
+        Resource.PERMISSIONS: Making(BatchProvisioning.grant_permissions),
+        Resource.FUNCTION: Making(BatchProvisioning.create_function),
+        Resource.CONCURRENCY: Making(BatchProvisioning.reserve_concurrency, (Resource.FUNCTION,)),
+        Resource.DELIVERY: Making(BatchProvisioning.prove_delivery, (Resource.SUBSCRIPTION,)),
+        Resource.MAPPING: Making(
+            BatchProvisioning.attach_mapping,
+            (
+                Resource.REDRIVE_POLICY,
+                Resource.PERMISSIONS,
+                Resource.FUNCTION,
+                # Nothing may take the canary out of the queue before it is seen.
+                Resource.DELIVERY,
+            ),
+        ),
+    }
+)
 
-TEARDOWN: Final[Mapping[Resource, Step]] = {
-    Resource.SUBSCRIPTION: BatchTeardown.unsubscribe,
-    Resource.MAPPING: BatchTeardown.detach_mapping,
-    Resource.FUNCTION: BatchTeardown.delete_function,
-    Resource.PERMISSIONS: BatchTeardown.revoke_permissions,
-    Resource.QUEUE: BatchTeardown.delete_queue,
-    Resource.DEAD_LETTERS: BatchTeardown.delete_dead_letters,
-}
+TEARDOWN: Final[Mapping[Resource, Step]] = MappingProxyType(
+    {
+        Resource.SUBSCRIPTION: BatchTeardown.unsubscribe,
+        Resource.MAPPING: BatchTeardown.detach_mapping,
+        Resource.FUNCTION: BatchTeardown.delete_function,
+        Resource.PERMISSIONS: BatchTeardown.revoke_permissions,
+        Resource.QUEUE: BatchTeardown.delete_queue,
+        Resource.DEAD_LETTERS: BatchTeardown.delete_dead_letters,
+    }
+)
 """In this order: nothing new comes in, nothing more is worked on, then the queues go."""
 
-OF_FUNCTION: Final = {
-    Resource.PERMISSIONS,
-    Resource.FUNCTION,
-    Resource.MAPPING,
-    Resource.CONCURRENCY,
-}
-GOES_WITH: Final = {
-    Resource.FUNCTION: (Resource.CONCURRENCY,),
-    Resource.QUEUE: (Resource.REDRIVE_POLICY, Resource.QUEUE_POLICY, Resource.DELIVERY),
-}
+OF_FUNCTION: Final = frozenset(
+    {
+        Resource.PERMISSIONS,
+        Resource.FUNCTION,
+        Resource.MAPPING,
+        Resource.CONCURRENCY,
+    }
+)
+GOES_WITH: Final = MappingProxyType(
+    {
+        Resource.FUNCTION: (Resource.CONCURRENCY,),
+        Resource.QUEUE: (Resource.REDRIVE_POLICY, Resource.QUEUE_POLICY, Resource.DELIVERY),
+    }
+)
 """Resources that are removed together with another one."""
 
 

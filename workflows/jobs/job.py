@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from temporalio import workflow
@@ -51,11 +52,13 @@ from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import Waiting
 
-_MEANINGS: Final = {
-    "retry": "do the failed stage again, keeping its good tasks",
-    "skip": "leave the failed tasks out",
-    "fail": "give it up",
-}
+_MEANINGS: Final = MappingProxyType(
+    {
+        "retry": "do the failed stage again, keeping its good tasks",
+        "skip": "leave the failed tasks out",
+        "fail": "give it up",
+    }
+)
 _ONLY_RETRY: Final = "retry"
 
 

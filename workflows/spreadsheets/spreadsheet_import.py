@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from temporalio import workflow
@@ -44,7 +45,7 @@ from workflows.spreadsheets.state import SpreadsheetRun
 from workflows.spreadsheets.steps import SpreadsheetSteps
 from workflows.waiting import Waiting
 
-_MEANINGS: Final = {"retry": "try again", "cancel": "give it up"}
+_MEANINGS: Final = MappingProxyType({"retry": "try again", "cancel": "give it up"})
 
 
 @workflow.defn(name="SpreadsheetImport")

@@ -1,6 +1,7 @@
 """Expected files: the check of one expectation, and what is missing, late or too much."""
 
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
 from temporalio import workflow
@@ -34,7 +35,7 @@ from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import Waiting
 
-_MEANINGS: Final = {"skip": "close it: nothing more is expected"}
+_MEANINGS: Final = MappingProxyType({"skip": "close it: nothing more is expected"})
 _ARRIVED: Final = "arrived"
 
 

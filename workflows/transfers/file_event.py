@@ -1,6 +1,7 @@
 """One event: is it one, and which queue takes it."""
 
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from temporalio import workflow
@@ -43,12 +44,14 @@ from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
 from workflows.waiting import Waiting
 
-_MEANINGS: Final = {
-    "retry": "look at the routing rules again",
-    "assign": """name its queue, with --input '{"queue": "jobs"}'""",
-    "skip": "leave it out",
-    "fail": "give it up",
-}
+_MEANINGS: Final = MappingProxyType(
+    {
+        "retry": "look at the routing rules again",
+        "assign": """name its queue, with --input '{"queue": "jobs"}'""",
+        "skip": "leave it out",
+        "fail": "give it up",
+    }
+)
 _SUMMARY: Final = 200
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from temporalio import workflow
@@ -43,11 +44,13 @@ from workflows.transfers.progress import Progress
 from workflows.transfers.sequence import SequenceTurn
 from workflows.waiting import OnFailure, Waiting
 
-_MEANINGS: Final = {
-    "retry": "try again from the failed action",
-    "skip": "leave this action out",
-    "fail": "give the transfer up",
-}
+_MEANINGS: Final = MappingProxyType(
+    {
+        "retry": "try again from the failed action",
+        "skip": "leave this action out",
+        "fail": "give the transfer up",
+    }
+)
 
 
 class _Failed(Exception):

@@ -1,5 +1,6 @@
 """Which rule each kind of pixel falls under; what would be a wrong result is refused."""
 
+from types import MappingProxyType
 from typing import Final
 
 from contracts.jobs.rasters import (
@@ -14,7 +15,7 @@ from contracts.jobs.rasters import (
 )
 from domain.errors import RuleViolation
 
-_BYTES: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
+_BYTES: Final = MappingProxyType({"8": 1, "16": 2, "32": 4, "64": 8})
 _EXACT: Final = 1 << 53
 _OVER_CLASSES: Final = ("nearest", "mode", "min", "max")
 GROUND_RESIDUAL: Final = 1.0

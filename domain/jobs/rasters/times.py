@@ -4,19 +4,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from contracts.jobs.rasters import RasterFacts, RasterParameters
 from domain.errors import RuleViolation
 
-PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
-    "sentinel": re.compile(r"(?<!\d)(?P<t>\d{8}T\d{6})(?!\d)"),
-    "landsat": re.compile(r"^L[A-Z]\d{2}_[A-Z0-9]+_\d{6}_(?P<t>\d{8})_"),
-    "planet": re.compile(r"^(?P<t>\d{8}_\d{6})(?!\d)"),
-    "date": re.compile(r"(?<!\d)(?P<t>\d{4}-\d{2}-\d{2})(?!\d)"),
-    "compact": re.compile(r"(?<!\d)(?P<t>\d{8})(?!\d)"),
-    "timestamp": re.compile(r"(?P<t>\d{4}-\d{2}-\d{2}T\d{2}[:-]?\d{2}[:-]?\d{2}Z?)"),
-}
+PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
+    {
+        "sentinel": re.compile(r"(?<!\d)(?P<t>\d{8}T\d{6})(?!\d)"),
+        "landsat": re.compile(r"^L[A-Z]\d{2}_[A-Z0-9]+_\d{6}_(?P<t>\d{8})_"),
+        "planet": re.compile(r"^(?P<t>\d{8}_\d{6})(?!\d)"),
+        "date": re.compile(r"(?<!\d)(?P<t>\d{4}-\d{2}-\d{2})(?!\d)"),
+        "compact": re.compile(r"(?<!\d)(?P<t>\d{8})(?!\d)"),
+        "timestamp": re.compile(r"(?P<t>\d{4}-\d{2}-\d{2}T\d{2}[:-]?\d{2}[:-]?\d{2}Z?)"),
+    }
+)
 """Name to where the name of a file holds its time; the first match counts."""
 CERTAIN_TAGS: Final = (("IMAGERY", "ACQUISITIONDATETIME"), ("", "NITF_IDATIM"))
 """Tags that mean nothing else. `TIFFTAG_DATETIME` is when the file was written, as a rule."""

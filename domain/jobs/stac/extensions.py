@@ -7,17 +7,20 @@ follow projection 2.0.0, raster 2.0.0, file 2.1.0, table 1.2.0, processing 1.2.0
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, cast
 
-SCHEMAS: Final = {
-    "proj:": "https://stac-extensions.github.io/projection/v2.0.0/schema.json",
-    "raster:": "https://stac-extensions.github.io/raster/v2.0.0/schema.json",
-    "file:": "https://stac-extensions.github.io/file/v2.1.0/schema.json",
-    "table:": "https://stac-extensions.github.io/table/v1.2.0/schema.json",
-    "processing:": "https://stac-extensions.github.io/processing/v1.2.0/schema.json",
-    "classification:": "https://stac-extensions.github.io/classification/v2.0.0/schema.json",
-    "eo:": "https://stac-extensions.github.io/eo/v2.0.0/schema.json",
-}
+SCHEMAS: Final = MappingProxyType(
+    {
+        "proj:": "https://stac-extensions.github.io/projection/v2.0.0/schema.json",
+        "raster:": "https://stac-extensions.github.io/raster/v2.0.0/schema.json",
+        "file:": "https://stac-extensions.github.io/file/v2.1.0/schema.json",
+        "table:": "https://stac-extensions.github.io/table/v1.2.0/schema.json",
+        "processing:": "https://stac-extensions.github.io/processing/v1.2.0/schema.json",
+        "classification:": "https://stac-extensions.github.io/classification/v2.0.0/schema.json",
+        "eo:": "https://stac-extensions.github.io/eo/v2.0.0/schema.json",
+    }
+)
 """Prefix of the fields of an extension to its schema."""
 _CODE: Final = re.compile(r"[A-Z]+:[A-Za-z0-9]+")
 _MULTIHASH: Final = re.compile(r"[0-9a-f]{8,}")
@@ -127,38 +130,40 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_FIELDS: Final[Mapping[str, Check]] = {
-    "proj:code": _or_null(_matches(_CODE)),
-    "proj:wkt2": _or_null(_is_text),
-    "proj:projjson": _or_null(_is_object),
-    "proj:geometry": _is_object,
-    "proj:bbox": _numbers(4, 6),
-    "proj:shape": _is_shape,
-    "proj:transform": _numbers(6, 9),
-    "raster:sampling": _one_of("area", "point"),
-    "raster:bits_per_sample": _is_count,
-    "raster:spatial_resolution": _is_number,
-    "raster:scale": _is_number,
-    "raster:offset": _is_number,
-    "file:byte_order": _one_of("big-endian", "little-endian"),
-    "file:checksum": _matches(_MULTIHASH),
-    "file:header_size": _is_count,
-    "file:size": _is_count,
-    "file:local_path": _is_text,
-    "table:columns": _objects_with(name=_is_text, description_=_is_text, type_=_is_text),
-    "table:primary_geometry": _is_text,
-    "table:row_count": _is_count,
-    "processing:lineage": _is_text,
-    "processing:level": _is_text,
-    "processing:facility": _is_text,
-    "processing:software": _is_software,
-    "classification:classes": _objects_with(
-        value=_is_whole,
-        name=_matches(_CLASS),
-        title_=_is_text,
-        description_=_is_text,
-        color_hint_=_matches(_COLOUR),
-    ),
-    "eo:cloud_cover": _is_percent,
-    "eo:snow_cover": _is_percent,
-}
+_FIELDS: Final[Mapping[str, Check]] = MappingProxyType(
+    {
+        "proj:code": _or_null(_matches(_CODE)),
+        "proj:wkt2": _or_null(_is_text),
+        "proj:projjson": _or_null(_is_object),
+        "proj:geometry": _is_object,
+        "proj:bbox": _numbers(4, 6),
+        "proj:shape": _is_shape,
+        "proj:transform": _numbers(6, 9),
+        "raster:sampling": _one_of("area", "point"),
+        "raster:bits_per_sample": _is_count,
+        "raster:spatial_resolution": _is_number,
+        "raster:scale": _is_number,
+        "raster:offset": _is_number,
+        "file:byte_order": _one_of("big-endian", "little-endian"),
+        "file:checksum": _matches(_MULTIHASH),
+        "file:header_size": _is_count,
+        "file:size": _is_count,
+        "file:local_path": _is_text,
+        "table:columns": _objects_with(name=_is_text, description_=_is_text, type_=_is_text),
+        "table:primary_geometry": _is_text,
+        "table:row_count": _is_count,
+        "processing:lineage": _is_text,
+        "processing:level": _is_text,
+        "processing:facility": _is_text,
+        "processing:software": _is_software,
+        "classification:classes": _objects_with(
+            value=_is_whole,
+            name=_matches(_CLASS),
+            title_=_is_text,
+            description_=_is_text,
+            color_hint_=_matches(_COLOUR),
+        ),
+        "eo:cloud_cover": _is_percent,
+        "eo:snow_cover": _is_percent,
+    }
+)

@@ -8,6 +8,9 @@ from functools import cache
 from typing import Any, Final, Literal, cast
 
 import shapely
+from jsonschema import Draft7Validator
+from pystac.validation.local_validator import get_local_schema_cache
+from referencing import Registry, Resource
 
 from contracts.jobs.stac import COLLECTION_ID, ITEM_ID, GridFacts
 from domain.errors import InvalidDocument
@@ -117,11 +120,7 @@ def _by_schema(kind: Literal["item", "collection"], value: JsonObject) -> Iterat
 
 @cache
 def _validator(kind: Literal["item", "collection"]) -> Any:
-    """Made once; it takes half a second to load and needs no network."""
-    from jsonschema import Draft7Validator
-    from pystac.validation.local_validator import get_local_schema_cache
-    from referencing import Registry, Resource
-
+    """Made once; it needs no network."""
     schemas = get_local_schema_cache()
     resources = [(uri, Resource.from_contents(schema)) for uri, schema in schemas.items()]
     registry: Any = cast(Any, Registry)().with_resources(resources)

@@ -1,15 +1,18 @@
 """Types of tables, and whether features fit into one that exists."""
 
 from collections.abc import Collection, Iterator
+from types import MappingProxyType
 from typing import Final
 
 from contracts.jobs.vectors import ColumnType, GeometryType, VectorColumn, VectorTable
 
-_MULTI: Final = {
-    GeometryType.POINT: GeometryType.MULTI_POINT,
-    GeometryType.LINE_STRING: GeometryType.MULTI_LINE_STRING,
-    GeometryType.POLYGON: GeometryType.MULTI_POLYGON,
-}
+_MULTI: Final = MappingProxyType(
+    {
+        GeometryType.POINT: GeometryType.MULTI_POINT,
+        GeometryType.LINE_STRING: GeometryType.MULTI_LINE_STRING,
+        GeometryType.POLYGON: GeometryType.MULTI_POLYGON,
+    }
+)
 
 
 def geometry_type(found: Collection[GeometryType]) -> GeometryType:
@@ -20,7 +23,10 @@ def geometry_type(found: Collection[GeometryType]) -> GeometryType:
     if len(found) == 1:
         return next(iter(found))
     promoted = {_MULTI.get(each, each) for each in found}
-    return next(iter(promoted)) if len(promoted) == 1 else GeometryType.GEOMETRY
+    if len(promoted) != 1:
+        return GeometryType.GEOMETRY
+    [kind] = promoted
+    return kind
 
 
 def takes(table: GeometryType, geometry: GeometryType) -> bool:
@@ -38,7 +44,7 @@ def differences(table: VectorTable, incoming: VectorTable) -> Iterator[str]:
             expected = known[column.name].type.value
             yield f"column {column.name!r} is {column.type.value} and {expected} in the table"
     sent = {column.name for column in incoming.columns}
-    for name in known.keys() - sent:
+    for name in (name for name in known if name not in sent):
         yield f"the file lacks the column {name!r}"
     if not takes(table.geometry, incoming.geometry):
         yield f"geometries are {incoming.geometry.value} and {table.geometry.value} in the table"

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time
+from types import MappingProxyType
 from typing import Any, Final
 
 from contracts.jobs.vectors import ColumnType
@@ -101,11 +102,13 @@ def _why(kinds: set[type[Any]]) -> str:
     return f"values are of several types ({names}) and are kept as text"
 
 
-_NAMES: Final = {
-    str: "text",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    dict: "object",
-    list: "list",
-}
+_NAMES: Final = MappingProxyType(
+    {
+        str: "text",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        dict: "object",
+        list: "list",
+    }
+)

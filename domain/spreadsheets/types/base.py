@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress, repeat
+from types import MappingProxyType
 from typing import Any, Final
 
 from contracts.spreadsheets import FIELDS, TypeName
@@ -106,8 +107,8 @@ class Target:
 
     table: str
     key: tuple[str, ...]
-    made: Mapping[str, Maker] = field(default_factory=dict[str, Maker])
-    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    made: Mapping[str, Maker] = field(default_factory=lambda: MappingProxyType({}))
+    references: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def fill(
         self, fields: Sequence[SheetField], rows: SheetRows, context: ImportContext

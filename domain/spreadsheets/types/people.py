@@ -1,6 +1,7 @@
 """What import types whose rows are people have in common."""
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from domain.spreadsheets.entities import ImportContext
@@ -35,7 +36,7 @@ LAST_NAME: Final = SheetField(
         *("surname", "family name", "lname", "last", "participant last name"),
         *("Nachname", "Familienname", "Zuname", "Nachname Teilnehmer"),
     ),
-    beside={"Name": "FIRST_NAME"},
+    beside=MappingProxyType({"Name": "FIRST_NAME"}),
     examples=("Schmidt", "O'Neill"),
 )
 EMAIL: Final = SheetField(
@@ -67,11 +68,24 @@ GENDER: Final = SheetField(
     CellKind.CHOICE,
     aliases=("sex", "m/f", "f/m", "m/w", "w/m", "m/w/d", "w/m/d", "Geschlecht"),
     examples=("female", "m", "divers"),
-    choices={
-        "female": ("f", "fem", "woman", "women", "girl", "w", "weiblich", "Frau", "Damen", "Dame"),
-        "male": ("m", "man", "men", "boy", "männlich", "maennlich", "Mann", "Herr", "Herren"),
-        "diverse": ("d", "x", "other", "non-binary", "nonbinary", "divers", "andere"),
-    },
+    choices=MappingProxyType(
+        {
+            "female": (
+                "f",
+                "fem",
+                "woman",
+                "women",
+                "girl",
+                "w",
+                "weiblich",
+                "Frau",
+                "Damen",
+                "Dame",
+            ),
+            "male": ("m", "man", "men", "boy", "männlich", "maennlich", "Mann", "Herr", "Herren"),
+            "diverse": ("d", "x", "other", "non-binary", "nonbinary", "divers", "andere"),
+        }
+    ),
 )
 PHONE: Final = SheetField(
     "PHONE",
@@ -152,7 +166,8 @@ def person_keys(rows: SheetRows) -> Sequence[str]:
 
 
 def _plain(names: Sequence[str | None]) -> Sequence[str]:
-    plain = {name: normalise(name or "") or (name or "").casefold() for name in set(names)}
+    distinct = dict.fromkeys(names)
+    plain = {name: normalise(name or "") or (name or "").casefold() for name in distinct}
     return [plain[name] for name in names]
 
 
@@ -164,7 +179,7 @@ def made_keys(rows: SheetRows, context: ImportContext) -> Sequence[str]:
 PERSONS: Final = Target(
     "persons",
     ("organisation_id", "person_key"),
-    made={"organisation_id": organisation, "person_key": made_keys},
+    made=MappingProxyType({"organisation_id": organisation, "person_key": made_keys}),
 )
 
 
@@ -178,8 +193,8 @@ def of_person(table: str, context: str) -> Target:
     return Target(
         table,
         (context, "person_id"),
-        made={context: context_ids},
-        references={"person_id": PERSONS.table},
+        made=MappingProxyType({context: context_ids}),
+        references=MappingProxyType({"person_id": PERSONS.table}),
     )
 
 

@@ -1,6 +1,7 @@
 """Results of a race."""
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
@@ -42,12 +43,14 @@ _STATUS: Final = SheetField(
     CellKind.CHOICE,
     aliases=("result status", "finish status", "Wertung", "Ergebnisstatus"),
     examples=("finished", "DNF"),
-    choices={
-        _FINISHED: ("finish", "fin", "ok", "classified", "im Ziel", "gewertet", "beendet"),
-        "DNF": ("did not finish", "retired", "aufgegeben", "ausgeschieden", "Aufgabe"),
-        "DNS": ("did not start", "nicht gestartet", "nicht angetreten", "n. a.", "n.a."),
-        "DSQ": ("disqualified", "dq", "disq", "disqualifiziert"),
-    },
+    choices=MappingProxyType(
+        {
+            _FINISHED: ("finish", "fin", "ok", "classified", "im Ziel", "gewertet", "beendet"),
+            "DNF": ("did not finish", "retired", "aufgegeben", "ausgeschieden", "Aufgabe"),
+            "DNS": ("did not start", "nicht gestartet", "nicht angetreten", "n. a.", "n.a."),
+            "DSQ": ("disqualified", "dq", "disq", "disqualifiziert"),
+        }
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio import activity, client, worker
 
 from tests.support.transfers.whole import whole_workers
@@ -60,7 +61,9 @@ async def lane_worker(
     settings: Mapping[str, str], queue: str, death: Death | None = None
 ) -> AsyncGenerator[None]:
     """Serve one queue with everything that docflow's own worker has."""
-    policies.LONG["heartbeat_timeout"] = UNNOTICED
+    # The same in every worker of this process, so it is never set back.
+    options = {**policies.LONG, "heartbeat_timeout": UNNOTICED}
+    pytest.MonkeyPatch().setattr(policies, "LONG", options)
     deaths = [] if death is None else [Dying(death)]
     async with whole_workers(settings, *deaths, queue=queue):
         yield

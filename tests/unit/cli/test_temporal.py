@@ -43,7 +43,7 @@ async def client() -> AsyncIterator[Client]:
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         search_attributes=attributes.ALL,
-        plugins=[docflow_plugin()],
+        plugins=[docflow_plugin(sandboxed=True)],
     )
     async with environment:
         yield environment.client
@@ -72,7 +72,11 @@ async def running(client: Client, script: ScriptedImport) -> AsyncIterator[str]:
     task_queue, message = uuid.uuid4().hex, import_message()
     activities = script.activities()
     async with Worker(
-        client, task_queue=task_queue, workflows=[DocumentImport], activities=activities
+        client,
+        task_queue=task_queue,
+        workflows=[DocumentImport],
+        activities=activities,
+        max_cached_workflows=0,
     ):
         yield (await start(client, message, task_queue)).id
 
@@ -157,7 +161,11 @@ async def test_workers_are_counted(client: Client, runs: ImportRuns) -> None:
     script = ScriptedImport()
     message = import_message()
     async with Worker(
-        client, task_queue=TASK_QUEUE, workflows=[DocumentImport], activities=script.activities()
+        client,
+        task_queue=TASK_QUEUE,
+        workflows=[DocumentImport],
+        activities=script.activities(),
+        max_cached_workflows=0,
     ):
         await (await start(client, message, TASK_QUEUE)).result()
         assert await runs.workers() == 1

@@ -1,12 +1,15 @@
 """The header row is found wherever it stands, and never guessed."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import InvalidDocument
-from domain.imports.header import HEADER_WITHIN, find_header, match_header
-from domain.imports.tables import CREW, EQUIPMENT, MTO
+from domain.imports import header as headers
+from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, match_header
+from domain.imports.tables import CREW, EQUIPMENT, MTO, TableSpec
 from domain.tabular.rows import Cell
 
 
@@ -98,3 +101,62 @@ def test_any_cells_end_in_a_header_or_a_clear_error(rows: list[list[Cell]]) -> N
     with pytest.raises(InvalidDocument) as caught:
         find_header(numbered(*rows), MTO)
     assert str(caught.value).isprintable()
+
+
+_TITLES = [title for spec in (CREW, EQUIPMENT, MTO) for title in spec.by_header]
+_WORDS = st.sampled_from(
+    [
+        *_TITLES,
+        "Größe",
+        "".join(chr(ord(letter) + 0xFEE0) for letter in "DRAWING"),
+        "Codeword",
+        "no",
+        "(EUR)",
+        "[mm]",
+        "per",
+        "EA",
+        "12",
+        "E-1",
+    ]
+)
+_CELLS = st.one_of(
+    st.none(),
+    st.integers(1, 9),
+    st.lists(_WORDS, min_size=1, max_size=3).map(" ".join),
+    st.tuples(_WORDS, st.integers(60, 90)).map(lambda long: f"({'x' * long[1]}) {long[0]}"),
+    st.text(max_size=8),
+)
+
+
+@given(
+    st.lists(st.lists(_CELLS, max_size=4), max_size=5),
+    st.sampled_from([CREW, EQUIPMENT, MTO]),
+    st.sampled_from([{}, {"e 1": "code"}, {"e 1": "drawing", "12": "quantity"}]),
+)
+def test_rows_that_are_passed_over_are_no_headers(
+    rows: list[list[Cell]], spec: TableSpec, names: dict[str, str]
+) -> None:
+    def found() -> object:
+        try:
+            return find_header(numbered(*rows), spec, names=names)
+        except InvalidDocument as error:
+            return str(error)
+
+    passing_over = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(headers, "_worth_reading", lambda top, _: range(len(top)))
+        assert found() == passing_over
+
+
+def test_rows_of_data_are_not_read_as_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty of them, cell by cell, cost more than all that a small document takes otherwise."""
+    read: list[int] = []
+
+    def noted(line: int, *rest: Any) -> TableHeader:
+        read.append(line)
+        return match_header(line, *rest)
+
+    monkeypatch.setattr(headers, "match_header", noted)
+    data: list[list[Cell]] = [[f"E-{number}", "a crane", f"{number}.5"] for number in range(60)]
+    assert find_header(numbered(["Code", "Description", "Rate"], *data), EQUIPMENT).line == 1
+    assert set(read) <= {1, 2}

@@ -13,7 +13,8 @@ from contracts.jobs import (
     LinkFacts,
     TableFacts,
 )
-from domain.jobs.stac import build_item, check_item, footprint, widened
+from domain.jobs.stac import build_item, footprint, widened
+from domain.jobs.stac.validation import check_item
 from tests.support.jobs.stac import asset, collection, facts, item, ranged
 
 UTM = GridFacts(code="EPSG:32631", shape=(900, 1000), transform=(10, 0, 500000, 0, -10, 5600000))

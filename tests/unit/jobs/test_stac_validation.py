@@ -7,8 +7,9 @@ import pytest
 
 from contracts.jobs import GridFacts
 from domain.errors import InvalidDocument
-from domain.jobs.stac import build_item, check_collection, check_item, footprint
+from domain.jobs.stac import build_item, footprint
 from domain.jobs.stac.items import ITEM_IDS
+from domain.jobs.stac.validation import check_collection, check_item
 from tests.support.jobs.stac import altered, collection, facts, item
 
 BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}

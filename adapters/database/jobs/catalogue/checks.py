@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from adapters.ports.catalogue import CatalogueQuery
 from domain.errors import InvalidDocument, RuleViolation
-from domain.jobs.stac import check_item
 from domain.jobs.stac.extents import box_geometry, split_box
 from domain.jobs.stac.queries import LIMIT, checked_geometry
 
@@ -28,8 +27,26 @@ async def check_items(collection: JsonObject, items: Sequence[JsonObject]) -> No
         raise InvalidDocument(f"item {twice!r} is given twice")
 
     def check() -> None:
+        # Loaded with the first item: it takes half a second.
+        from domain.jobs.stac.validation import check_item
+
         for item in items:
             check_item(item, collection)
+
+    await asyncio.to_thread(check)
+
+
+async def check_collection(collection: JsonObject) -> None:
+    """Check a collection, in a thread.
+
+    Raises:
+        InvalidDocument: It is not valid.
+    """
+
+    def check() -> None:
+        from domain.jobs.stac import validation
+
+        validation.check_collection(collection)
 
     await asyncio.to_thread(check)
 

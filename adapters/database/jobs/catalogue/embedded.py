@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.engine import Database
 from adapters.database.jobs.catalogue.checks import (
     area_of,
+    check_collection,
     check_items,
     limit_of,
     no_collection,
@@ -29,7 +30,7 @@ from adapters.database.jobs.catalogue.conditions import (
 from adapters.database.jobs.catalogue.sorting import SORTED, sorted_page
 from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
-from domain.jobs.stac import check_collection, split_box, widened
+from domain.jobs.stac import split_box, widened
 from domain.jobs.stac import validation as stac
 
 _SCHEMA: Final = (
@@ -88,7 +89,7 @@ class EmbeddedCatalogue:
 
     async def put_collection(self, collection: JsonObject) -> None:
         """Create or replace a collection; the extent of one that has items is kept."""
-        check_collection(collection)
+        await check_collection(collection)
         await self.prepare()
         async with self._database.transaction() as connection:
             known = await _collection(connection, collection["id"])

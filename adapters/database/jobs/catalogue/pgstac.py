@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.engine import Database
 from adapters.database.jobs.catalogue.checks import (
     area_of,
+    check_collection,
     check_items,
     limit_of,
     no_collection,
@@ -21,7 +22,7 @@ from adapters.database.jobs.catalogue.checks import (
 from adapters.ports import Denied
 from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
-from domain.jobs.stac import check_collection, widened
+from domain.jobs.stac import widened
 from domain.jobs.stac.items import moment
 from domain.jobs.stac.queries import checked_filter, interval
 
@@ -40,7 +41,7 @@ class PgstacCatalogue:
 
     async def put_collection(self, collection: JsonObject) -> None:
         """Create or replace a collection; the extent of one that has items is kept."""
-        check_collection(collection)
+        await check_collection(collection)
         async with self._transaction(collection["id"]) as connection:
             known = await _collection(connection, collection["id"])
             if known is not None and await _has_items(connection, collection["id"]):
