@@ -135,7 +135,8 @@ async def job_installation(
         local = webhook_ports(WebhookSettings(local=True), database)
         leftovers = SqlJobLeftovers(database)
         opened = JobsOpened(
-            SqlJobStore(database), ports, 100, 4, local, blobs, leftovers, timedelta(days=90)
+            *(SqlJobStore(database), ports, 100, 4, False),
+            *(local, blobs, leftovers, timedelta(days=90)),
         )
         waits = scripted(Dependencies)
         every: Any = activities_of(*JOBS.activities(None, opened))  # type: ignore[arg-type]
