@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import WorkflowHandle
+from temporalio.client import StartWorkflowUpdateInput, WorkflowHandle, WorkflowUpdateStage
 from temporalio.service import RPCError, RPCStatusCode
 
 from workers import update_attempts
@@ -72,22 +72,49 @@ async def _begun(server: Any, id: str) -> WorkflowHandle[Any, Any]:
 async def test_an_update_that_meets_the_end_of_a_step_is_applied_once(
     server: Any, run_worker: Any
 ) -> None:
-    async with run_worker(QUEUE, [MeetingRun], Meeting().activities()):
-        handle = await _begun(server, "update-attempts-meet")
-        assert await handle.execute_update(MeetingRun.close) == "closed"
-        assert await handle.result() == 1
-        events = [event.event_type async for event in handle.fetch_history_events()]
-    # It did meet.
-    assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED in events
+    for number in range(5):
+        async with run_worker(QUEUE, [MeetingRun], Meeting().activities()):
+            handle = await _begun(server, f"update-attempts-{number}")
+            assert await handle.execute_update(MeetingRun.close) == "closed"
+            assert await handle.result() == 1
+            events = [event.event_type async for event in handle.fetch_history_events()]
+        # On a busy machine the end of the step may come too late to meet it.
+        if EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED in events:
+            return
+    pytest.fail("no update met the end of a step")
 
 
-async def test_attempts_have_an_end(
-    server: Any, run_worker: Any, monkeypatch: pytest.MonkeyPatch
+class _Refusing:
+    """Gives every update back."""
+
+    def __init__(self, status: RPCStatusCode) -> None:
+        self.ids: list[str | None] = []
+        self._status = status
+
+    async def start_workflow_update(self, input: Any) -> None:
+        self.ids.append(input.update_id)
+        raise RPCError("refused", self._status, b"")
+
+
+@pytest.mark.parametrize(
+    ("status", "times"),
+    [(RPCStatusCode.FAILED_PRECONDITION, update_attempts.ATTEMPTS), (RPCStatusCode.NOT_FOUND, 1)],
+)
+async def test_attempts_have_one_id_and_an_end(
+    monkeypatch: pytest.MonkeyPatch, status: RPCStatusCode, times: int
 ) -> None:
-    monkeypatch.setattr(update_attempts, "ATTEMPTS", 1)
-    async with run_worker(QUEUE, [MeetingRun], Meeting().activities()):
-        handle = await _begun(server, "update-attempts-end")
-        with pytest.raises(RPCError) as refused:
-            await handle.execute_update(MeetingRun.close)
-        assert refused.value.status is RPCStatusCode.FAILED_PRECONDITION
-        await handle.terminate()
+    monkeypatch.setattr(update_attempts, "SECONDS_BETWEEN", 0)
+    refusing: Any = _Refusing(status)
+    client = update_attempts.UpdateAttempts().intercept_client(refusing)
+    update = StartWorkflowUpdateInput(
+        *("run", None, None, None, "close"),
+        args=[],
+        wait_for_stage=WorkflowUpdateStage.COMPLETED,
+        headers={},
+        ret_type=None,
+        rpc_metadata={},
+        rpc_timeout=None,
+    )
+    with pytest.raises(RPCError):
+        await client.start_workflow_update(update)
+    assert len(refusing.ids) == times and len(set(refusing.ids)) == 1 and refusing.ids[0]
