@@ -9,7 +9,6 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.message_context import MessageContext
-from workers.query_guard import QueryGuard
 from workers.update_attempts import UpdateAttempts
 from workflows.run_ends import RunEnds
 
@@ -71,10 +70,9 @@ def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
             of modules at run time. Without it, tests and lint have refused them before
             (docs/decisions/workflows-without-sandbox.md).
     """
-    guard, chosen = QueryGuard(), _sandboxed if sandboxed else _unsandboxed
     return SimplePlugin(
         "docflow",
         data_converter=pydantic_data_converter,
-        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), guard],
-        workflow_runner=lambda runner: guard.guarding(chosen(runner)),
+        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document)],
+        workflow_runner=_sandboxed if sandboxed else _unsandboxed,
     )

@@ -75,7 +75,7 @@ def _dates(
     field: SheetField, cells: Sequence[Cell], notation: Notation | None
 ) -> tuple[list[Any], bool]:
     types = frozenset(map(type, cells))
-    if types == {date} or (types == _DAYS_AND_BLANKS and not field.required):
+    if types == frozenset({date}) or (types == _DAYS_AND_BLANKS and not field.required):
         days = [cell for cell in cells if isinstance(cell, date)]
         # What lies between two days that can be kept can be kept as well.
         _, refused = convert_column(field.spec, (min(days), max(days)), notation)

@@ -266,9 +266,9 @@ def _cut(part: Any) -> Any:
         members = cast(_Members, part)
         cut = {key: _cut(members[key]) for key in members.keys() & _POSITIONS}
         return {**members, **cut}
-    if type(part) is not list or not part:
-        return part
     values = cast(list[Any], part)
+    if type(values) is not list or not values:
+        return values
     is_position = type(values[0]) in (int, float)
     return values[:_DIMENSIONS] if is_position else [_cut(each) for each in values]
 
