@@ -66,8 +66,8 @@ def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
     """Pydantic payloads, ends of runs in log and metrics, and how workflows are run.
 
     Args:
-        sandboxed: Run workflows in the SDK's sandbox, which refuses clock, chance, I/O and state
-            of modules at run time. Without it, tests and lint have refused them before
+        sandboxed: Run workflows in the SDK's sandbox, which refuses clock, randomness, I/O and
+            state of modules at run time. Without it, tests and lint have refused them before
             (docs/decisions/workflows-without-sandbox.md).
     """
     return SimplePlugin(
