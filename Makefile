@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.runtime
+PEERS := build/peers
 DEV_STAMP := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 NODE_STAMP := node_modules/.package-lock.json
@@ -64,8 +65,20 @@ lint: $(DEV_STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# bench-NAME measures a pipeline of the catalogue, or bench-commands; bench alone, document imports.
-bench: bench-imports
+# bench-NAME measures a pipeline of the catalogue, commands, processes, status or peers; bench alone, all but
+# peers, with one table of figures and targets at its end.
+bench: bench-all
+
+# Tools that only this comparison needs have an environment of their own beside the usual one.
+bench-peers: $(PEERS)
+	$(PEERS)/bin/python -m benchmarks peers $(ARGS)
+
+$(PEERS): requirements-peers.lock $(DEV_STAMP)
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-peers.lock
+	ls -d "$$PWD"/$(VENV)/lib/python*/site-packages > $$(ls -d $@/lib/python*/site-packages)/docflow.pth
+	for each in $(BIN)/*; do ln -s -n "$$PWD/$$each" $@/bin/ 2>/dev/null || true; done
+	touch $@
 
 bench-%: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks $* $(ARGS)
@@ -78,6 +91,8 @@ lock: | $(BIN)/python
 	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --group dev -c requirements.lock \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-annotate --no-header -o requirements-dev.lock
+	$(BIN)/uv pip compile --group peers -c requirements-dev.lock --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements-peers.lock
 	$(NPM) install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	$(BIN)/python -c 'import json, pathlib; path = pathlib.Path("package-lock.json"); lock = json.loads(path.read_text()); \
 	  [package.pop(name, None) for package in lock["packages"].values() for name in ("funding", "license")]; \

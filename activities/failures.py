@@ -6,6 +6,7 @@ by class: at its last attempt a failure is marked non-retryable and the workflow
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +16,15 @@ from typing import Any, Final, ParamSpec, TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, FailureError
 
-from adapters.ports import BlobNotFound, Denied, NotYet, Throttled, Unavailable, UnreadableDocument
+from adapters.ports import (
+    BlobNotFound,
+    Denied,
+    NoRoom,
+    NotYet,
+    Throttled,
+    Unavailable,
+    UnreadableDocument,
+)
 from adapters.ports.places import PlaceError
 from contracts.dependencies import Dependency
 from contracts.errors import (
@@ -43,6 +52,8 @@ TRANSIENT_ATTEMPTS: Final = 3
 THROTTLING_ATTEMPTS: Final = 5
 NOT_YET_ATTEMPTS: Final = 200
 """Waiting is not a failure; this many waits in a row are."""
+NO_ROOM_SECONDS: Final = 60.0
+"""Until a limit of an account is tried again, as often as it takes."""
 CANCELLATIONS: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 """What ends a step from outside. A library's own `SystemExit` or panic is a failure like others:
 left alone, the server would take the worker for lost and repeat the step without end."""
@@ -87,6 +98,8 @@ def _judge(error: BaseException) -> _Verdict:
             return _Verdict(INVALID_DOCUMENT, text)
         case WorkersLost():
             return _Verdict(WORKERS_LOST, text)
+        case NoRoom():
+            return _Verdict(NOT_YET, text, sys.maxsize, NO_ROOM_SECONDS)
         case RuleViolation() | Denied():
             return _Verdict(PERMANENT, text)
         case NotYet():

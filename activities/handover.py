@@ -7,10 +7,10 @@ heartbeat and continues behind what is committed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from functools import wraps
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from temporalio import activity
 
@@ -35,6 +35,20 @@ def chunk_committed() -> None:
     due = _due.get()
     if due is not None and asyncio.get_running_loop().time() >= due:
         raise _Due
+
+
+async def carried_through(work: Coroutine[Any, Any, R]) -> R:
+    """Finish what a step has begun, although its time ends or it is cancelled meanwhile.
+
+    For work whose end the run has to know, because it cannot be taken back.
+    """
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                raise
 
 
 def hands_over(

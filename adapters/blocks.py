@@ -1,6 +1,19 @@
 """Bytes that arrive in pieces of any size, in blocks that a store takes."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+_SHORT: Final = 1 << 16
+
+
+async def computed(compute: Callable[[bytes], T], block: bytes) -> T:
+    """The result of a block, computed in a thread unless the block is short.
+
+    To hand 64 KB to a thread costs as much as to hash or to encrypt them.
+    """
+    return compute(block) if len(block) <= _SHORT else await asyncio.to_thread(compute, block)
 
 
 async def in_blocks(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:

@@ -25,7 +25,7 @@ class Dependency(StrEnum):
     SCANNER = "scanner"
     """What looks for viruses."""
     PARTNER = "partner"
-    """A far end that files are moved from or to; there are many, each with a name."""
+    """An endpoint that files are moved from or to; there are many, each with a name."""
 
     @property
     def label(self) -> str:

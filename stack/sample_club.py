@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.dialects import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.people import (
     custom_list_items,
@@ -19,7 +20,7 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.locked_import import acquire_organisation_lock, tools_of
+from adapters.database.spreadsheets.locked_import import acquire_organisation_lock
 
 _CATEGORIES: Final = {
     "Junior (U18)": ("U18", "Jugend", "Youth"),
@@ -67,7 +68,7 @@ async def sample_club(database: Database, organisation_id: int = 1) -> SampleClu
     """
     club = {"organisation_id": organisation_id}
     async with database.transaction() as connection:
-        await acquire_organisation_lock(connection, tools_of(database), organisation_id)
+        await acquire_organisation_lock(connection, bulk_of(database), organisation_id)
         event = await _row(
             connection, events, club | {"name": "City Marathon"}, starts_on=date(2026, 4, 26)
         )

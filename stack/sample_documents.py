@@ -9,6 +9,8 @@ from typing import Final
 from contracts.batches import BatchKey, DocumentProcessed, DocumentState, Relation, RelationKind
 from stack.sample_files import Letter, locked_word, mail, outlook_message, pdf, word
 
+FOUND_INSIDE: Final = {DocumentState.LOADED: 5, DocumentState.DUPLICATE: 3}
+"""What becomes of the files in them, which are documents of their own."""
 _START: Final = datetime(2024, 3, 4, 8, 30, tzinfo=UTC)
 _ANNA, _BEN, _CARLA = (
     "Anna Keller <anna.keller@builder.example>",

@@ -175,7 +175,7 @@ def outlook_message(letter: Letter) -> bytes:
     name, address = parseaddr(letter.recipient)
     recipient = {(0x3001, _TEXT): name, (0x39FE, _TEXT): address}
     attached = {
-        f"__attach_version1.0_#{number:08X}": _properties(
+        f"__attach_version1.0_#{number:08X}": outlook_properties(
             bytes(8),
             {
                 (0x3701, _BYTES): content,
@@ -187,14 +187,14 @@ def outlook_message(letter: Letter) -> bytes:
     }
     return compound_file(
         {
-            **_properties(struct.pack("<8xLLLL8x", 1, count, 1, count), properties),
-            "__recip_version1.0_#00000000": _properties(bytes(8), recipient),
+            **outlook_properties(struct.pack("<8xLLLL8x", 1, count, 1, count), properties),
+            "__recip_version1.0_#00000000": outlook_properties(bytes(8), recipient),
             **attached,
         }
     )
 
 
-def _properties(
+def outlook_properties(
     header: bytes, values: Mapping[tuple[int, int], str | bytes | int | datetime]
 ) -> dict[str, bytes]:
     """The streams of one object: a list of its properties, and the long ones of them."""

@@ -26,6 +26,7 @@ def sftp_server_program() -> str | None:
 NEEDED = {
     "postgis": (postgis_programs, "PostGIS", "postgresql-15-postgis-3"),
     "clamd": (clamd_program, "clamd", "clamav-daemon"),
+    "gnupg": (lambda: shutil.which("gpg"), "GnuPG", "gnupg"),
     "openssh": (sftp_server_program, "OpenSSH's sftp-server", "openssh-sftp-server"),
 }
 """Programs that the tests of a marker need: what finds them, their name, and Debian's package."""

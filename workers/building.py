@@ -19,7 +19,7 @@ from temporalio.worker import (
 from activities.dependencies import Dependencies
 from activities.rejections import Rejections
 from workers.capacity import Slots
-from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, run_sweep
+from workers.dependencies import COMMON_WORKFLOWS, open_dependencies, row_removal, run_sweep
 from workers.notices import OpenNotices, open_notices
 from workers.pipelines.base import Lane, Pipeline, activities_of
 from workers.resources.common import Resources
@@ -56,6 +56,7 @@ def _common_activities(
         shared.dependencies,
         shared.notices.activities,
         run_sweep(client, common, pipeline, own),
+        row_removal(common, pipeline),
         Rejections(common.rejected),
     )
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from activities.dependencies import Dependencies, NamedProbe, Probe, scratch_probe
+from activities.row_retention import RowRemoval
 from activities.run_sweep import RunSweep
 from adapters.temporal.outages import TemporalOutages
 from adapters.temporal.runs import TemporalRunEnds
@@ -15,11 +16,13 @@ from workers.resources.common import Resources
 from workflows.notice_delivery import NoticeDelivery
 from workflows.outage import Outage
 from workflows.rejection_record import RejectionRecord
+from workflows.row_retention import RowRetention
 from workflows.run_sweeper import RunSweeper
 
 COMMON_WORKFLOWS: Final[Sequence[type]] = (
     Outage,
     RunSweeper,
+    RowRetention,
     NoticeDelivery,
     RejectionRecord,
 )
@@ -46,6 +49,17 @@ def run_sweep(client: Client, common: Resources, pipeline: Pipeline, own: Any) -
     """
     rows = {} if pipeline.open_rows is None else {pipeline.name: pipeline.open_rows(own)}
     return RunSweep(rows, TemporalRunEnds(client), common.scratch)
+
+
+def row_removal(common: Resources, pipeline: Pipeline) -> RowRemoval:
+    """What removes rows of a pipeline that are no longer kept.
+
+    Args:
+        common: What all pipelines share.
+        pipeline: The register.
+    """
+    kept = {} if pipeline.kept_rows is None else {pipeline.name: pipeline.kept_rows(common)}
+    return RowRemoval(kept, common.blobs)
 
 
 def open_dependencies(

@@ -1,14 +1,16 @@
 """One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
+from collections.abc import Awaitable, Callable
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.message_context import MessageContext
+from workers.query_guard import GuardedExecutor, QueryGuard
 from workers.update_attempts import UpdateAttempts
 from workflows.run_ends import RunEnds
 
@@ -62,6 +64,35 @@ def _is_document(workflow_type: str) -> bool:
     return any(kind.is_document for kind in kinds if kind.workflow == workflow_type)
 
 
+class _Plugin(SimplePlugin):
+    """A plugin whose workers have their queries guarded."""
+
+    def __init__(self, *, sandboxed: bool) -> None:
+        self._guard = QueryGuard()
+        super().__init__(
+            "docflow",
+            data_converter=pydantic_data_converter,
+            interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), self._guard],
+            workflow_runner=_sandboxed if sandboxed else _unsandboxed,
+        )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """Let the guard see what a worker is given to do."""
+        config = super().configure_worker(config)
+        if config.get("workflow_task_executor") is None:
+            config["workflow_task_executor"] = GuardedExecutor(self._guard)
+        return config
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
+        """End the threads with the worker, as the SDK does with threads of its own."""
+        try:
+            await next(worker)
+        finally:
+            executor = worker.config(active_config=True).get("workflow_task_executor")
+            if isinstance(executor, GuardedExecutor):
+                executor.shutdown()
+
+
 def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
     """Pydantic payloads, ends of runs in log and metrics, and how workflows are run.
 
@@ -70,9 +101,4 @@ def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
             state of modules at run time. Without it, tests and lint have refused them before
             (docs/decisions/workflows-without-sandbox.md).
     """
-    return SimplePlugin(
-        "docflow",
-        data_converter=pydantic_data_converter,
-        interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document)],
-        workflow_runner=_sandboxed if sandboxed else _unsandboxed,
-    )
+    return _Plugin(sandboxed=sandboxed)

@@ -23,12 +23,13 @@ from temporalio.client import (
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
+from contracts.retention import ROW_RETENTION, RowRetentionOrder
 from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from workers import catalogue
 from workers.connect import reason_of
 from workers.errors import TemporalUnreachable
 from workers.pipelines.base import Pipeline
-from workers.pipelines.schedules import Declared, every
+from workers.pipelines.schedules import Declared, daily, every
 from workflows import attributes
 
 
@@ -51,6 +52,7 @@ def declared_schedules(
         for id, row in (
             *pipeline.schedules().items(),
             *_sweeps(pipeline),
+            *_retention(pipeline),
             *((pipeline.schedules_of_settings(environment) or {}) if environment else {}).items(),
         )
     }
@@ -69,6 +71,21 @@ def _sweeps(pipeline: Pipeline) -> Sequence[tuple[str, Declared]]:
         catch_up=timedelta(minutes=15),
     )
     return ((pipeline.sweep_id, declared),)
+
+
+def _retention(pipeline: Pipeline) -> Sequence[tuple[str, Declared]]:
+    if pipeline.retention_id is None:
+        return ()
+    declared = Declared(
+        pipeline=pipeline.name,
+        workflow=ROW_RETENTION,
+        task_queue=pipeline.task_queue,
+        input=RowRetentionOrder(pipeline=pipeline.name),
+        at=daily(4),
+        # The next run removes what one that was missed would have.
+        catch_up=timedelta(hours=12),
+    )
+    return ((pipeline.retention_id, declared),)
 
 
 class Change(StrEnum):

@@ -1,5 +1,8 @@
 """The one mixin of workflows that park: how callers answer."""
 
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from temporalio import workflow
@@ -42,6 +45,20 @@ class Parkable:
     @classmethod
     def _offer(cls, decision: Decision, contract: AnswerType) -> None:
         """Add the handlers of one answer: Temporal reads a message's type from its handler."""
+        answered = cls._answered.__annotations__["return"]
+        for handler in cls._handlers(decision, contract, answered, cls.__qualname__):
+            setattr(cls, handler.__name__, handler)
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def _handlers(
+        decision: Decision, contract: AnswerType, answered: Any, owner: str
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """The update and the signal of one answer.
+
+        Cached, because the sandbox makes the class of a workflow anew for every run, and to look
+        at the types of its handlers is most of what that costs.
+        """
 
         def validate(self: Parkable, answer: Any) -> None:
             self._parking.refuse_unless_waiting()
@@ -60,19 +77,18 @@ class Parkable:
             else:
                 self._parking.answer(Answered.by_person(decision, given))
 
-        update.__annotations__ = {
-            "answer": contract,
-            "return": cls._answered.__annotations__["return"],
-        }
+        update.__annotations__ = {"answer": contract, "return": answered}
         validate.__annotations__ = {"answer": contract, "return": None}
         signal.__annotations__ = {"answer": contract | None, "return": None}
         for name, handler in {"": update, "_signal": signal}.items():
             handler.__name__ = f"{decision}{name}"
-            handler.__qualname__ = f"{cls.__qualname__}.{handler.__name__}"
+            handler.__qualname__ = f"{owner}.{handler.__name__}"
         workflow.update(name=decision.value)(update).validator(validate)
         workflow.signal(name=decision.value)(signal)
-        setattr(cls, update.__name__, update)
-        setattr(cls, signal.__name__, signal)
+        for handler in (update, validate, signal):
+            # What `inspect.signature` would find each time.
+            handler.__signature__ = inspect.signature(handler)
+        return update, signal
 
     def __init__(self, parking: Parking) -> None:
         self._parking = parking

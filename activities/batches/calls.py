@@ -3,14 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from activities.heartbeat import Heartbeater
-from adapters.ports import NotYet
-
-POLL_SECONDS: Final = 10.0
-"""Seconds that a step waits by itself for an earlier request in progress: a retry by the server
-comes after a second at the earliest."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,23 +17,15 @@ def to_its_end(run: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Awaitabl
     A sent request is carried out even when its answer is no longer awaited. If teardown began
     before, it would find nothing to delete, and the resource would be made behind its back. Calls
     of ports are short, so this holds a cancel up for seconds. What is not there yet is asked for
-    again; a cancel ends the pause between.
+    again by a retry of the server, which takes no slot meanwhile.
 
     Goes below `translate_failures`; heartbeats meanwhile.
     """
 
     @wraps(run)
     async def finished(*args: P.args, **kwargs: P.kwargs) -> R:
-        clock = asyncio.get_running_loop().time
-        patient_until = clock() + POLL_SECONDS
         async with Heartbeater():
-            while True:
-                try:
-                    return await _ended(asyncio.create_task(run(*args, **kwargs)))
-                except NotYet as busy:
-                    if clock() + busy.retry_after > patient_until:
-                        raise
-                    await asyncio.sleep(busy.retry_after)
+            return await _ended(asyncio.create_task(run(*args, **kwargs)))
 
     return finished
 

@@ -1,5 +1,8 @@
 """How a batch ends: announced, and recorded."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from temporalio import activity
 
 from activities.failures import translate_failures
@@ -34,7 +37,8 @@ class BatchCompletion:
         """Publish an announcement.
 
         A second run publishes it again under the same message id, by which receivers see that it
-        is the same one. The run's id is part of it: a batch loaded again is announced again.
+        is the same one. The run's id is part of it: a batch loaded again is announced again. What
+        docflow does not use of the batch's events is passed on.
 
         Raises:
             ApplicationError: `Permanent` when there is no such announcement.
@@ -46,15 +50,9 @@ class BatchCompletion:
             raise RuleViolation(
                 f"{order.event_type} is not an announcement; known are {known}"
             ) from error
-        publication = Publication(
-            event_type=event,
-            case_id=order.key.case_id,
-            batch_id=order.key.batch_id,
-            status=order.status,
-            message_id=f"{order.key.workflow_id}/{activity.info().workflow_run_id}/{event}",
-        )
         async with Heartbeater():
-            await self._topic.publish(order.plan, publication)
+            passed_on = await self._store.passed_on(order.key, event)
+            await self._topic.publish(order.plan, _publication(order, event, passed_on))
 
     @activity.defn(name="batches.close")
     @translate_failures
@@ -67,9 +65,27 @@ class BatchCompletion:
         await self._store.close(closing)
         return await self._store.counts(closing.key)
 
+    @activity.defn(name="batches.count")
+    @translate_failures
+    async def count(self, key: BatchKey) -> DocumentCounts:
+        """Count the documents of a batch by state."""
+        return await self._store.counts(key)
+
     @activity.defn(name="batches.truncate")
     @translate_failures
     async def truncate(self, key: BatchKey) -> None:
         """Empty the temporary tables of a batch."""
         removed = await self._store.truncate(key)
         activity.logger.info("%d temporary rows of %s removed", removed, key)
+
+
+def _publication(order: Announce, event: Announcement, passed_on: Mapping[str, Any]) -> Publication:
+    return Publication(
+        event_type=event,
+        case_id=order.key.case_id,
+        batch_id=order.key.batch_id,
+        status=order.status,
+        documents=order.documents and order.documents.model_dump(),
+        message_id=f"{order.key.workflow_id}/{activity.info().workflow_run_id}/{event}",
+        passed_on=dict(passed_on),
+    )

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Final
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import load_extract, missing, save_extract, stat_all
 from activities.failures import translate_failures
@@ -22,28 +21,27 @@ from adapters.ports import (
     DocumentTexts,
     LoadFacts,
     LoadStore,
-    RejectedMessages,
+    Superseded,
 )
 from contracts.batches import (
     DocumentAttachments,
     DocumentProcessed,
     DocumentRelations,
-    DocumentState,
     GivenUp,
     GiveUp,
     LoadStep,
     StepOrder,
     StepOutcome,
+    message_key,
     names_of,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import KEY_REUSED
-from contracts.origins import body_of
+from domain.batches.families import members
 from domain.errors import RuleViolation
 
 _NOTE_CHARACTERS: Final = 500
-_UNFINISHED: Final = (DocumentState.LOADING, DocumentState.TERMINATED)
-_NOT_COMPARED: Final = "done before; whether by the same message is not known"
+_RESUMED: Final = StepOutcome(resumed=True)
+_SUPERSEDED: Final = "a later message of the document is loaded: this file is kept as a version"
 
 
 class DocumentLoads:
@@ -55,7 +53,6 @@ class DocumentLoads:
         blobs: Where documents are, and where the files go that are found in them.
         texts: Reads documents.
         queues: Where dead letters go.
-        rejected: Keeps messages whose document another message has.
         prefix: Of the names of queues.
         scratch: Folder for temporary files.
     """
@@ -67,7 +64,6 @@ class DocumentLoads:
         blobs: Blobs,
         texts: DocumentTexts,
         queues: BatchQueues,
-        rejected: RejectedMessages,
         prefix: str,
         scratch: Path,
     ) -> None:
@@ -76,7 +72,6 @@ class DocumentLoads:
         self._blobs = blobs
         self._texts = texts
         self._queues = queues
-        self._rejected = rejected
         self._prefix = prefix
         self._scratch = scratch
         sweep(scratch)
@@ -86,23 +81,34 @@ class DocumentLoads:
     async def dedupe(self, order: StepOrder) -> StepOutcome:
         """Hash the document's file, and ask who else of the case has the same bytes.
 
+        A file that was replaced since this step was done is loaded anew, what it was is kept as a
+        version; and so is the file of a message that a later one came before.
+
         Returns:
             The file, and the document that has its bytes already.
 
         Raises:
-            ApplicationError: `MissingBlob` when the file is not there; `KeyReused` when the
-                document was loaded by a message with other content.
+            ApplicationError: `MissingBlob` when the file is not there.
         """
         event = _document(order)
-        facts = await self._facts(order)
-        if LoadStep.DEDUPE in facts.done and facts.source is not None:
-            return _resumed(facts).model_copy(
-                update={"source": facts.source, "duplicate_of": facts.duplicate_of}
-            )
         async with Heartbeater():
+            facts = await self._store.facts(event)
+            is_done = LoadStep.DEDUPE in facts.done
+            if is_done and not await self._may_be_replaced(event, facts):
+                return _resumed(facts)
             with scratch_folder(self._scratch) as folder:
                 source = await self._download(event, folder / "document")
-        first = await self._store.save_source(event, source)
+            if is_done and facts.source is not None:
+                if source.sha256 == facts.source.sha256:
+                    return _resumed(facts)
+                await self._store.forget(event)
+            if facts.superseded:
+                await self._store.save_version(event, source)
+                return StepOutcome(source=source, superseded=True, note=_SUPERSEDED)
+            try:
+                first = await self._store.save_source(event, source)
+            except Superseded:
+                return StepOutcome(source=source, superseded=True, note=_SUPERSEDED)
         return StepOutcome(source=source, duplicate_of=first)
 
     @activity.defn(name="batches.extract")
@@ -125,7 +131,7 @@ class DocumentLoads:
                 if found.sha256 != source.sha256:
                     raise RuleViolation(
                         f"{event.blob_name} was replaced while its document was being loaded;"
-                        " send the new file as a document of its own"
+                        " redrive the batch, which loads the new file"
                     )
                 extracted = await self._texts.extract(path, _filename(event), inside)
                 await save_extract(self._blobs, event, source.sha256 or "", extracted, folder)
@@ -167,13 +173,14 @@ class DocumentLoads:
     @translate_failures
     @hands_over(StepOutcome(unfinished=True))
     async def attachments(self, order: StepOrder) -> StepOutcome:
-        """Note which files belong to the document.
+        """Note which files belong to the document, and make documents of them.
 
-        They are those that were found in it, or for BATCH_ATTACHMENTS those that are named.
+        They are those that were found in it, or for BATCH_ATTACHMENTS those that are named. Each
+        is announced to the batch as a document of the family.
 
         Raises:
             ApplicationError: `MissingBlob` when one that is named is not there; `Permanent` when
-                the findings are no longer known.
+                the findings are no longer known, or the batch has no queue any more.
         """
         event = order.event
         if isinstance(event, DocumentRelations):
@@ -181,8 +188,26 @@ class DocumentLoads:
         if (done := await self._done(order)) is not None:
             return done
         async with Heartbeater():
-            await self._store.save_attachments(event, await self._attached(event, order))
-        return StepOutcome()
+            if isinstance(event, DocumentProcessed):
+                found = await load_extract(self._blobs, event, _source(order), self._scratch)
+                files = [Attached(file.filename, file.blob) for file in found.files]
+                note = await self._save_attachments(event, files)
+            else:
+                note = await self.attach(event)
+        return StepOutcome(note=note)
+
+    async def attach(self, event: DocumentAttachments) -> str | None:
+        """Note the files that a message names, and make documents of them; why not of all.
+
+        Raises:
+            BlobNotFound: One of them is not there; the others are recorded.
+        """
+        named = dict.fromkeys((file.blob_name, file.filename) for file in event.attachments)
+        found, absent = await stat_all(self._blobs, named)
+        if absent:
+            await self._store.keep_attachments(event, found)
+            raise BlobNotFound("; ".join(missing(name) for name in absent))
+        return await self._save_attachments(event, found)
 
     @activity.defn(name="batches.give_up")
     @translate_failures
@@ -199,7 +224,7 @@ class DocumentLoads:
                     names_of(self._prefix, event.key),
                     event.model_dump_json(by_alias=True),
                     f"{lost.step}: {lost.reason}",
-                    deduplication=event.workflow_id,
+                    deduplication=f"{event.workflow_id} {message_key(event)}",
                 )
                 return GivenUp(final=False)
             except Denied as error:
@@ -207,49 +232,46 @@ class DocumentLoads:
         await self._store.fail(event, f"{lost.step}: {lost.reason}")
         return GivenUp(final=True)
 
-    async def _attached(
-        self, event: DocumentProcessed | DocumentAttachments, order: StepOrder
-    ) -> Sequence[Attached]:
-        if isinstance(event, DocumentProcessed):
-            record = await load_extract(self._blobs, event, _source(order), self._scratch)
-            return [Attached(file.filename, file.blob) for file in record.files]
-        named = {file.blob_name: file.filename for file in event.attachments}
-        return await stat_all(self._blobs, named.items())
+    async def _save_attachments(
+        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+    ) -> str | None:
+        note = await self._announce(event, files)
+        await self._store.save_attachments(event, files, note)
+        return note
+
+    async def _announce(
+        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+    ) -> str | None:
+        """Send messages about files that become documents; why others do not."""
+        if not files:
+            return None
+        family = await self._store.family(event)
+        found = members(
+            event.key, event.document_id, family, [(file.filename, file.blob) for file in files]
+        )
+        if found.messages:
+            # Recorded first: they count when another document of the family is asked for room.
+            await self._store.keep_attachments(event, files)
+            await self._queues.send(
+                names_of(self._prefix, event.key),
+                [message.model_dump_json(by_alias=True) for message in found.messages],
+            )
+        return found.note
 
     async def _done(self, order: StepOrder) -> StepOutcome | None:
         """The outcome of a step that was done before; None: it was not."""
-        facts = await self._facts(order)
-        return _resumed(facts) if order.step in facts.done else None
+        facts = await self._store.facts(order.event)
+        return _RESUMED if order.step in facts.done else None
 
-    async def _facts(self, order: StepOrder) -> LoadFacts:
-        """How far the load is.
-
-        Raises:
-            ApplicationError: `KeyReused` when another message did it, which Temporal has forgotten;
-                its detail is the digest of that one. This one is recorded as rejected.
-        """
-        event, origin = order.event, order.origin
-        facts = await self._store.facts(event)
-        if origin is None or facts.digest in (None, origin.digest):
-            return facts
-        if isinstance(event, DocumentProcessed) and facts.state in _UNFINISHED:
-            # Of a run that is over, as this one has its id.
-            await self._store.forget(event)
-            return await self._store.facts(event)
-        refused = (
-            f"{event.event_type}: document {event.document_id} of {event.key} is that of a message "
-            "with other content: this message was not used; send it again under a document id that "
-            "was not used before"
-        )
-        await self._rejected.record(
-            origin.queue,
-            # The record knows a message that comes twice by its id.
-            origin.message_id or event.workflow_id,
-            KEY_REUSED,
-            refused,
-            body_of(event),
-        )
-        raise ApplicationError(refused, facts.digest, type=KEY_REUSED, non_retryable=True)
+    async def _may_be_replaced(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
+        """Whether the blob was written since it was read."""
+        if facts.superseded or facts.source is None:
+            return False
+        try:
+            return (await self._blobs.stat(event.blob_name)).etag != facts.source.etag
+        except BlobNotFound:
+            # A later step says so, if it needs the file.
+            return False
 
     async def _download(self, event: DocumentProcessed, target: Path) -> BlobRef:
         try:
@@ -259,7 +281,12 @@ class DocumentLoads:
 
 
 def _resumed(facts: LoadFacts) -> StepOutcome:
-    return StepOutcome(resumed=True, note=_NOT_COMPARED if facts.digest is None else None)
+    found = {
+        "source": facts.source,
+        "duplicate_of": facts.duplicate_of,
+        "superseded": facts.superseded,
+    }
+    return _RESUMED.model_copy(update=found)
 
 
 def _document(order: StepOrder) -> DocumentProcessed:

@@ -1,14 +1,17 @@
 """Watches a batch's queues run empty, and tries dead letters again."""
 
+import asyncio
 from datetime import UTC, datetime
+from typing import Final
 
 from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import BatchQueues, BatchStore, OpenRuns
+from adapters.ports import BatchQueues, BatchStore, FailedMessage, OpenRuns
 from contracts.batches import (
     BatchKey,
+    Names,
     PolledDepth,
     QueueDepth,
     Redriven,
@@ -16,6 +19,9 @@ from contracts.batches import (
     StepInput,
     names_of,
 )
+
+AT_ONCE: Final = 10
+"""Messages that are put back side by side, each of 256 KB at most."""
 
 
 class BatchDrain:
@@ -59,11 +65,25 @@ class BatchDrain:
     async def redrive(self, order: RedriveOrder) -> Redriven:
         """Note which pass it is, then move the dead letters back; a second run moves the rest.
 
-        Noted first: a document that fails at once has to know whether it gets another chance.
+        Noted first: a document that fails at once has to know whether it gets another chance. What
+        is recorded as failed becomes a dead letter again, where it is asked for.
         """
         async with Heartbeater():
             await self._store.start_pass(order.key, order.number, order.final)
+            if order.with_failed:
+                await self._put_back(order)
             return await self._queues.redrive(names_of(order.plan.prefix, order.key))
+
+    async def _put_back(self, order: RedriveOrder) -> None:
+        """Make every message that is recorded as failed a dead letter once more."""
+        names, after = names_of(order.plan.prefix, order.key), ("", "")
+        while page := await self._store.failed_messages(order.key, after, AT_ONCE):
+            await asyncio.gather(*(self._put_back_one(names, message) for message in page))
+            after = (page[-1].document_id, page[-1].message_key)
+
+    async def _put_back_one(self, names: Names, message: FailedMessage) -> None:
+        key = f"{message.document_id} {message.message_key}"
+        await self._queues.dead_letter(names, message.body, message.reason, key)
 
     @activity.defn(name="batches.cancel_loads")
     @translate_failures

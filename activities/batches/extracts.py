@@ -19,6 +19,9 @@ from domain.errors import RuleViolation
 T = TypeVar("T")
 
 _AT_ONCE: Final = 8
+_VERSION: Final = 16
+"""Characters of a file's hash that distinguish versions of one document."""
+_RECORD: Final = "extract.json"
 _HASHED: Final = "sha256-"
 _PLAIN: Final = re.compile(rf"(?!{_HASHED})[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}")
 _TYPES: Final = {
@@ -26,9 +29,21 @@ _TYPES: Final = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
     "application/vnd.ms-outlook": "mail",
     "message/rfc822": "mail",
+    "application/msword": "word",
+    "application/rtf": "word",
+    "application/vnd.oasis.opendocument.text": "word",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
+    "application/vnd.ms-excel.sheet.binary.macroEnabled.12": "sheet",
+    "application/vnd.ms-excel": "sheet",
+    "application/vnd.oasis.opendocument.spreadsheet": "sheet",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
+    "application/vnd.ms-powerpoint": "slides",
+    "application/vnd.oasis.opendocument.presentation": "slides",
+    "application/zip": "archive",
     "text/html": "page",
     "text/plain": "text",
 }
+_PICTURE: Final = "image/"
 
 
 class ExtractedBlob(Contract):
@@ -60,15 +75,20 @@ def folder_of(event: DocumentProcessed) -> str:
     return f"batches/{event.case_id}/{event.batch_id}/{name}"
 
 
+def version_folder(event: DocumentProcessed, sha256: str) -> str:
+    """Where the files go that are found in one version of a document."""
+    return f"{folder_of(event)}/{sha256[:_VERSION]}"
+
+
 def derived_tags(extracted: Extracted) -> tuple[str, ...]:
     """Tags that follow from what a document is.
 
-    `type:` pdf, word, mail, page or text; `year:` of its making, or else of its last change;
-    `has:attachments`; `has:no text`, as scans have.
+    `type:` pdf, word, sheet, slides, mail, page, text, archive, picture or other; `year:` of its
+    making, or else of its last change; `has:attachments`; `has:no text`, as scans have.
     """
-    tags: list[str] = []
-    if kind := _TYPES.get(extracted.media_type):
-        tags.append(f"type:{kind}")
+    is_picture = extracted.media_type.startswith(_PICTURE)
+    kind = _TYPES.get(extracted.media_type, "picture" if is_picture else "other")
+    tags = [f"type:{kind}"]
     if moment := extracted.created_at or extracted.modified_at:
         tags.append(f"year:{moment.year}")
     if extracted.files:
@@ -95,7 +115,7 @@ async def save_extract(
     async def upload(number: int, path: Path, filename: str) -> ExtractedBlob:
         async with room:
             blob = await blobs.upload(
-                path, f"{folder_of(event)}/attachments/{number:04}-{filename}"
+                path, f"{version_folder(event, sha256)}/attachments/{number:04}-{filename}"
             )
         return ExtractedBlob(filename=filename, blob=blob)
 
@@ -106,7 +126,7 @@ async def save_extract(
     record = ExtractRecord(sha256=sha256, tags=derived_tags(extracted), files=tuple(files))
     path = folder / "extract.json"
     await asyncio.to_thread(path.write_text, record.model_dump_json())
-    await blobs.upload(path, _name(event))
+    await blobs.upload(path, _name(event, sha256))
 
 
 async def load_extract(
@@ -117,43 +137,51 @@ async def load_extract(
     Raises:
         RuleViolation: The record is gone, or is of other bytes.
     """
-    name = _name(event)
+    name = _name(event, source.sha256 or "")
     lost = (
         f"{name}, which says what was found in the document, is gone or was replaced;"
-        " send the document under a new id"
+        " redrive the batch"
     )
     with scratch_folder(scratch) as folder:
         path = folder / "extract.json"
         try:
             await blobs.download(name, path)
-        except BlobNotFound as error:
-            raise RuleViolation(lost) from error
+        except BlobNotFound:
+            # Releases that knew one version of a document kept the record beside its files.
+            try:
+                await blobs.download(f"{folder_of(event)}/{_RECORD}", path)
+            except BlobNotFound as error:
+                raise RuleViolation(lost) from error
         record = ExtractRecord.model_validate_json(await asyncio.to_thread(path.read_bytes))
     if record.sha256 != source.sha256:
         raise RuleViolation(lost)
     return record
 
 
-async def stat_all(blobs: Blobs, files: Iterable[tuple[str, str]]) -> list[Attached]:
+async def stat_all(
+    blobs: Blobs, files: Iterable[tuple[str, str]]
+) -> tuple[list[Attached], list[str]]:
     """Find blobs that a message names.
 
     Args:
         blobs: The store.
         files: Blob name and filename of each.
 
-    Raises:
-        BlobNotFound: One of them is not there; the message says which.
+    Returns:
+        Those that are there, and the names of those that are not.
     """
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def stat(name: BlobName, filename: str) -> Attached:
+    async def stat(name: BlobName, filename: str) -> Attached | str:
         async with room:
             try:
                 return Attached(filename, await blobs.stat(name))
-            except BlobNotFound as error:
-                raise BlobNotFound(missing(name)) from error
+            except BlobNotFound:
+                return name
 
-    return await _all_of(stat(name, filename) for name, filename in files)
+    found = await _all_of(stat(name, filename) for name, filename in files)
+    absent = dict.fromkeys(each for each in found if isinstance(each, str))
+    return [each for each in found if isinstance(each, Attached)], list(absent)
 
 
 def missing(name: str) -> str:
@@ -172,5 +200,5 @@ async def _all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return results
 
 
-def _name(event: DocumentProcessed) -> str:
-    return f"{folder_of(event)}/extract.json"
+def _name(event: DocumentProcessed, sha256: str) -> str:
+    return f"{version_folder(event, sha256)}/{_RECORD}"

@@ -8,7 +8,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic, OpenRuns
+from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic, Denied, OpenRuns
 from contracts.batches import BatchKey, BatchPlan, Orphans, SweepOrder
 from domain.batches.resources import FoundResource
 from domain.batches.validation import is_strange, is_young, only_dead_letters
@@ -86,8 +86,13 @@ class BatchOrphans:
         async for found in self._functions.found(plan.prefix):
             yield found
         source = await self._functions.source(plan)
-        async for found in self._grants.found(plan.prefix, source.role):
-            yield found
+        try:
+            async for found in self._grants.found(plan.prefix, source.role):
+                yield found
+        except Denied as error:
+            if not plan.static_permissions:
+                raise
+            activity.logger.info("policies of releases before are not looked for: %s", error)
 
     async def _is_left(self, key: BatchKey, made: Sequence[FoundResource]) -> bool:
         if await self._runs.is_open(key.workflow_id):

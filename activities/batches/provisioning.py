@@ -16,7 +16,16 @@ from activities.batches.calls import to_its_end
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic
-from contracts.batches import Names, ResourceState, StepDone, StepInput, names_of
+from contracts.batches import (
+    DeliveryOrder,
+    DeliverySeen,
+    Names,
+    ResourceState,
+    StepDone,
+    StepInput,
+    names_of,
+)
+from domain.batches.resources import unproven
 from domain.errors import RuleViolation
 
 TIMEOUTS_HIDDEN: Final = 6
@@ -115,10 +124,16 @@ class BatchProvisioning:
     @translate_failures
     @to_its_end
     async def grant_permissions(self, work: StepInput) -> StepDone:
-        """Let the function's role use the batch's queue, and the secrets of the plan."""
+        """Let the function's role use the secrets and database users of the plan.
+
+        Once for all batches; for a batch that a release before began, with its queues.
+        """
         if not work.plan.with_function:
             return _NO_FUNCTION
         source = await self._functions.source(work.plan)
+        if work.plan.static_permissions:
+            await self._grants.grant_once(work.plan, source.role)
+            return _READY
         await self._grants.grant(_names(work), work.plan, source.role)
         return _READY
 
@@ -152,10 +167,23 @@ class BatchProvisioning:
         await self._functions.reserve(_names(work), work.plan)
         return _READY
 
+    @activity.defn(name="batches.look_for_delivery")
+    @translate_failures
+    async def look_for_delivery(self, order: DeliveryOrder) -> DeliverySeen:
+        """Look once whether what is published reaches the queue; the run waits between two looks.
+
+        A second run publishes the same canary again.
+        """
+        async with Heartbeater():
+            if order.send:
+                await self._topic.send_canary(order.plan, order.key, order.canary)
+            queue = names_of(order.plan.prefix, order.key).queue
+            return DeliverySeen(arrived=await self._queues.has_proof(queue, order.canary))
+
     @activity.defn(name="batches.prove_delivery")
     @translate_failures
     async def prove_delivery(self, work: StepInput) -> StepDone:
-        """Publish canaries until one of them arrives.
+        """Publish canaries until one of them arrives, for batches that a release before began.
 
         A filter policy may take a quarter of an hour to work, and what is published before is
         lost: publishers are notified only after this is done. Attempts share the time
@@ -174,12 +202,7 @@ class BatchProvisioning:
                 if await self._queues.has_proof(names.queue, canary):
                     return _READY
                 await asyncio.sleep(pause)
-        raise RuleViolation(
-            f"nothing that was published to {work.plan.topic_arn} has reached the queue "
-            f"{names.queue} within {work.delivery} s: look at the filter policy of its "
-            f"subscription (filter scope {work.plan.filter_scope}), at the policy of the queue, "
-            "and at the key of an encrypted topic or queue"
-        )
+        raise RuleViolation(unproven(work))
 
     def _looks(self, deadline: datetime) -> Iterator[tuple[bool, float]]:
         """For every look, the last one at the end: is another canary due, and the pause after."""

@@ -121,6 +121,7 @@ class BatchValidation:
         return Validation(
             outcome=ValidationOutcome.CONTINUE,
             job_finished=facts.job_finished,
+            documents=facts.documents,
             end_finished=facts.end_finished,
             orphans=orphans,
         )

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Final
 
+from activities.imports.kept_rows import KeptRows
 from activities.imports.sheet_keys import SheetKeys
 from activities.seen_keys import SeenKeys
 from adapters.ports import TableBook, TableSource, UnreadableDocument
@@ -35,11 +36,6 @@ from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""
 
-KEPT_ROWS: Final = 20_000
-"""A document of so many rows is not read a second time."""
-KEPT_CELLS: Final = 400_000
-"""Some 40 MB."""
-
 Rows = Iterator[tuple[int, list[Cell]]]
 
 
@@ -52,7 +48,7 @@ class DocumentTable:
         source: Its rows.
         surveyed: How they are written.
         merges: Merged cells of the sheet.
-        kept: All of the rows, where they are few.
+        kept: The rows, where they need not be read again.
         last_line: Line number of the last one.
         place: Where they stand in the document.
     """
@@ -61,7 +57,7 @@ class DocumentTable:
     source: TableSource
     surveyed: Surveyed
     merges: Sequence[Merge]
-    kept: Sequence[tuple[int, list[Cell]]] | None
+    kept: KeptRows
     last_line: int
     place: Place = field(default_factory=Place)
 
@@ -80,10 +76,7 @@ class DocumentTable:
     def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
         """The rows below the header, merged cells filled down."""
         header = self.surveyed.header
-        if self.kept is None:
-            rows = _below(self.source.rows(), header.line)
-        else:
-            rows = ((line, list(cells)) for line, cells in self.kept)
+        rows = self.kept.rows() or _below(self.source.rows(), header.line)
         return fill_down(rows, self.merges, header, spec, filled)
 
     def validator(
@@ -122,6 +115,7 @@ class DocumentTables:
         spec: What the table holds.
         folder: Scratch folder of the step.
         findings: Told what is left out.
+        held: Closes what is opened for the reading.
     """
 
     def __init__(
@@ -131,7 +125,9 @@ class DocumentTables:
         spec: TableSpec,
         folder: Path,
         findings: Findings,
+        held: ExitStack,
     ) -> None:
+        self._held = held
         self._book = book
         self._message = message
         self._spec = spec
@@ -200,19 +196,18 @@ class DocumentTables:
         )
 
     def _survey(self, sheet: FoundSheet, keep: bool) -> DocumentTable:
-        """Look at all rows of a sheet; `keep` them, where they are few, for the reading."""
+        """Look at all rows of a sheet; `keep` few rows in memory for the reading."""
         assert sheet.header is not None
         source = self._book.table(sheet.name)
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         rows = _below(source.rows(), sheet.header.line)
-        kept: list[tuple[int, list[Cell]]] | None = [] if keep else None
+        is_workbook = bool(self._book.sheets)
+        kept = KeptRows(self._folder, self._held, memory=keep, aside=is_workbook)
         last_line = sheet.header.line
         while part := list(islice(rows, PART_ROWS)):
             survey.add(part)
             last_line = part[-1][0]
-            if kept is not None:
-                kept.extend(part)
-                kept = kept if _is_little(kept) else None
+            kept.add(part)
         surveyed = survey.finish(self._options, source.hidden_columns)
         return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
 
@@ -252,12 +247,8 @@ class DocumentTables:
                 )
 
 
-def _is_little(rows: Sequence[tuple[int, list[Cell]]]) -> bool:
-    return len(rows) <= KEPT_ROWS and len(rows) * len(rows[-1][1]) <= KEPT_CELLS
-
-
 def _below(rows: Rows, line: int) -> Rows:
-    return (row for row in rows if row[0] > line)
+    return dropwhile(lambda row: row[0] <= line, rows)
 
 
 def _placed(tables: Sequence[DocumentTable]) -> list[DocumentTable]:

@@ -6,8 +6,9 @@ from typing import Final, Literal
 from temporalio import activity
 
 from activities.failures import announces, translate_failures
-from activities.handover import hands_over
+from activities.handover import carried_through, hands_over
 from activities.heartbeat import Heartbeater
+from activities.imports.small_tables import SmallTables
 from activities.run_sweep import reason_of
 from adapters.ports import (
     BlobNotFound,
@@ -17,6 +18,7 @@ from adapters.ports import (
     RejectedMessages,
     Runs,
     Unavailable,
+    WholeImport,
 )
 from contracts.blobs import BlobRef
 from contracts.errors import KEY_REUSED
@@ -52,6 +54,7 @@ class ImportLifecycle:
         rejected: Keeps messages whose task another message has.
         small_document_bytes: Largest size of a document that takes the local path.
         prefixes: Where the blobs are that messages may name; none: anywhere but in own places.
+        tables: Reads small tables, whose import is done by the first step; None: no import is.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ImportLifecycle:
         rejected: RejectedMessages,
         small_document_bytes: int = SMALL_DOCUMENT_BYTES,
         prefixes: Sequence[str] = (),
+        tables: SmallTables | None = None,
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -69,12 +73,16 @@ class ImportLifecycle:
         self._rejected = rejected
         self._small = small_document_bytes
         self._prefixes = prefixes
+        self._tables = tables
 
     @activity.defn(name="imports.prepare")
     @translate_failures
     @hands_over(Preparation(unfinished=True))
     async def prepare(self, order: ImportOrder) -> Preparation:
-        """Route a message, resolve its source and open its status row.
+        """Route a message, resolve its source and open its status row; or import it at once.
+
+        A small table without problems is written, recorded as completed and deleted by this step
+        alone. Any other document gets a plan, and the steps of its type.
 
         An import that is done already, under this task or under this guard (idempotency key,
         extraction id), is recognised before a missing blob is complained about: a completed
@@ -83,8 +91,9 @@ class ImportLifecycle:
         rejected.
 
         Returns:
-            The plan; or, when there is nothing to do, why, and the state of the earlier import; or
-            why the run waits for another task with this guard, which is running.
+            The plan, with the outcome where the import is done; or, when there is nothing to do,
+            why, and the state of the earlier import; or why the run waits for another task with
+            this guard, which is running.
 
         Raises:
             ApplicationError: `MissingBlob` when the document is not there and nothing explains
@@ -113,6 +122,8 @@ class ImportLifecycle:
         workflow_id = activity.info().workflow_id or message.workflow_id
         digest = None if order.origin is None else order.origin.digest
         begun = (message, plan, workflow_id, guard, digest, activity.info().workflow_run_id)
+        if source is not None and (outcome := await self._at_once(*begun)) is not None:
+            return Preparation(plan=plan, done=True, outcome=outcome)
         earlier = await self._store.begin(*begun)
         if earlier is not None and await self._is_released(message, earlier):
             earlier = await self._store.begin(*begun)
@@ -133,6 +144,37 @@ class ImportLifecycle:
             ) from missing
         return Preparation(plan=plan)
 
+    async def _at_once(
+        self,
+        message: ImportMessage,
+        plan: ImportPlan,
+        workflow_id: str,
+        guard: str | None,
+        digest: str | None,
+        run_id: str | None,
+    ) -> HandlerOutcome | None:
+        """Import a small table without problems; None: nothing is done, it takes the usual steps.
+
+        A worker that dies between the record and the delete leaves an import that is done by its
+        own run: `finish` deletes the document then.
+        """
+        table = None if self._tables is None else await self._tables.read(message, plan)
+        if table is None:
+            return None
+        whole = WholeImport(
+            *(table.message, plan, workflow_id, guard, digest, run_id),
+            chunk=table.chunk,
+            note=table.note,
+        )
+
+        async def complete() -> HandlerOutcome | None:
+            outcome = await self._store.complete(whole)
+            if outcome is not None:
+                await self._delete_source(plan)
+            return outcome
+
+        return await carried_through(complete())
+
     @activity.defn(name="imports.finish")
     @announces(lambda closing: closing.state is ImportState.PARKED)
     @translate_failures
@@ -146,10 +188,13 @@ class ImportLifecycle:
         """
         workflow_id = activity.info().workflow_id or closing.message.workflow_id
         outcome = await self._store.close(closing, workflow_id)
-        plan = closing.plan
-        if closing.state is ImportState.COMPLETED and plan and plan.delete_source and plan.source:
-            await self._blobs.delete(plan.source.name, etag=plan.source.etag)
+        if closing.state is ImportState.COMPLETED and closing.plan is not None:
+            await self._delete_source(closing.plan)
         return outcome
+
+    async def _delete_source(self, plan: ImportPlan) -> None:
+        if plan.delete_source and plan.source is not None:
+            await self._blobs.delete(plan.source.name, etag=plan.source.etag)
 
     def _plan(self, message: ImportMessage, facts: TypeFacts, source: BlobRef | None) -> ImportPlan:
         path: Literal["local", "remote"] = (

@@ -361,13 +361,19 @@ def _note(load: _Load, mark: LoadMark, reading: TableReader, stored: Sequence[st
         )
     if mark.cursor == 0:
         sentences.append("There are no rows below the header.")
+    return note_of(reading, sentences)
+
+
+def note_of(reading: TableReader, sentences: Sequence[str] = ()) -> str | None:
+    """What the person who reads a result has to know: `sentences`, and what the reading found."""
+    said = [*sentences]
     if reading.guessed_encoding:
-        sentences.append(
+        said.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
         )
-    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(sentences))
-    sentences.extend(reading.findings.sentences(room))
-    return " ".join(sentences)[:NOTE_CHARACTERS] or None
+    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(said))
+    said.extend(reading.findings.sentences(room))
+    return " ".join(said)[:NOTE_CHARACTERS] or None
 
 
 def _rows(count: int) -> str:

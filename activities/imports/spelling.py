@@ -4,17 +4,15 @@ from collections.abc import Sequence
 
 from adapters.ports import ImportStore
 from contracts.imports import DocumentType, TableMessage
-from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk, TaskKey
 from domain.imports.leading_zeros import (
+    DISTINCT,
     QUESTION,
     code_fields,
     codes_of,
-    is_zero_led,
-    lookalikes,
-    question,
+    may_differ,
+    settled,
     spellings,
-    with_known_codes,
 )
 from domain.imports.tables import TableSpec, scope_of
 
@@ -50,7 +48,7 @@ class CodeSpelling:
             self._answer = given
         else:
             self._answer = await self._store.remembered(self._key.project_id, kind, QUESTION)
-        if self._answer != "distinct":
+        if self._answer != DISTINCT:
             self._lengths = await self._store.zero_led_lengths(
                 self._key, self._spec.table, scope_of(self._message), self._names
             )
@@ -59,13 +57,13 @@ class CodeSpelling:
         """The chunk with its codes as they are known.
 
         Raises:
-            InvalidDocument: Some differ from known ones in leading zeros only, and it is not known
-                whether they are the same.
+            InvalidDocument: Some differ from known ones in leading zeros only, and no person has
+                said whether they are the same.
         """
-        if self._answer == "distinct" or not chunk.rows:
+        if self._answer == DISTINCT or not chunk.rows:
             return chunk
         found = codes_of(chunk, self._names)
-        if not self._lengths and not any(map(is_zero_led, found)):
+        if not may_differ(found, self._lengths):
             return chunk
         known = await self._store.known_codes(
             self._key,
@@ -74,9 +72,4 @@ class CodeSpelling:
             self._names,
             spellings(found, self._lengths),
         )
-        alike = lookalikes(found, known)
-        if not alike:
-            return chunk
-        if self._answer is None:
-            raise InvalidDocument(question(chunk, self._names, alike))
-        return with_known_codes(chunk, self._names, alike)
+        return settled(chunk, self._names, known, self._answer)

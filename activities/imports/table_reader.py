@@ -84,7 +84,7 @@ class TableReader:
                 self._path, filename=message.filename, encoding=message.encoding
             )
         )
-        tables = DocumentTables(book, message, self._spec, folder, self.findings)
+        tables = DocumentTables(book, message, self._spec, folder, self.findings, self._held)
         self._tables = tables.tables()
         self.memory = tables.memory
         encoding = self._tables[0].source.encoding

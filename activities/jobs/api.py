@@ -220,7 +220,7 @@ class JobType(Generic[P]):
         return {}
 
     async def result(self, context: StageContext[P]) -> JsonObject:
-        """The result of the job, at most 100 KB of JSON; that of its last stage by default."""
+        """The result of the job, at most 1 MB of JSON; that of its last stage by default."""
         return dict(context.stage_results.get(self.definition.total_stages, {}))
 
     @classmethod

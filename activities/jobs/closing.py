@@ -35,7 +35,9 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 
 RESULT_BYTES: Final = 100_000
-"""Of the aggregated result of a stage, and of that of a job, as JSON."""
+"""Of the aggregated result of a stage, as JSON."""
+JOB_RESULT_BYTES: Final = 1_000_000
+"""Of the result that a job type makes of a whole job, as JSON."""
 
 
 class StageClosing:
@@ -113,7 +115,7 @@ class StageClosing:
         job = recording.job
         async with BoundedHeartbeater("made the result of the job"):
             result = await self._made(recording)
-            _refuse_long("the result of the job", result)
+            _refuse_long("the result of the job", result, JOB_RESULT_BYTES)
             await self._ports.folders.put_job_result(job.job_id, job.attempt, result)
 
     @activity.defn(name="jobs.record")
@@ -216,14 +218,14 @@ class _Tally:
             )
 
 
-def _refuse_long(what: str, result: JsonObject) -> None:
+def _refuse_long(what: str, result: JsonObject, most: int = RESULT_BYTES) -> None:
     try:
         size = len(json.dumps(result, allow_nan=False).encode())
     except (TypeError, ValueError) as error:
         raise RuleViolation(f"{what} is not JSON: {error}") from error
-    if size > RESULT_BYTES:
+    if size > most:
         raise RuleViolation(
-            f"{what} has {size:,} bytes; {RESULT_BYTES:,} "
+            f"{what} has {size:,} bytes; {most:,} "
             "are the most: keep what is long in a blob, and its name in the result"
         )
 

@@ -4,10 +4,11 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from activities.scratch import fetched, scratch_folder
+from activities.scratch import scratch_folder
 from adapters.ports import BlobNotFound, Blobs
 from contracts.blobs import BlobName
 from contracts.jobs import (
@@ -43,7 +44,7 @@ class StageFolders:
 
     Args:
         blobs: The container.
-        scratch: Folder for temporary files.
+        scratch: Folder for temporary files, on their way to a blob.
     """
 
     def __init__(self, blobs: Blobs, scratch: Path) -> None:
@@ -193,22 +194,19 @@ class StageFolders:
         await self._write(name, json.dumps(content, allow_nan=False).encode())
 
     async def _read(self, name: str) -> bytes:
-        async with fetched(self._blobs, name, self._scratch) as path:
-            return await asyncio.to_thread(path.read_bytes)
+        async with aclosing(self._blobs.read(name)) as pieces:
+            return b"".join([piece async for piece in pieces])
 
     async def _read_all(self, names: Sequence[str]) -> Sequence[bytes | None]:
         """Some blobs side by side; None: there is none."""
-        with scratch_folder(self._scratch) as folder:
 
-            async def read(number: int, name: str) -> bytes | None:
-                path = folder / str(number)
-                try:
-                    await self._blobs.download(name, path)
-                except BlobNotFound:
-                    return None
-                return await asyncio.to_thread(path.read_bytes)
+        async def read(name: str) -> bytes | None:
+            try:
+                return await self._read(name)
+            except BlobNotFound:
+                return None
 
-            return await asyncio.gather(*(read(*each) for each in enumerate(names)))
+        return await asyncio.gather(*map(read, names))
 
     async def _write(self, name: str, content: bytes) -> None:
         with scratch_folder(self._scratch) as folder:

@@ -1,6 +1,6 @@
 """Reads the top of a spreadsheet: where its header is, and what its columns may mean."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
 from pathlib import Path
@@ -20,13 +20,21 @@ from contracts.spreadsheets import (
     SHEETS_NAMED,
     Analysis,
     AnalysisInput,
+    ColumnMapping,
     Layout,
     SpreadsheetOrder,
 )
 from domain.errors import InvalidDocument, RuleViolation
+from domain.spreadsheets.blanks import blanks_among
 from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.header import HEADER_WITHIN, SheetHeader, column_titles, find_header
+from domain.spreadsheets.header import (
+    HEADER_WITHIN,
+    NO_HEADER,
+    SheetHeader,
+    column_titles,
+    find_header,
+)
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.tabular.rows import Cell
@@ -38,6 +46,10 @@ SAMPLED_ROWS: Final = 1_000
 """Rows below the header that are looked at: a column without a header that is blank in all of
 them is a ghost."""
 SAMPLES: Final = 5
+EVIDENCE: Final = 50
+"""Distinct values of a column that say what it means."""
+BLANKS: Final = 5
+"""Texts of a column that are named because they count as blank."""
 _SAMPLE_CHARACTERS: Final = 100
 _PREVIEW_CHARACTERS: Final = 200
 _SHEET_CHARACTERS: Final = 100
@@ -57,6 +69,8 @@ class _Top:
     header: SheetHeader
     rows: Sequence[Row]
     """The first rows below the header that hold anything."""
+    other_sheets: tuple[str, ...]
+    """Further sheets that hold something."""
 
     def titles(self) -> list[tuple[int, str]]:
         """Place and title of each column that holds anything.
@@ -80,10 +94,17 @@ class _Top:
             )
         return titles
 
-    def preview(self, titles: Sequence[tuple[int, str]]) -> Preview:
+    def preview(
+        self,
+        titles: Sequence[tuple[int, str]],
+        columns: Sequence[ColumnMapping],
+        fields: Mapping[str, SheetField],
+    ) -> Preview:
         """What a person sees of it."""
+        targets = [fields.get(column.target or "") for column in columns]
         width = 1 + max((index for index, _ in titles), default=-1)
-        rows = [(self.header.line, self.header.cells), *self.rows[: PREVIEW_ROWS - 1]]
+        first = self.header.cells or [column_name(index) for index in range(width)]
+        rows = [(self.header.line, first), *self.rows[: PREVIEW_ROWS - 1]]
         return Preview(
             self.format,
             self.sheets,
@@ -91,21 +112,26 @@ class _Top:
                 (line, [readable(cell, _PREVIEW_CHARACTERS) for cell in cells[:width]])
                 for line, cells in rows
             ],
-            [self._samples(index) for index, _ in titles],
+            [self.distinct(index, SAMPLES) for index, _ in titles],
+            [
+                blanks_among((cells[index] for cells in self._reaching(index)), field)[:BLANKS]
+                for (index, _), field in zip(titles, targets, strict=True)
+            ],
+            self.other_sheets,
         )
 
-    def _samples(self, index: int) -> Sequence[str]:
-        texts = (
-            readable(cells[index], _SAMPLE_CHARACTERS)
-            for _, cells in self.rows
-            if index < len(cells)
-        )
+    def distinct(self, index: int, limit: int) -> Sequence[str]:
+        """The first values of a column that differ, as a person sees them."""
         found: dict[str, None] = {}
-        for text in filter(None, texts):
-            found[text] = None
-            if len(found) == SAMPLES:
-                break
+        for cells in self._reaching(index):
+            if text := readable(cells[index], _SAMPLE_CHARACTERS):
+                found[text] = None
+                if len(found) == limit:
+                    break
         return list(found)
+
+    def _reaching(self, index: int) -> Iterator[Sequence[Cell]]:
+        return (cells for _, cells in self.rows if index < len(cells))
 
 
 class SpreadsheetAnalysis:
@@ -159,11 +185,15 @@ class SpreadsheetAnalysis:
             remembered = await self._store.remembered_columns(
                 order.organisation_id, order.import_type, [title for _, title in titles]
             )
-            columns = await thread.run(lambda: match_columns(titles, fields, remembered))
+            values = [top.distinct(index, EVIDENCE) for index, _ in titles]
+            columns = await thread.run(lambda: match_columns(titles, fields, remembered, values))
             analysis = Analysis(
-                layout=top.layout, columns=columns, fields=tuple(each.facts for each in fields)
+                layout=top.layout,
+                columns=columns,
+                fields=tuple(each.facts for each in fields),
+                other_sheets=top.other_sheets,
             )
-            preview = top.preview(titles)
+            preview = top.preview(titles, columns, {each.name: each for each in fields})
             await self._store.save_analysis(order, analysis, preview, work.version)
         return analysis
 
@@ -195,19 +225,40 @@ class SpreadsheetAnalysis:
             delimiter=layout.delimiter,
         ) as source:
             rows = source.rows()
-            if layout.header_line is None:
+            if layout.no_header:
+                top = []
+            elif layout.header_line is None:
                 top = list(islice(rows, HEADER_WITHIN))
             else:
                 wanted = layout.header_line
                 top = list(islice(dropwhile(lambda row: row[0] < wanted, rows), 1))
-            header = find_header(top, fields, header_line=layout.header_line)
+            header = NO_HEADER
+            if not layout.no_header:
+                header = find_header(top, fields, header_line=layout.header_line)
             below = (
                 row for row in chain(top, rows) if row[0] > header.line and not is_blank(row[1])
             )
             sampled = list(islice(below, SAMPLED_ROWS))
             found = _as_found(source, header.line)
         sheets = self._documents.sheets(path, filename=filename)[:SHEETS_NAMED]
-        return _Top(source.format, found, sheets, header, sampled)
+        others = [name for name in sheets if name != (found.sheet or source.sheet)]
+        filled = tuple(name for name in others if self._holds_rows(path, filename, name))
+        if not sampled and not (filled and layout.sheet is None):
+            raise InvalidDocument(
+                "the file holds headers and no rows below them; fill it in, or say that it has no "
+                "header row"
+                if header.cells
+                else "the file holds no rows; choose another"
+            )
+        return _Top(source.format, found, sheets, header, sampled, filled)
+
+    def _holds_rows(self, path: Path, filename: str, sheet: str) -> bool:
+        """Whether there is more in a sheet than a row of headers; one with a long name counts."""
+        if len(sheet) > _SHEET_CHARACTERS:
+            return True
+        with self._documents.open_table(path, filename=filename, sheet=sheet) as source:
+            filled = (row for row in source.rows() if not is_blank(row[1]))
+            return len(list(islice(filled, 2))) == 2
 
 
 def _as_found(source: TableSource, header_line: int) -> Layout:
@@ -217,5 +268,6 @@ def _as_found(source: TableSource, header_line: int) -> Layout:
         sheet=sheet,
         encoding=source.encoding,
         delimiter=source.delimiter,
-        header_line=header_line,
+        header_line=header_line or None,
+        no_header=not header_line,
     )

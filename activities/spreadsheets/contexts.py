@@ -1,14 +1,25 @@
 """The context of an import, as the database has it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Protocol
 
 from adapters.ports import SpreadsheetStore
+from contracts.spreadsheets import (
+    CANDIDATE_FIELDS,
+    CANDIDATES,
+    Candidate,
+    CellMapping,
+    CellSummary,
+    FieldCandidates,
+    SpreadsheetOrder,
+)
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.resolution import scope_of
+from domain.spreadsheets.people_matching import PeopleAnswers
+from domain.spreadsheets.resolution import resolver_of, scope_of
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.value_book import VALUE_CHARACTERS
 
 
 class Subject(Protocol):
@@ -40,6 +51,26 @@ async def fields_of(
     """
     lists = await store.custom_lists(subject.organisation_id)
     return types.get(subject.import_type).fields_for(lists)
+
+
+def with_candidates(
+    summary: CellSummary, fields: Iterable[SheetField], context: ImportContext
+) -> CellSummary:
+    """A summary with the first candidates of its open values."""
+    resolvers = {each.name: each.resolver for each in fields if each.resolver is not None}
+    names = dict.fromkeys(value.field for value in summary.first_open if value.field in resolvers)
+    candidates = tuple(
+        FieldCandidates(
+            field=name,
+            total=len(context.entities.get(resolvers[name], ())),
+            first=tuple(
+                Candidate(id=each.id, name=each.name[:VALUE_CHARACTERS])
+                for each in resolver_of(resolvers[name]).candidates(context, "")[:CANDIDATES]
+            ),
+        )
+        for name in list(names)[:CANDIDATE_FIELDS]
+    )
+    return summary.model_copy(update={"candidates": candidates})
 
 
 async def load_context(
@@ -82,4 +113,25 @@ async def load_context(
             for field in referring
         },
         lists,
+    )
+
+
+async def people_answers(
+    store: SpreadsheetStore, order: SpreadsheetOrder, decided: Mapping[str, CellMapping]
+) -> PeopleAnswers:
+    """What is decided about people, in this import and before.
+
+    Args:
+        store: Tables.
+        order: The import.
+        decided: Question to what was answered in this import.
+    """
+    await store.index_people(order.organisation_id)
+    answers = PeopleAnswers(order.uuid, decided)
+    chosen = await store.people_by_id(order.organisation_id, sorted(answers.chosen()))
+    return PeopleAnswers(
+        order.uuid,
+        decided,
+        {each.id: each.key for each in chosen},
+        await store.remembered_people(order.organisation_id),
     )

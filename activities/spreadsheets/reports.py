@@ -17,6 +17,7 @@ from adapters.ports import Blobs, ReportWriter, SpreadsheetStore
 from contracts.blobs import BlobRef
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, ReportInput
+from domain.spreadsheets.edits import Edits
 from domain.tabular.rows import RejectedRow
 from domain.tabular.values import storable
 
@@ -67,11 +68,12 @@ class SpreadsheetReports:
             fetched_rows(self._blobs, work.staged, self._scratch) as path,
         ):
             target = path.with_name("report.xlsx")
+            edits = Edits(work.columns, await self._store.reviews.operations(uuid))
             stopped = threading.Event()
             errors = chain(first, from_thread(pages, stopped))
             async with WorkerThread() as thread:
                 try:
-                    await thread.run(lambda: self._write(path, target, work.columns, errors))
+                    await thread.run(lambda: self._write(path, target, edits, errors))
                 finally:
                     stopped.set()
             # Noted first: a blob without a record would outlive every purge.
@@ -79,14 +81,13 @@ class SpreadsheetReports:
             await self._store.save_file(uuid, noted)
             return await self._blobs.upload(target, noted.name)
 
-    def _write(
-        self, path: Path, target: Path, columns: Sequence[ColumnMapping], errors: _Errors
-    ) -> None:
+    def _write(self, path: Path, target: Path, edits: Edits, errors: _Errors) -> None:
         with closing(StagedRows(path)) as staged:
-            self._reports.write(target, _titles(columns), _rejected(staged, errors), comments=True)
+            rows = _rejected(staged, edits, errors)
+            self._reports.write(target, titles_of(edits.columns), rows, comments=True)
 
 
-def _titles(columns: Sequence[ColumnMapping]) -> list[str]:
+def titles_of(columns: Sequence[ColumnMapping]) -> list[str]:
     """Headers by their places in the file; what was left out of the mapping has none."""
     titles = [""] * (1 + max((column.index for column in columns), default=-1))
     for column in columns:
@@ -94,6 +95,7 @@ def _titles(columns: Sequence[ColumnMapping]) -> list[str]:
     return titles
 
 
-def _rejected(staged: StagedRows, errors: _Errors) -> Iterator[RejectedRow]:
+def _rejected(staged: StagedRows, edits: Edits, errors: _Errors) -> Iterator[RejectedRow]:
     for row, problems in staged.pick(errors):
-        yield RejectedRow(row.line, storable(row.cells), problems)
+        cells = edits.cells(row.line, row.cells)
+        yield RejectedRow(row.line, storable(cells), problems)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +12,13 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.spreadsheets.contexts import fields_of, load_context
-from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, SheetReader
+from activities.spreadsheets.contexts import (
+    fields_of,
+    load_context,
+    with_candidates,
+)
+from activities.spreadsheets.plans import load_plan
+from activities.spreadsheets.staged_reader import CHUNK_ROWS, Plan, ReadRows, SheetReader
 from activities.spreadsheets.staging import fetched_rows
 from activities.threads import WorkerThread, from_thread
 from adapters.ports import Blobs, SpreadsheetStore
@@ -22,11 +28,12 @@ from contracts.spreadsheets import (
     ProcessInput,
     SpreadsheetOrder,
 )
+from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.people import KnownPerson
 from domain.spreadsheets.records import ParkedRow, SheetMark
 from domain.spreadsheets.resolution import scope_of
 from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.value_book import ValueBook
 
 PARKED_PAGE: Final = 5_000
 
@@ -72,30 +79,33 @@ class SpreadsheetRows:
         async with Heartbeater() as heart:
             mark = await self._store.mark(uuid)
             if mark.round > work.round or (mark.round == work.round and mark.finished):
-                return await self._store.end_round(uuid, work.round)
+                return await self._end(work, None)
             if mark.round < work.round:
                 mark = SheetMark(round=work.round)
             plan = await self._plan(work)
             async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                 await self._write(work, path, plan, mark, heart)
-            return await self._store.end_round(uuid, work.round)
+            return await self._end(work, plan)
+
+    async def _end(self, work: ProcessInput, plan: Plan | None) -> Processed:
+        processed = await self._store.end_round(work.order.uuid, work.round)
+        if not processed.cells.open:
+            return processed
+        plan = plan or await self._plan(work)
+        cells = with_candidates(processed.cells, plan.fields, plan.context)
+        return processed.model_copy(update={"cells": cells})
 
     async def _plan(self, work: ProcessInput) -> Plan:
         order = work.order
         fields = await fields_of(self._store, self._types, order)
         # Made first, so that another spelling of a new name finds it.
         made = await self._make_entities(order, fields)
-        mapped = {column.target for column in work.columns if column.target}
-        context = await load_context(self._store, self._types, order, _today(), only=mapped)
-        book = ValueBook(fields, context, counting=work.counting)
-        async for page in self._store.mappings(order.uuid):
-            book.load(
-                mapping.model_copy(update={"target_id": made[mapping.id]})
-                if mapping.id in made
-                else mapping
-                for mapping in page
-            )
-        return Plan(self._types.get(order.import_type), fields, work.columns, context, book)
+        titles = {each.name: each.title for each in fields}
+        operations = await self._store.reviews.operations(order.uuid)
+        edits = Edits(work.columns, operations, titles)
+        return await load_plan(
+            self._store, self._types, order, edits, _today(), made=made, counting=work.counting
+        )
 
     async def _make_entities(
         self, order: SpreadsheetOrder, fields: Sequence[SheetField]
@@ -123,17 +133,28 @@ class SpreadsheetRows:
         async with WorkerThread() as thread:
             try:
                 await thread.run(reading.open)
-                while not await thread.run(reading.pass_over):
-                    pass
-                chunk = await thread.run(reading.next_chunk)
-                while chunk is not None:
-                    ahead = thread.start(reading.next_chunk)
+                while (before := await thread.run(reading.pass_over)) is not None:
+                    known = await self._known(work.order, before)
+                    await thread.run(partial(reading.passed, before, known))
+                rows = await thread.run(reading.read)
+                while rows is not None:
+                    # Looked up when the rows before are in: they may be about the same people.
+                    known = await self._known(work.order, rows)
+                    chunk = await thread.run(partial(reading.chunk, rows, known))
+                    ahead = thread.start(reading.read)
                     mark = await self._store.write(uuid, chunk, dry_run=work.order.dry_run)
                     heart.beat(ProcessCursor(rows=mark.cursor, total=total))
-                    chunk = await asyncio.shield(ahead)
+                    rows = await asyncio.shield(ahead)
+                    # A cancellation is taken here, between two uses of the database.
+                    await asyncio.sleep(0)
             finally:
                 stopped.set()
                 await thread.run(reading.close)
+
+    async def _known(self, order: SpreadsheetOrder, rows: ReadRows) -> Sequence[KnownPerson]:
+        if rows.query is None:
+            return ()
+        return await self._store.people(order.organisation_id, rows.query)
 
     async def _parked(self, uuid: str, after: int) -> AsyncIterator[Sequence[ParkedRow]]:
         while page := await self._store.parked(uuid, after, PARKED_PAGE):

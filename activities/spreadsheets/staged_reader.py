@@ -1,21 +1,30 @@
 """Staged rows on their way into chunks; blocking."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from activities.seen_keys import SeenKeys
+from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
 from domain.spreadsheets.conversion import HEAD_ROWS
+from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.people import KnownPerson, PeopleQuery
+from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
 from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
 from domain.spreadsheets.types.base import SheetType
-from domain.spreadsheets.validation import RowValidator, SourceRow
+from domain.spreadsheets.validation import (
+    CheckedRows,
+    RowValidator,
+    SourceRow,
+    ValidatedRows,
+)
 from domain.spreadsheets.value_book import ValueBook
 
 CHUNK_ROWS: Final = 5_000
@@ -32,6 +41,8 @@ class Plan:
         columns: What each column means.
         context: Context of the import.
         book: The meaning of values.
+        people: What is decided about people.
+        edits: Corrections of a review; None: there was none.
     """
 
     sheet_type: SheetType
@@ -39,12 +50,56 @@ class Plan:
     columns: Sequence[ColumnMapping]
     context: ImportContext
     book: ValueBook
+    people: PeopleAnswers = field(default_factory=PeopleAnswers)
+    edits: Edits | None = None
 
-    def validator(self, seen: SeenKeys | None, head: Sequence[SourceRow]) -> RowValidator:
+    def edited(self, rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
+        """Rows with the corrections of the review."""
+        if not self.edits:
+            return rows
+        cells = self.edits.cells
+        return (row._replace(cells=cells(row.line, row.cells)) for row in rows)
+
+    def excluded(self, line: int) -> str | None:
+        """Why a row is left out; None: it is not."""
+        by = None if self.edits is None else self.edits.excluded.get(line)
+        return None if by is None else f"left out in the review by {by}"
+
+    def validator(
+        self, seen: SeenKeys | None, head: Sequence[SourceRow], file: FilePeople | None
+    ) -> RowValidator:
         """A validator for these rows."""
         return RowValidator(
-            self.sheet_type, self.fields, self.columns, self.context, self.book, seen, head
+            self.sheet_type,
+            self.fields,
+            self.columns,
+            self.context,
+            self.book,
+            seen,
+            head,
+            PeopleMatcher(self.people, file),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Rows that are read and checked, but not settled: their people have to be looked up.
+
+    Attributes:
+        checked: The rows.
+        query: What to look up; None: nothing.
+        cursor: Rows consumed once they are in.
+        offset: Bytes of the staged file consumed; in later rounds line of the last row.
+        parked: The rows as they were parked; None: they are read for the first time.
+        excluded: Rows that are left out, and why.
+    """
+
+    checked: CheckedRows
+    query: PeopleQuery | None
+    cursor: int
+    offset: int
+    parked: Mapping[int, ParkedRow] | None
+    excluded: Sequence[tuple[int, str]] = ()
 
 
 class SheetReader:
@@ -77,55 +132,87 @@ class SheetReader:
         self._cursor = 0 if parked is None else mark.cursor
         self._parked = parked
         self._chunk_rows = chunk_rows
+        self._waited: dict[int, ParkedRow] = {}
         self._held = ExitStack()
         self._rows: Iterator[SourceRow] = iter(())
 
     def open(self) -> None:
         """Open the file, and settle how it is written."""
         self._staged = self._held.enter_context(closing(StagedRows(self._path)))
-        head = list(islice(self._staged.read(), HEAD_ROWS))
+        head = list(islice(self._plan.edited(self._staged.read()), HEAD_ROWS))
         # Of two parked rows of one key the second was refused when it was read first.
         seen = SeenKeys(self._path.parent) if self._parked is None else None
-        if seen is not None:
-            self._held.callback(seen.close)
-        self._validator = self._plan.validator(seen, head)
+        file = FilePeople(self._path.parent) if self._parked is None else None
+        for each in filter(None, (seen, file)):
+            self._held.callback(each.close)
+        self._validator = self._plan.validator(seen, head, file)
         if self._parked is None:
-            self._rows = self._staged.read()
+            self._rows = self._plan.edited(self._staged.read())
         else:
-            self._rows = self._staged.at(row.offset for row in self._parked)
+            waited = self._staged.at(row.offset for row in self._noted(self._parked))
+            self._rows = self._plan.edited(waited)
 
     def close(self) -> None:
         """Close the file."""
         self._held.close()
 
-    def pass_over(self) -> bool:
-        """Pass some of the rows that went in before; whether there are none any more."""
+    def pass_over(self) -> ReadRows | None:
+        """The next rows that went in before, to be passed; None when there are no more."""
         left = min(self._chunk_rows, self._wanted - self._cursor)
-        rows = list(islice(self._rows, left))
-        if rows:
-            self._cursor += len(rows)
-            self._validator.pass_over(rows)
-        return self._cursor >= self._wanted or not rows
+        rows = list(islice(self._rows, left)) if left > 0 else []
+        return self._read(rows, counted=True) if rows else None
 
-    def next_chunk(self) -> SheetChunk | None:
+    def passed(self, read: ReadRows, known: Sequence[KnownPerson]) -> None:
+        """Learn what later rows can be duplicates of."""
+        self._validator.pass_checked(read.checked, known)
+
+    def read(self) -> ReadRows | None:
         """The next rows, or None when there are none."""
         rows = list(islice(self._rows, self._chunk_rows))
-        if not rows:
-            return None
-        self._cursor += len(rows)
-        validated = self._validator.validate(rows)
+        return self._read(rows) if rows else None
+
+    def chunk(self, read: ReadRows, known: Sequence[KnownPerson] = ()) -> SheetChunk:
+        """What rows become, given the people that their query found."""
+        validated = self.settle(read, known)
         chunk = SheetChunk(
             number=self._number,
             round=self._round,
-            cursor=self._cursor,
-            offset=self._staged.position if self._parked is None else rows[-1].line,
+            cursor=read.cursor,
+            offset=read.offset,
             lines=validated.lines,
             main=validated.main,
             targets=validated.targets,
             errors=validated.errors,
-            skipped=validated.skipped,
+            skipped=sorted([*validated.skipped, *read.excluded]),
             parked=validated.parked,
             found=validated.found,
         )
         self._number += 1
         return chunk
+
+    def settle(self, read: ReadRows, known: Sequence[KnownPerson]) -> ValidatedRows:
+        """Find out whom rows are about, and what they become."""
+        return self._validator.settle(read.checked, known, read.parked)
+
+    def _read(self, rows: Sequence[SourceRow], *, counted: bool = False) -> ReadRows:
+        self._cursor += len(rows)
+        last = rows[-1].line
+        reasons = ((row.line, self._plan.excluded(row.line)) for row in rows)
+        excluded = {line: reason for line, reason in reasons if reason is not None}
+        if excluded:
+            rows = [row for row in rows if row.line not in excluded]
+        checked = self._validator.check(rows, counted=counted)
+        is_first = self._parked is None
+        return ReadRows(
+            checked,
+            self._validator.query(checked),
+            self._cursor,
+            self._staged.position if is_first else last,
+            None if is_first else {row.line: self._waited.pop(row.line) for row in rows},
+            sorted(excluded.items()),
+        )
+
+    def _noted(self, parked: Iterator[ParkedRow]) -> Iterator[ParkedRow]:
+        for row in parked:
+            self._waited[row.line] = row
+            yield row

@@ -113,6 +113,12 @@ class StagedRows:
                 yield _row(line, begins), asked[1]
 
 
+def rows_of(block: bytes) -> Iterator[SourceRow]:
+    """The rows of a piece of a staged file."""
+    for line in block.splitlines():
+        yield _row(line, 0)
+
+
 def _row(line: bytes, offset: int) -> SourceRow:
     # Most texts are met once in a file: nothing is gained by looking for their like.
     number, *cells = cast("list[Any]", from_json(line, cache_strings="keys"))

@@ -1,8 +1,10 @@
 """The values that refer to rows of other tables: which there are, and what people decide."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +13,13 @@ from temporalio.exceptions import ApplicationError
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.spreadsheets.contexts import fields_of, load_context
+from activities.spreadsheets.contexts import (
+    fields_of,
+    load_context,
+    people_answers,
+    with_candidates,
+)
+from activities.spreadsheets.staged_reader import Plan, SheetReader
 from activities.spreadsheets.staging import fetched_rows
 from activities.spreadsheets.value_collection import ValueCollector
 from activities.threads import WorkerThread
@@ -21,16 +29,21 @@ from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import (
     CellDecision,
     CellMapping,
+    CellRule,
     CellSummary,
     CollectInput,
     DecideCells,
     MappingStatus,
 )
+from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.records import Entity
+from domain.spreadsheets.people import FILE_ROWS, PEOPLE, PERSON
+from domain.spreadsheets.records import Entity, FoundValue, SheetMark
 from domain.spreadsheets.resolution import check_decision
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.types.people import IDENTIFYING, check_person
 from domain.spreadsheets.value_book import ValueBook
+from domain.spreadsheets.value_rules import check_rule
 
 _SAVED_TOGETHER: Final = 1_000
 _REASONS_NAMED: Final = 5
@@ -83,18 +96,49 @@ class SpreadsheetValues:
             and column.status is not MappingStatus.IGNORED
             and fields[column.target].resolver is not None
         }
+        context: ImportContext | None = None
         async with Heartbeater() as heart:
             if places:
                 context = await load_context(self._store, self._types, order, _today(), only=places)
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
                     await _collect(ValueCollector(path, places, book), heart)
-                found = book.take_found()
-                for start in range(0, len(found), _SAVED_TOGETHER):
-                    await self._store.save_values(
-                        order.uuid, found[start : start + _SAVED_TOGETHER]
-                    )
-            return await self._store.cell_summary(order.uuid)
+                await self._save(order.uuid, book.take_found())
+            if self._types.get(order.import_type).is_about_people:
+                await self._collect_people(work, list(fields.values()), heart)
+            summary = await self._store.cell_summary(order.uuid)
+            if not summary.open or context is None:
+                return summary
+            return with_candidates(summary, fields.values(), context)
+
+    async def _save(self, uuid: str, found: Sequence[FoundValue]) -> None:
+        for start in range(0, len(found), _SAVED_TOGETHER):
+            await self._store.save_values(uuid, found[start : start + _SAVED_TOGETHER])
+
+    async def _collect_people(
+        self, work: CollectInput, fields: Sequence[SheetField], heart: Heartbeater
+    ) -> None:
+        """Find the rows of which it is unclear whom they are about."""
+        order = work.order
+        answers = await people_answers(self._store, order, {})
+        columns = [column for column in work.columns if column.target in IDENTIFYING]
+        context = await load_context(self._store, self._types, order, _today(), only=())
+        # Other columns are checked when the rows are written.
+        sheet_type = replace(self._types.get(order.import_type), check=check_person)
+        plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers)
+        async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
+            reading = SheetReader(path, plan, SheetMark())
+            async with WorkerThread() as thread:
+                try:
+                    await thread.run(reading.open)
+                    while (rows := await thread.run(reading.read)) is not None:
+                        assert rows.query is not None
+                        known = await self._store.people(order.organisation_id, rows.query)
+                        chunk = await thread.run(partial(reading.chunk, rows, known))
+                        await self._save(order.uuid, chunk.found)
+                        heart.beat(ValuesCollected(rows=rows.cursor, values=len(chunk.found)))
+                finally:
+                    await thread.run(reading.close)
 
     @activity.defn(name="spreadsheets.decide_cells")
     @translate_failures
@@ -111,10 +155,12 @@ class SpreadsheetValues:
                 `activities.failures` for the others.
         """
         async with Heartbeater():
-            return await self._store.decide_cells(decide, await self._targets(decide))
+            return await self._store.decide_cells(decide, *await self._targets(decide))
 
-    async def _targets(self, decide: DecideCells) -> Mapping[int, Entity]:
-        """Check decisions; what was chosen for each mapping.
+    async def _targets(
+        self, decide: DecideCells
+    ) -> tuple[Mapping[int, Entity], Sequence[Entity | None]]:
+        """Check decisions and rules; what was chosen for each mapping, and by each rule.
 
         Raises:
             ApplicationError: `InvalidDecision`.
@@ -124,17 +170,10 @@ class SpreadsheetValues:
         found = await self._store.cell_mapping(order.uuid, ids)
         mappings = {mapping.id: mapping for mapping in found}
         fields = {each.name: each for each in await fields_of(self._store, self._types, order)}
-        context = await load_context(
-            self._store,
-            self._types,
-            order,
-            decide.at.date(),
-            only={mapping.field for mapping in found},
-        )
-        candidates = {
-            kind: {entity.id: entity for entity in entities}
-            for kind, entities in context.entities.items()
-        }
+        fields[PERSON.name] = PERSON
+        asked = {mapping.field for mapping in found}
+        asked |= {rule.field for rule in decide.rules if rule.field in fields}
+        candidates = await self._candidates(decide, asked)
         reasons: list[str] = []
         targets: dict[int, Entity] = {}
         counts = Counter(ids)
@@ -145,24 +184,70 @@ class SpreadsheetValues:
                 reasons.append(f"there is no value {decision.id} in this import")
                 continue
             choices = candidates[field.resolver]
+            if field is PERSON:
+                choices = {**choices, **_suggested(mapping)}
             if counts[decision.id] > 1:
                 reasons.append(f"value {decision.id} is decided twice")
             elif reason := _refusal(field, mapping, decision, choices):
                 reasons.append(reason)
             elif chosen := _chosen(mapping, decision, choices):
                 targets[decision.id] = chosen
+        checks = [
+            check_rule(place, rule, fields, candidates)
+            for place, rule in enumerate(decide.rules, start=1)
+        ]
+        reasons += [reason for reason in checks if reason is not None]
         if reasons:
             raise _invalid(reasons)
-        return targets
+        return targets, [_named(rule, fields, candidates) for rule in decide.rules]
+
+    async def _candidates(
+        self, decide: DecideCells, asked: Set[str]
+    ) -> Mapping[str, Mapping[int, Entity]]:
+        """What the values that are decided about may mean, by kind and id."""
+        order = decide.order
+        context = await load_context(
+            self._store, self._types, order, decide.at.date(), only=asked - {PERSON.name}
+        )
+        found: dict[str, Mapping[int, Entity]] = {
+            kind: {entity.id: entity for entity in entities}
+            for kind, entities in context.entities.items()
+        }
+        wanted = {
+            decision.target_id
+            for decision in decide.decisions
+            if decision.target_id is not None and decision.target_id < FILE_ROWS
+        }
+        if PERSON.name in asked:
+            people = await self._store.people_by_id(order.organisation_id, sorted(wanted))
+            found[PEOPLE] = {each.id: Entity(each.id, each.identity.text) for each in people}
+        return found
+
+
+def _named(
+    rule: CellRule,
+    fields: Mapping[str, SheetField],
+    candidates: Mapping[str, Mapping[int, Entity]],
+) -> Entity | None:
+    """What the target of a checked rule is."""
+    if rule.field is None or rule.target_id is None:
+        return None
+    return candidates[fields[rule.field].resolver or ""][rule.target_id]
+
+
+def _suggested(mapping: CellMapping) -> Mapping[int, Entity]:
+    return {each.id: Entity(each.id, each.name) for each in mapping.alternatives if each.id}
 
 
 def _refusal(
     field: SheetField, mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
 ) -> str | None:
     reason = check_decision(field, decision, choices)
+    if reason is None and decision.for_all and mapping.question is None:
+        return f"value {decision.id} ({mapping.value!r}) belongs to no group of questions"
     if reason is not None or not decision.confirm:
         return reason
-    if mapping.target_id in choices or mapping.create:
+    if mapping.target_id in choices or mapping.create or mapping.question is not None:
         return None
     return (
         f"value {decision.id} ({mapping.value!r}) has no match to confirm; "
@@ -174,6 +259,8 @@ def _chosen(
     mapping: CellMapping, decision: CellDecision, choices: Mapping[int, Entity]
 ) -> Entity | None:
     id = mapping.target_id if decision.confirm else decision.target_id
+    if decision.confirm and id is None and mapping.question and mapping.alternatives:
+        id = mapping.alternatives[0].id
     return None if id is None else choices.get(id)
 
 

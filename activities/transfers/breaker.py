@@ -1,4 +1,4 @@
-"""A breaker for each partner: one that is away is asked by its probe, and by nobody else."""
+"""A breaker for each partner: only the probe connects to one that is unavailable."""
 
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -20,19 +20,19 @@ class _Away:
     problem: str
     failures: int
     until: float
-    """Until then nobody but the probe connects."""
+    """Until then only the probe connects."""
     refused: bool = False
     """It does not let us in: the probe does not connect either."""
 
 
 class Breaker:
-    """Opens far ends, as `Places`; after a failure all who ask are told at once for some seconds.
+    """Opens endpoints, as `Places`; after a failure all callers fail at once for some seconds.
 
     The first failure counts for 5 seconds, each further one for twice as long, up to a minute; a
     login that was refused for five minutes.
 
     Args:
-        places: Opens far ends.
+        places: Opens endpoints.
         clock: Seconds.
         probes: Opens them for the probe; None: as for all others.
     """
@@ -78,7 +78,7 @@ class Breaker:
             self._note(partner.name, error)
             raise
         except PlaceError:
-            # The far end has answered.
+            # The endpoint has answered.
             self._away.pop(partner.name, None)
             raise
         self._away.pop(partner.name, None)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.transfers.far_ends import EndPorts, opened, shown
+from activities.transfers.endpoints import EndpointPorts, opened, shown
 from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports.places import Calls, PartnerAway, PlaceError
 from contracts.transfers import (
@@ -33,7 +33,7 @@ class HttpCalling:
         ports: Partners and staged bytes.
     """
 
-    def __init__(self, ports: EndPorts) -> None:
+    def __init__(self, ports: EndpointPorts) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.call_http")
@@ -94,7 +94,7 @@ class HttpCalling:
 
 
 def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, object]:
-    """What is told of a transfer."""
+    """What the partner is sent about a transfer."""
     event = order.job.event
     return {
         "transfer": order.job.transfer_id,

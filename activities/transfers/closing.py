@@ -13,14 +13,14 @@ from domain.transfers.events import file_of
 
 @dataclass(frozen=True)
 class ClosingPorts:
-    """What `Closing` is given."""
+    """What `JobClosing` is given."""
 
     store: TransferStore
     staging: Staging
     turns: Turns
 
 
-class Closing:
+class JobClosing:
     """Ends jobs.
 
     Args:

@@ -7,7 +7,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import now_utc
+from activities.transfers.endpoints import now_utc
 from adapters.ports.transfers import KeptCopies
 from contracts.transfers import CopyRetentionOrder, CopyRetentionResult
 

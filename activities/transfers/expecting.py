@@ -8,7 +8,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.transfers.far_ends import now_utc
+from activities.transfers.endpoints import now_utc
 from adapters.ports.transfers import RouteStore
 from adapters.ports.watches import Arrival, ExpectedStore
 from contracts.transfers import RouteRule
@@ -88,7 +88,7 @@ class Expecting:
             if day != before:
                 days.append(day)
             if len(days) == JUDGED:
-                # The next check goes on behind them.
+                # The next check continues behind them.
                 break
         return ExpectedResult(days=tuple(days), gaps=tuple(gaps), arrived=tuple(arrived))
 
@@ -118,7 +118,7 @@ class Expecting:
     @activity.defn(name="transfers.record_expected")
     @translate_failures
     async def record_expected(self, order: ExpectedDays) -> None:
-        """Write down what people were told of."""
+        """Record what notices were sent about."""
         await self._ports.store.record(order.days)
 
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, time
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.transfers.far_ends import now_utc
+from activities.transfers.endpoints import now_utc
 from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfer_files import OpenPgp
 from adapters.ports.transfers import PartnerStore
 from contracts.transfers import HostKey, OpenPgpKey, Partner
-from contracts.transfers.ends import WARNINGS, KeyWarning, KeyWarnings, KeyWarningsOrder
+from contracts.transfers.key_expiry import WARNINGS, KeyWarning, KeyWarnings, KeyWarningsOrder
 from domain.transfers.partner_rules import expiry_step, fingerprint
 
 
@@ -32,9 +32,9 @@ class KeyExpiry:
     @activity.defn(name="transfers.expiring_keys")
     @translate_failures
     async def expiring_keys(self, order: KeyWarningsOrder) -> KeyWarnings:
-        """Keys of which people are told: 30, 14 and 7 days before they expire, and afterwards.
+        """Keys that need a notice: 30, 14 and 7 days before they expire, and afterwards.
 
-        In the order of partners and of their records, so that the next call goes on after them.
+        In the order of partners and of their records, so that the next call continues after them.
         """
         found: list[KeyWarning] = []
         for partner in await self._partners.all():

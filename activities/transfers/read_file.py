@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import EndPorts, digest_of, opened, progress_of, shown
+from activities.transfers.endpoints import EndpointPorts, digest_of, opened, progress_of, shown
 from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports import NotYet, PortError
 from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
@@ -22,7 +22,7 @@ from contracts.transfers import (
     ReceiptFile,
     StagedFile,
 )
-from contracts.transfers.ends import ReadCursor
+from contracts.transfers.progress import ReadCursor
 from domain.errors import RuleViolation
 from domain.transfers.paths import literal, path_problem, printable, split
 from domain.transfers.templates import plain
@@ -47,13 +47,13 @@ class FileReading:
         ports: Partners, staged bytes and notes.
     """
 
-    def __init__(self, ports: EndPorts) -> None:
+    def __init__(self, ports: EndpointPorts) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.read_file")
     @translate_failures
     async def read_file(self, order: ActionOrder) -> ActionResult:
-        """Read the files that an action names; another attempt goes on where one broke off.
+        """Read the files that an action names; another attempt continues where one broke off.
 
         Raises:
             FileMissing: There are fewer than expected.

@@ -29,7 +29,7 @@ class ScanPorts:
     scanner: Scanner | None
     """None: there is none."""
     quarantine: Blobs
-    """A container of its own: nobody reads from it but for looking into."""
+    """A container of its own, which is read for investigations only."""
     staging: Staging
     undated: bool = False
     """Signatures that state no age are taken for new ones: a scanner with signatures of one's

@@ -4,7 +4,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import BoundedHeartbeater
-from activities.transfers.far_ends import EndPorts, opened, progress_of
+from activities.transfers.endpoints import EndpointPorts, opened, progress_of
 from activities.transfers.step_files import staged_files
 from adapters.ports import Denied
 from adapters.ports.places import (
@@ -18,6 +18,7 @@ from adapters.ports.places import (
 )
 from contracts.transfers import AfterSource, SettleOrder, SettleResult, StagedFile
 from domain.transfers.paths import numbered, printable
+from domain.transfers.remarks import first_of
 from domain.transfers.templates import filled
 
 _NUMBERS = 100
@@ -30,7 +31,7 @@ class SourceSettling:
         ports: Partners and staged bytes.
     """
 
-    def __init__(self, ports: EndPorts) -> None:
+    def __init__(self, ports: EndpointPorts) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.settle_source")
@@ -54,7 +55,7 @@ class SourceSettling:
                 remark = await _settled(place, order, file)
                 if remark is not None:
                     remarks.append(remark)
-        return SettleResult(remarks=_told(remarks))
+        return SettleResult(remarks=first_of(remarks, "more sources stay where they are"))
 
 
 async def _settled(place: Place, order: SettleOrder, file: StagedFile) -> str | None:
@@ -91,11 +92,3 @@ async def _moved(place: Place, entry: Entry, target: str, name: str) -> None:
                 continue
         return
     raise NameRefused(f"{printable(name)} and {_NUMBERS} names with a number are taken")
-
-
-def _told(remarks: list[str]) -> tuple[str, ...]:
-    """As many as a result holds; how many others there are is said."""
-    if len(remarks) <= 10:
-        return tuple(remark[:500] for remark in remarks)
-    shown = [remark[:500] for remark in remarks[:9]]
-    return (*shown, f"and {len(remarks) - 9} more sources stay where they are")

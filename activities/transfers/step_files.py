@@ -23,6 +23,7 @@ from contracts.transfers import (
 )
 from domain.errors import InvalidDocument, RuleViolation
 from domain.transfers.receipts import canonical, sealed
+from domain.transfers.remarks import first_of
 
 _BLOCK: Final = 1 << 18
 _SENTENCE: Final = 500
@@ -122,12 +123,12 @@ class StepFiles:
             files: For the next action.
             lines: What was done with each file.
             at: When; None: now.
-            remarks: What people should know; the first few are kept.
+            remarks: What people should know; of many the first few, and the number of the others.
             guarantee: Of what was written.
             infected: Why nothing is written on.
             fired: Transfers of the events that were sent.
         """
-        told = tuple(dict.fromkeys(remark[:_SENTENCE] for remark in remarks))[:REMARKS]
+        shown = first_of(remarks, f"more remarks of action {self._order.index + 1}")
         step = sealed(
             ReceiptStep(
                 transfer_id=self._run,
@@ -136,7 +137,7 @@ class StepFiles:
                 configured_by=self._order.configured_by,
                 at=at or datetime.now(UTC),
                 files=tuple(lines),
-                remarks=told,
+                remarks=shown,
                 previous=self._order.previous,
                 sha256="",
             )
@@ -146,7 +147,7 @@ class StepFiles:
             files=files,
             step=blob,
             step_sha256=step.sha256,
-            remarks=told,
+            remarks=shown,
             guarantee=guarantee,
             infected=None if infected is None else infected[:_SENTENCE],
             fired=tuple(fired[:REMARKS]),

@@ -1,4 +1,4 @@
-"""`transfers.look`: lists a far end and starts an event for each file that is new and complete."""
+"""`transfers.look`: lists an endpoint and starts an event for each new file that is complete."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import now_utc, opened
+from activities.transfers.endpoints import now_utc, opened
 from adapters.ports.places import Entry, Place, Places
 from adapters.ports.transfers import EventSender, PartnerStore, TransferStore
 from adapters.ports.watches import WatchStore
@@ -91,10 +91,10 @@ class _Look:
 
 
 class Watching:
-    """Looks at far ends.
+    """Looks at endpoints.
 
     Args:
-        ports: Far ends, what was seen before, and who starts events.
+        ports: Endpoints, what was seen before, and who starts events.
     """
 
     def __init__(self, ports: WatchPorts) -> None:
@@ -108,7 +108,7 @@ class Watching:
         Raises:
             RuleViolation: There is no such partner, or its path is none.
             FileMissing: There is no such folder: an empty one is none that is missing.
-            PartnerAway: The far end cannot be reached.
+            PartnerAway: The endpoint cannot be reached.
         """
         watch = order.watch
         check_watch(watch)

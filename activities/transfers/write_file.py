@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from activities.transfers.far_ends import EndPorts, NotedNamings, opened, progress_of, shown
+from activities.transfers.endpoints import EndpointPorts, NotedNamings, opened, progress_of, shown
 from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports.places import Place, PlaceError, Progress, Written
 from contracts.transfers import (
@@ -30,7 +30,7 @@ class FileWriting:
         ports: Partners, staged bytes and notes.
     """
 
-    def __init__(self, ports: EndPorts) -> None:
+    def __init__(self, ports: EndpointPorts) -> None:
         self._ports = ports
 
     @activity.defn(name="transfers.write_file")
@@ -40,7 +40,7 @@ class FileWriting:
 
         Raises:
             NameTaken: A name is taken by another file, which may not be replaced.
-            NameRefused: The far end cannot hold a name.
+            NameRefused: The endpoint cannot hold a name.
             RuleViolation: Two files would get the same name.
             WorkersLost: It has lost too many workers in a row.
         """

@@ -10,7 +10,7 @@ from adapters.aws.backoff import SHORTEST, backoff_proportional_to_elapsed
 from adapters.aws.errors import Missing, aws, has_code
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
-from adapters.ports import Denied, NotYet, SourceFunction
+from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
 from domain.batches.resources import WORKFLOW_TAG, FoundResource
 
@@ -121,7 +121,7 @@ class AwsFunctions:
         """Reserve the function's concurrency.
 
         Raises:
-            Denied: Less than 100 would stay unreserved.
+            NoRoom: Less than 100 would stay unreserved.
         """
         try:
             with aws(f"reserve a concurrency of {plan.concurrency} for {names.function}"):
@@ -131,7 +131,7 @@ class AwsFunctions:
         except Denied as error:
             if not has_code(error, "InvalidParameterValueException"):
                 raise
-            raise Denied(
+            raise NoRoom(
                 f"{error}: {UNRESERVED} of an account's concurrency must stay unreserved; lower "
                 "max_processing_daemons of the case, let other batches end, or ask AWS for more"
             ) from error

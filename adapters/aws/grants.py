@@ -1,4 +1,8 @@
-"""What the function of a batch may do: an inline policy of its role, on IAM."""
+"""What functions of batches may do: inline policies of their role, on IAM.
+
+What every function does with the queues of its batch is allowed by a policy that the owner of the
+role makes once (deploy/lambda/role-policy.json). Batches that releases before began have one each.
+"""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +36,7 @@ BY_SERVICE: Final = {
 
 
 class AwsGrants:
-    """Inline policies of the functions' role, one for each batch."""
+    """Inline policies of the functions' role."""
 
     def __init__(self, client: "IAMClient") -> None:
         self._client = client
@@ -44,11 +48,34 @@ class AwsGrants:
             Denied: The role's policies would become too large, or the plan grants something of
                 another kind, or AWS refuses.
         """
-        document = json.dumps(policy_of(names, plan), separators=(",", ":"))
+        await self._put(role, names.policy, policy_of(names, plan))
+
+    async def grant_once(self, plan: BatchPlan, role: str) -> None:
+        """Allow the secrets and database users of the plan, for all batches together.
+
+        Raises:
+            Denied: As above.
+        """
+        name, wanted = f"{plan.prefix}_doc_loader_grants", _policy(_granted(plan))
+        if await self._policy(role, name) != wanted:
+            await self._put(role, name, wanted)
+
+    async def _policy(self, role: str, name: str) -> Any:
+        """A policy as IAM has it; None: there is none of that name."""
         try:
-            with aws(f"allow {names.function} what it needs"):
+            with aws(f"read the policy {name} of {role}"):
+                got: Any = await self._client.get_role_policy(RoleName=role, PolicyName=name)
+        except Missing:
+            return None
+        document = got["PolicyDocument"]
+        return json.loads(document) if isinstance(document, str) else document
+
+    async def _put(self, role: str, name: str, policy: dict[str, Any]) -> None:
+        document = json.dumps(policy, separators=(",", ":"))
+        try:
+            with aws(f"allow the role {role} what {name} needs"):
                 await self._client.put_role_policy(
-                    RoleName=role, PolicyName=names.policy, PolicyDocument=document
+                    RoleName=role, PolicyName=name, PolicyDocument=document
                 )
         except Denied as error:
             if not has_code(error, "LimitExceeded"):
@@ -85,6 +112,16 @@ def policy_of(names: Names, plan: BatchPlan) -> dict[str, Any]:
     Raises:
         Denied: The plan grants something that is neither a secret nor a database user.
     """
+    return _policy(
+        [
+            _allow(QUEUE, [queue_arn(plan.topic_arn, names.queue)]),
+            _allow(DEAD_LETTERS, [queue_arn(plan.topic_arn, names.dead_letters)]),
+            *_granted(plan),
+        ]
+    )
+
+
+def _granted(plan: BatchPlan) -> Sequence[dict[str, Any]]:
     granted: dict[str, list[str]] = {}
     for arn in plan.grants:
         parts = arn.split(":", 5)
@@ -95,14 +132,11 @@ def policy_of(names: Names, plan: BatchPlan) -> dict[str, Any]:
                 "or of a database user (rds-db)"
             )
         granted.setdefault(service, []).append(arn)
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            _allow(QUEUE, [queue_arn(plan.topic_arn, names.queue)]),
-            _allow(DEAD_LETTERS, [queue_arn(plan.topic_arn, names.dead_letters)]),
-            *(_allow(BY_SERVICE[service], arns) for service, arns in granted.items()),
-        ],
-    }
+    return [_allow(BY_SERVICE[service], arns) for service, arns in granted.items()]
+
+
+def _policy(statements: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
 def _allow(actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

@@ -127,7 +127,8 @@ class Mappings:
                 raise NotYet(str(error), SHORTEST) from error
             if has_code(error, "InvalidParameterValueException") and "permission" in str(error):
                 # Lambda has no code of its own for a role whose new policy has not arrived yet.
-                raise NotYet(str(error), RIGHTS_PAUSE) from error
+                missing = "; the role of the function needs deploy/lambda/role-policy.json"
+                raise NotYet(f"{error}{missing}", RIGHTS_PAUSE) from error
             raise
 
     async def _delete(self, mapping: str) -> None:

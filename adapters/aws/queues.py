@@ -3,13 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from adapters.aws.dead_letters import REASON, look
 from adapters.aws.errors import Missing, aws, has_code, settling
 from adapters.aws.redrive import Redrive
-from adapters.ports import Denied
+from adapters.ports import Denied, QueuedDeadLetter, Unavailable
 from contracts.batches import (
     CANARY,
     LONGEST_RETENTION,
@@ -33,11 +34,11 @@ LONGEST_POLL: Final = 20
 LOOK_SECONDS: Final = 1
 """Of a long poll for a canary: it asks every server of SQS, which a short one does not."""
 LOOK_VISIBILITY: Final = 30
-REASON: Final = "Reason"
-"""Attribute of a dead letter: why it is one, for people."""
 KEY: Final = "Key"
 """Attribute of a dead letter: the same for the same message."""
 ATTRIBUTE_CHARACTERS: Final = 1_000
+TOGETHER: Final = 10
+"""Messages that SQS takes at once, which together may be as large as one."""
 _COUNTS: Final = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesDelayed",
@@ -152,6 +153,22 @@ class AwsQueues:
             expected=sum(int(is_now[name]) for name in _COUNTS),
         )
 
+    async def send(self, names: Names, bodies: Sequence[str]) -> None:
+        """Put messages into the queue, as many at once as SQS takes."""
+        url = await self._url(names.queue)
+        for together in _together(bodies):
+            with aws(f"put messages into {names.queue}"):
+                answer = await self._client.send_message_batch(
+                    QueueUrl=url,
+                    Entries=[
+                        {"Id": str(number), "MessageBody": body}
+                        for number, body in enumerate(together)
+                    ],
+                )
+            if failed := answer.get("Failed", []):
+                codes = ", ".join(sorted({each["Code"] for each in failed}))
+                raise Unavailable(f"{names.queue} did not take {len(failed):,} messages ({codes})")
+
     async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
         """Put a message among the dead letters.
 
@@ -171,6 +188,13 @@ class AwsQueues:
                     for name, value in attributes.items()
                 },
             )
+
+    async def dead_letters(self, names: Names, most: int) -> Sequence[QueuedDeadLetter]:
+        """Look at dead letters, which stay where they are; none where there is no such queue."""
+        try:
+            return await look(self._client, await self._url(names.dead_letters), most)
+        except Missing:
+            return ()
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
         """Delete a queue with everything in it, unless it belongs to another owner."""
@@ -295,3 +319,17 @@ def _is_canary(body: str) -> bool:
     except ValueError:
         return False
     return isinstance(content, dict) and cast(dict[str, Any], content).get("eventType") == CANARY
+
+
+def _together(bodies: Sequence[str]) -> Iterator[Sequence[str]]:
+    group: list[str] = []
+    size = 0
+    for body in bodies:
+        own = len(body.encode())
+        if group and (len(group) == TOGETHER or size + own > MESSAGE_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(body)
+        size += own
+    if group:
+        yield group

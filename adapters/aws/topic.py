@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.aws.errors import Missing, aws, has_code
-from adapters.ports import Denied
+from adapters.ports import Denied, NoRoom
 from contracts.batches import (
     CANARY,
     DOCUMENT_EVENT_TYPES,
@@ -61,7 +61,7 @@ class AwsTopic:
         """Subscribe the queue to the events of its batch.
 
         Raises:
-            Denied: The topic has no room for another filter policy.
+            NoRoom: The topic has no room for another filter policy.
         """
         queue_arn = await self._queue_arn(names.queue)
         wanted = {
@@ -111,7 +111,7 @@ class AwsTopic:
         """Publish an announcement."""
         await self._publish(
             plan,
-            publication.model_dump(mode="json", by_alias=True),
+            publication.body(),
             publication.event_type,
             BatchKey(case_id=publication.case_id, batch_id=publication.batch_id),
         )
@@ -237,8 +237,8 @@ def _queue_of(subscription: "SubscriptionTypeDef") -> str:
     return subscription.get("Endpoint", "").rpartition(":")[2]
 
 
-def _no_room(topic_arn: str) -> Denied:
-    return Denied(
+def _no_room(topic_arn: str) -> NoRoom:
+    return NoRoom(
         f"the topic {topic_arn} has no room for another filter policy, it takes "
         f"{FILTER_POLICIES}: let other batches end first, or ask AWS for a higher quota"
     )

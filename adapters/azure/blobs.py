@@ -2,18 +2,15 @@
 
 import asyncio
 import base64
-import hashlib
 import http.client
 import re
 import secrets
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING
 
-import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
@@ -23,7 +20,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore
 
 from adapters.azure.storage_account import Answer, StorageAccount
-from adapters.blocks import in_blocks
+from adapters.object_blobs import ObjectBlobs
 from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from obstore.store import AzureConfig
 
 _BLOCK = 2 << 20
-_BLOCKS_IN_FLIGHT = 2  # a transfer holds some 12 MB
 _COPY_POLL_SECONDS = 0.5
 _PROBED = "docflow-probe"
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -41,11 +37,7 @@ _UNRESOLVED = "dns error"  # as hyper, which `obstore` sends with, says it
 _QUERY = re.compile(r"\?\S*")  # of a URL: it may hold a signature
 
 
-class _Digest(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-class AzureBlobs:
+class AzureBlobs(ObjectBlobs):
     """One container of a storage account."""
 
     def __init__(self, connection_string: str, container: str) -> None:
@@ -56,7 +48,7 @@ class AzureBlobs:
         """
         self._account = StorageAccount.from_connection_string(connection_string)
         self._container = container
-        self._store = AzureStore(
+        store = AzureStore(
             container,
             config=self._config(),
             client_options={
@@ -68,6 +60,7 @@ class AzureBlobs:
             },
             retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
         )
+        super().__init__(store, _BLOCK)
 
     def _config(self) -> "AzureConfig":
         # The kind is named, or variables of the environment might choose another.
@@ -111,111 +104,6 @@ class AzureBlobs:
         """Ask for a blob that need not be there."""
         with suppress(BlobNotFound):
             await self.stat(_PROBED)
-
-    async def stat(self, name: str) -> BlobRef:
-        """Size and etag."""
-        with self._translated(name):
-            found = await obstore.head_async(self._store, name)
-        return BlobRef(name=name, size=found["size"], etag=found["e_tag"])
-
-    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
-        """Blobs of a folder, by name."""
-        found: list[BlobRef] = []
-        with self._translated(prefix):
-            async for page in obstore.list(self._store, prefix.rstrip("/")):
-                found += [
-                    BlobRef(name=each["path"], size=each["size"], etag=_quoted(each["e_tag"]))
-                    for each in page
-                ]
-                if len(found) >= most:
-                    break
-        return found[:most]
-
-    async def download(
-        self, name: str, target: Path, progress: Callable[[int], None] | None = None
-    ) -> BlobRef:
-        """Stream a blob into a new file."""
-        with self._translated(name):
-            result = await obstore.get_async(self._store, name)
-        digest = hashlib.sha256()
-        written = 0
-        with target.open("wb") as file:
-            blocks = result.stream(min_chunk_size=_BLOCK)
-            while True:
-                with self._translated(name):
-                    block = await anext(blocks, None)
-                if block is None:
-                    break
-                await asyncio.to_thread(_write, file, block, digest)
-                written += len(block)
-                if progress is not None:
-                    progress(written)
-        meta = result.meta
-        if written != meta["size"]:
-            raise Unavailable(f"blob {name!r} ended after {written:,} of {meta['size']:,} bytes")
-        return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
-
-    async def read(self, name: str) -> AsyncGenerator[bytes]:
-        """Stream a blob."""
-        with self._translated(name):
-            result = await obstore.get_async(self._store, name)
-        size = result.meta["size"]
-        arrived = 0
-        blocks = result.stream(min_chunk_size=_BLOCK)
-        while True:
-            with self._translated(name):
-                block = await anext(blocks, None)
-            if block is None:
-                break
-            arrived += len(block)
-            yield bytes(block)
-        if arrived != size:
-            raise Unavailable(f"blob {name!r} ended after {arrived:,} of {size:,} bytes")
-
-    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
-        """Stream a file into a blob; it appears when all of its blocks are there."""
-        digest = hashlib.sha256()
-        with source.open("rb") as file:
-            first = await asyncio.to_thread(_read, file, digest)
-            if len(first) < _BLOCK:
-                with self._translated(name):
-                    put = await obstore.put_async(
-                        self._store,
-                        name,
-                        first,
-                        mode="overwrite" if overwrite else "create",
-                        use_multipart=False,
-                    )
-                etag = put["e_tag"]
-            elif overwrite:
-                with self._translated(name):
-                    put = await obstore.put_async(
-                        self._store,
-                        name,
-                        _blocks(first, file, digest),
-                        chunk_size=_BLOCK,
-                        max_concurrency=_BLOCKS_IN_FLIGHT,
-                    )
-                etag = put["e_tag"]
-            else:
-                etag = await self._create_from_blocks(name, _blocks(first, file, digest))
-            size = file.tell()
-        return BlobRef(name=name, size=size, sha256=digest.hexdigest(), etag=etag)
-
-    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
-        """Stream bytes into a new blob; it appears when all of its blocks are there."""
-        arriving = _Arriving(chunks)
-        blocks = in_blocks(arriving.pieces(), _BLOCK)
-        first = await anext(blocks, b"")
-        if len(first) < _BLOCK:
-            with self._translated(name):
-                put = await obstore.put_async(
-                    self._store, name, first, mode="create", use_multipart=False
-                )
-            etag = put["e_tag"]
-        else:
-            etag = await self._create_from_blocks(name, _after(first, blocks))
-        return BlobRef(name=name, size=arriving.size, sha256=arriving.digest.hexdigest(), etag=etag)
 
     async def _create_from_blocks(self, name: str, blocks: AsyncIterator[bytes]) -> str | None:
         """Upload blocks and commit them only where no blob is: `obstore` cannot do both."""
@@ -317,11 +205,6 @@ class AzureBlobs:
             raise _failure_of_obstore(str(error), f"blob {name!r}") from error
 
 
-def _quoted(etag: str | None) -> str | None:
-    """As headers write it: lists leave the quotes out."""
-    return etag if etag is None or etag.endswith('"') else f'"{etag}"'
-
-
 def _failure(answer: Answer, what: str) -> PortError:
     message = f"{what}: the storage account answered {answer.status} {answer.error}".rstrip()
     if answer.status in (429, 503):
@@ -351,42 +234,3 @@ def _failure_of_obstore(message: str, what: str) -> PortError:
         Dependency.BLOB_STORE,
         misconfigured=_UNRESOLVED in message,
     )
-
-
-class _Arriving:
-    """Size and digest of bytes that pass by."""
-
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self.size = 0
-        self.digest = hashlib.sha256()
-        self._chunks = chunks
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        async for chunk in self._chunks:
-            self.size += len(chunk)
-            self.digest.update(chunk)
-            yield chunk
-
-
-async def _after(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for block in blocks:
-        yield block
-
-
-def _read(file: BinaryIO, digest: _Digest) -> bytes:
-    block = file.read(_BLOCK)
-    digest.update(block)
-    return block
-
-
-def _write(file: BinaryIO, block: bytes, digest: _Digest) -> None:
-    file.write(block)
-    digest.update(block)
-
-
-async def _blocks(first: bytes, file: BinaryIO, digest: _Digest) -> AsyncIterator[bytes]:
-    block = first
-    while block:
-        yield block
-        block = await asyncio.to_thread(_read, file, digest)

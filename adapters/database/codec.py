@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from pydantic import TypeAdapter
+from sqlalchemy import BindParameter, bindparam
 
 from contracts.problems import Problem
 from domain.tabular.rows import Cell
@@ -17,6 +18,14 @@ _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
 def clean(text: str) -> str:
     """Text without the characters that PostgreSQL refuses (NUL, halves of surrogate pairs)."""
     return text.translate(_SURROGATES)
+
+
+def literals(values: Sequence[str]) -> BindParameter[Any]:
+    """Values for `in_` that stand in the text of the statement, and not in its parameters.
+
+    A prepared statement uses an index of some rows only where its text says that it asks for those.
+    """
+    return bindparam(None, list(values), expanding=True, literal_execute=True)
 
 
 def dump_problems(problems: Iterable[Problem]) -> str:

@@ -57,9 +57,10 @@ def _is_clean(text: str) -> bool:
     """Neither NUL nor half of a surrogate pair."""
     if "\0" in text:
         return False
-    if text.isascii():
-        return True
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _bad_decimals(values: Sequence[Decimal | int | None]) -> Iterator[tuple[int, str]]:

@@ -77,10 +77,23 @@ class FolderBlobs:
 
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Read a blob block by block."""
-        with await asyncio.to_thread(self._open, name) as file:
+        file, block = await asyncio.to_thread(self._begun, name)
+        with file:
             blocks = self._blocks(file, name)
-            while block := await asyncio.to_thread(next, blocks, b""):
+            while block:
                 yield block
+                if len(block) < _BLOCK:
+                    return
+                block = await asyncio.to_thread(next, blocks, b"")
+
+    def _begun(self, name: str) -> tuple[BinaryIO, bytes]:
+        """A blob and its first block: of most blobs that is all."""
+        file = self._open(name)
+        try:
+            return file, next(self._blocks(file, name), b"")
+        except BaseException:
+            file.close()
+            raise
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Copy a file into a blob."""
@@ -88,14 +101,20 @@ class FolderBlobs:
 
     async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
         """Write bytes to a file as they arrive, and rename it when all are there."""
-        path = self._path(name)
+        path, blocks = self._path(name), in_blocks(chunks, _BLOCK)
+        first = await anext(blocks, b"")
+        if len(first) < _BLOCK:
+            # All there is: one thread does everything.
+            return await asyncio.to_thread(self._store, (first,), name, overwrite=False)
         digest = hashlib.sha256()
         with self._translated(name, overwrite=False):
             sink = await asyncio.to_thread(self._new_part)
         try:
-            async for block in in_blocks(chunks, _BLOCK):
+            block = first
+            while block:
                 with self._translated(name, overwrite=False):
                     await asyncio.to_thread(_append, sink, block, digest.update)
+                block = await anext(blocks, b"")
             with self._translated(name, overwrite=False):
                 return await asyncio.to_thread(
                     self._publish, sink, path, name, digest.hexdigest(), overwrite=False
@@ -195,18 +214,18 @@ class FolderBlobs:
 
     def _upload(self, source: Path, name: str, overwrite: bool) -> BlobRef:
         with source.open("rb") as file:
-            return self._store(file, name, overwrite)
+            return self._store(_file_blocks(file), name, overwrite=overwrite)
 
     def _copy(self, source: str, target: str) -> BlobRef:
         with self._open(source) as file:
-            return self._store(file, target, overwrite=True)
+            return self._store(_file_blocks(file), target, overwrite=True)
 
-    def _store(self, file: BinaryIO, name: str, overwrite: bool) -> BlobRef:
+    def _store(self, blocks: Iterable[bytes], name: str, *, overwrite: bool) -> BlobRef:
         path = self._path(name)
         with self._translated(name, overwrite=overwrite):
             sink = self._new_part()
             try:
-                digest = _pour(_file_blocks(file), sink, lambda written: None)
+                digest = _pour(blocks, sink, lambda written: None)
                 return self._publish(sink, path, name, digest, overwrite=overwrite)
             finally:
                 _discard(sink)

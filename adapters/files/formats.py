@@ -4,6 +4,7 @@ The one place where formats are detected. The readers of tables, texts and sched
 which of them they read, and how they refuse the others.
 """
 
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -16,8 +17,12 @@ HEAD_BYTES: Final = 4096
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _PDF_WITHIN: Final = 1024
 """Bytes that may stand before a PDF, as its readers agree on."""
+_PDF_END: Final = 2048
+"""Bytes at the end of a PDF that hold its trailer."""
+_PDF_HEADER: Final = re.compile(rb"%PDF-\d")
+_PDF_TRAILER: Final = re.compile(rb"startxref\s+\d+\s+%%EOF")
 _ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
-_ODS: Final = b"application/vnd.oasis.opendocument.spreadsheet"
+_OPEN_DOCUMENT: Final = b"application/vnd.oasis.opendocument."
 
 
 class Format(Enum):
@@ -35,6 +40,7 @@ class Format(Enum):
     WINDOWS_PROGRAM = "a Windows program"
     LINUX_PROGRAM = "a Linux program"
     SQLITE = "an SQLite database"
+    TNEF = "a TNEF file (winmail.dat)"
     XER = "a Primavera schedule (XER)"
     ZIP = "a zip archive"
     XLSX = "a workbook"
@@ -44,10 +50,14 @@ class Format(Enum):
     OFFICE_PACKAGE = "an Office file"
     """With the directory of one, but none of the folders that show which."""
     ODS = "an OpenDocument spreadsheet"
+    ODT = "an OpenDocument text"
+    ODP = "an OpenDocument presentation"
     LOCKED_ODS = "a protected OpenDocument spreadsheet"
+    LOCKED_OPEN_DOCUMENT = "a protected OpenDocument file"
     OPEN_DOCUMENT = "an OpenDocument file"
     XLS = "an old Office file with a workbook"
     DOC = "an old Word document"
+    PPT = "an old presentation"
     MSG = "an Outlook message"
     LOCKED_OFFICE = "a protected Office file"
     COMPOUND = "an old Office file"
@@ -71,6 +81,12 @@ _HEADS: Final = {
     b"\x7fELF": Format.LINUX_PROGRAM,
     b"SQLite format 3": Format.SQLITE,
     b"ERMHDR": Format.XER,
+    b"\x78\x9f\x3e\x22": Format.TNEF,
+}
+_OPEN_DOCUMENTS: Final = {
+    b"spreadsheet": Format.ODS,
+    b"text": Format.ODT,
+    b"presentation": Format.ODP,
 }
 
 
@@ -82,9 +98,20 @@ def is_container(head: bytes) -> bool:
     return head.startswith((*_ZIP_HEADS, COMPOUND_HEAD))
 
 
-def holds_pdf(head: bytes) -> bool:
-    """Whether readers of PDF take a file, by its first bytes: they allow others before it."""
-    return b"%PDF-" in head[:_PDF_WITHIN]
+def is_pdf_after_others(path: Path, head: bytes) -> bool:
+    """Whether a file is a PDF with other bytes before it, as its readers allow.
+
+    A file that mentions the header of one is none: it does not end with the way to its objects.
+
+    Args:
+        path: The file, which is of no other format.
+        head: Its first bytes.
+    """
+    if not _PDF_HEADER.search(head[:_PDF_WITHIN]):
+        return False
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - _PDF_END, 0))
+        return _PDF_TRAILER.search(file.read()) is not None
 
 
 def format_by_head(head: bytes) -> Format | None:
@@ -130,11 +157,17 @@ def _package_format(package: Package) -> Format:
         return next(found, Format.OFFICE_PACKAGE)
     if "mimetype" not in package:
         return Format.ZIP
-    if not package.read("mimetype", 1024).startswith(_ODS):
-        return Format.OPEN_DOCUMENT
+    return _open_document(package)
+
+
+def _open_document(package: Package) -> Format:
+    kind = package.read("mimetype", 1024).strip().removeprefix(_OPEN_DOCUMENT)
+    # Templates are read like the documents that are made of them.
+    found = _OPEN_DOCUMENTS.get(kind.removesuffix(b"-template"), Format.OPEN_DOCUMENT)
     manifest = "META-INF/manifest.xml"
-    locked = manifest in package and b"encryption-data" in package.read(manifest)
-    return Format.LOCKED_ODS if locked else Format.ODS
+    if manifest in package and b"encryption-data" in package.read(manifest):
+        return Format.LOCKED_ODS if found is Format.ODS else Format.LOCKED_OPEN_DOCUMENT
+    return found
 
 
 def _compound_format(path: Path) -> Format:
@@ -148,4 +181,6 @@ def _compound_format(path: Path) -> Format:
         return Format.XLS
     if "__properties_version1.0" in names:
         return Format.MSG
+    if "powerpoint document" in names:
+        return Format.PPT
     return Format.DOC if "worddocument" in names else Format.COMPOUND

@@ -93,6 +93,12 @@ MAIL_BYTES: Final = 160 * MB
 DOCX_BYTES: Final = 400 * MB
 """A Word document, unpacked: its reader holds all of it, pictures as well."""
 
+OFFICE_BYTES: Final = 400 * MB
+"""Another Office file, unpacked, and the text of it before it is cut off."""
+
+OFFICE_CELLS: Final = 20_000_000
+"""Cells of the tables in an Office file."""
+
 ATTACHED_FILES: Final = 1_000
 """Files taken out of one document."""
 

@@ -61,6 +61,7 @@ class Package:
         if any(part.flag_bits & 1 for part in parts):
             raise UnreadableDocument("the package is encrypted; remove its password and send again")
         self._parts = {part.filename.lower(): part for part in parts}
+        self._files = [part for part in parts if not part.is_dir()]
         self.unpacked = unpacked
         """Bytes, by the directory."""
 
@@ -74,6 +75,14 @@ class Package:
     def names(self) -> list[str]:
         """Names of the parts, as they are written."""
         return [part.filename for part in self._parts.values()]
+
+    def files(self) -> Iterator[tuple[str, int, Iterator[bytes]]]:
+        """All files, also those of the same name: path, bytes when unpacked, and their bytes.
+
+        The bytes raise `UnreadableDocument` where a file is damaged, or larger than it says.
+        """
+        for info in self._files:
+            yield info.filename, info.file_size, self._unpacked(info, info.file_size)
 
     def size(self, name: str) -> int:
         """Bytes of a part when unpacked, by the directory."""
@@ -96,6 +105,10 @@ class Package:
             )
         if info.file_size > most:
             raise self._too_large(name, most)
+        yield from self._unpacked(info, most)
+
+    def _unpacked(self, info: zipfile.ZipInfo, most: int) -> Iterator[bytes]:
+        name = info.filename
         total = 0
         try:
             with self._archive.open(info) as part:

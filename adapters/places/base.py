@@ -1,4 +1,4 @@
-"""What far ends of all kinds have in common."""
+"""What endpoints of all kinds have in common."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
 
 
 class BasePlace(ABC):
-    """A far end by what its protocol does with one file; errors are those of `Place`.
+    """An endpoint by what its protocol does with one file; errors are those of `Place`.
 
     Args:
         partner: Whose it is.
@@ -145,7 +145,7 @@ class BasePlace(ABC):
 
 
 def is_same(entry: Entry, now: Entry) -> bool:
-    """Whether a file is still the one that it was, as far as the far end tells."""
+    """Whether a file is still the one that it was, as far as the endpoint tells."""
     if entry.size != now.size:
         return False
     if is_strong(entry.tag):

@@ -21,10 +21,10 @@ from adapters.places.whole import WholeWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
 from adapters.ports import Denied, Throttled
 from adapters.ports.places import (
-    Answer,
     Entry,
     FileChanged,
     FileMissing,
+    HttpAnswer,
     PartnerAway,
     PlaceError,
     Written,
@@ -171,7 +171,7 @@ class HttpsPlace(BasePlace):
         headers: Mapping[str, str],
         body: AsyncIterator[bytes] | None = None,
         size: int = 0,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request; whatever the server answers is no failure."""
         length = {"Content-Length": str(size)} if body is not None else {}
         sent = {**headers, **self._headers(), **length}
@@ -186,7 +186,7 @@ class HttpsPlace(BasePlace):
         shown = self._credentials.hide(text[:_ANSWER_BYTES].decode("utf-8", "replace"))
         if answer.status_code == 429:
             raise self._throttled(answer)
-        return Answer(answer.status_code, shown)
+        return HttpAnswer(answer.status_code, shown)
 
     async def _sent(
         self, method: str, url: str, path: str, more: Mapping[str, str] | None = None

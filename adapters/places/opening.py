@@ -1,4 +1,4 @@
-"""Opens far ends, within what their partners bear."""
+"""Opens endpoints, within what their partners bear."""
 
 import ssl
 from collections.abc import AsyncGenerator, Callable
@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
@@ -16,8 +16,7 @@ from adapters.places.object_stores import azure_blob, s3
 from adapters.places.pace import Pace, Paces
 from adapters.places.pool import SessionPool
 from adapters.places.sessions import Sessions
-from adapters.places.sftp import SftpPlace
-from adapters.places.sftp_session import SftpSession, Timeouts, connected
+from adapters.places.timeouts import Timeouts
 from adapters.ports import Denied, NotYet
 from adapters.ports.places import PartnerAway, Place
 from adapters.ports.transfers import Secrets
@@ -25,6 +24,9 @@ from contracts.transfers import Partner, PlaceKind
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, valid_host_keys
 from domain.transfers.windows import opens_at
+
+if TYPE_CHECKING:
+    from adapters.places.sftp_session import SftpSession
 
 LOOK_AGAIN_SECONDS: Final = 3_600.0
 """A window is looked up anew after so long, for a person may have changed it."""
@@ -41,7 +43,7 @@ def now_utc() -> datetime:
 
 @dataclass(frozen=True)
 class PartnerPlaces:
-    """Far ends by the records of their partners.
+    """Endpoints by the records of their partners.
 
     Args:
         secrets: Finds what records refer to.
@@ -63,7 +65,7 @@ class PartnerPlaces:
     threads: FolderThreads = field(default_factory=FolderThreads)
     paces: Paces = field(default_factory=Paces)
     tls: ssl.SSLContext | None = None
-    pool: SessionPool[SftpSession] | None = None
+    pool: "SessionPool[SftpSession] | None" = None
 
     @asynccontextmanager
     async def open(self, partner: Partner) -> AsyncGenerator[Place]:
@@ -71,6 +73,9 @@ class PartnerPlaces:
         self._check(partner)
         credentials = await self._credentials(partner)
         if partner.kind is PlaceKind.SFTP:
+            # The SSH library takes 14 MB of memory, for workers that have such partners alone.
+            from adapters.places.sftp import SftpPlace
+
             async with self._sftp_session(partner, credentials) as own:
                 yield SftpPlace(partner, own.client, credentials, own.pace, self.timeouts)
             return
@@ -124,22 +129,24 @@ class PartnerPlaces:
 
     def _sftp_session(
         self, partner: Partner, credentials: Credentials
-    ) -> AbstractAsyncContextManager[SftpSession]:
+    ) -> "AbstractAsyncContextManager[SftpSession]":
         """One that is open already, where there is one; else a new one."""
 
-        def open_session() -> AbstractAsyncContextManager[SftpSession]:
+        def open_session() -> "AbstractAsyncContextManager[SftpSession]":
             return self._new_sftp_session(partner, credentials)
 
         if self.pool is None:
             return open_session()
         key = (partner.model_dump_json(exclude=_NOT_OF_SESSIONS), credentials)
         most = partner.limits.sessions
-        return self.pool.session(key, most, open_session, SftpSession.is_alive)
+        return self.pool.session(key, most, open_session, lambda session: session.is_alive())
 
     @asynccontextmanager
     async def _new_sftp_session(
         self, partner: Partner, credentials: Credentials
-    ) -> AsyncGenerator[SftpSession]:
+    ) -> "AsyncGenerator[SftpSession]":
+        from adapters.places.sftp_session import SftpSession, connected
+
         pinned = valid_host_keys(partner, self.now().date())
         async with (
             self.sessions.session(partner),

@@ -60,13 +60,13 @@ class SessionPool(Generic[S]):
     Args:
         idle: Seconds.
         age: Seconds.
-        patience: Seconds that a step waits for one to become free.
+        wait: Seconds that a step waits for one to become free.
     """
 
     def __init__(
-        self, idle: float = IDLE_SECONDS, age: float = AGE_SECONDS, patience: float = 10.0
+        self, idle: float = IDLE_SECONDS, age: float = AGE_SECONDS, wait: float = 10.0
     ) -> None:
-        self._idle, self._age, self._patience = idle, age, patience
+        self._idle, self._age, self._wait = idle, age, wait
         self._known: dict[Hashable, _Sessions[S]] = {}
         self._opening = Counter[Hashable]()
         self._closing: set[asyncio.Task[None]] = set()
@@ -127,7 +127,7 @@ class SessionPool(Generic[S]):
 
     async def _slot(self, sessions: _Sessions[S]) -> None:
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._wait):
                 await sessions.slots.acquire()
         except TimeoutError:
             raise Busy(

@@ -1,4 +1,4 @@
-"""Far ends with folders: written under a temporary name, verified, and renamed."""
+"""Endpoints with folders: written under a temporary name, verified, and renamed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ _LAST_SECONDS: Final = 5.0
 
 
 class Folders(Protocol):
-    """What a far end with folders does; errors are those of `Place`."""
+    """What an endpoint with folders does; errors are those of `Place`."""
 
     async def entry(self, path: str) -> Entry | None:
         """A file; None: there is none."""
@@ -74,10 +74,10 @@ class Folders(Protocol):
 
 
 class RenamedWrites(Found):
-    """Writes files to a far end with folders.
+    """Writes files to an endpoint with folders.
 
     Args:
-        folders: The far end.
+        folders: The endpoint.
         rename: How a file appears whole there.
     """
 
@@ -142,7 +142,7 @@ class RenamedWrites(Found):
         return await self._verified(order, held)
 
     async def _verified(self, order: WriteOrder, path: str) -> str:
-        """Compare what stands at the far end; what was compared, in words."""
+        """Compare what stands at the endpoint; what was compared, in words."""
         if order.verify is Guarantee.SIZE:
             entry = await self._folders.entry(path)
             size = None if entry is None else entry.size

@@ -17,7 +17,7 @@ from contracts.transfers import Limits, Partner, PlaceKind
 
 LEASE_SECONDS: Final = 60.0
 """After so long a killed worker's session is free."""
-PATIENCE_SECONDS: Final = 10.0
+WAIT_SECONDS: Final = 10.0
 """A step waits so long itself; then its run does, and the slot of the worker is free."""
 _PAUSE_SECONDS: Final = 0.25
 
@@ -41,11 +41,11 @@ class Sessions:
 
     Args:
         store: Keeps the leases.
-        patience: Seconds that a step waits itself.
+        wait: Seconds that a step waits itself.
     """
 
-    def __init__(self, store: PartnerStore, patience: float = PATIENCE_SECONDS) -> None:
-        self._store, self._patience = store, patience
+    def __init__(self, store: PartnerStore, wait: float = WAIT_SECONDS) -> None:
+        self._store, self._wait = store, wait
 
     @asynccontextmanager
     async def session(self, partner: Partner) -> AsyncGenerator[None]:
@@ -75,7 +75,7 @@ class Sessions:
                 await self._store.release(partner.name, owner)
 
     async def _taken(self, name: str, owner: str, slots: int, seconds: float, what: str) -> None:
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self._wait
         while not await self._store.lease(name, owner, slots, seconds):
             if time.monotonic() >= end:
                 partner = name.partition("/")[0]

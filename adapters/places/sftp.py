@@ -16,7 +16,8 @@ from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
-from adapters.places.sftp_session import Timeouts, translated
+from adapters.places.sftp_session import translated
+from adapters.places.timeouts import Timeouts
 from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written

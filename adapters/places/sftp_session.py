@@ -14,6 +14,7 @@ from adapters.http.guarded import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.pace import Pace
+from adapters.places.timeouts import Timeouts
 from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     FileMissing,
@@ -27,11 +28,7 @@ from contracts.transfers import HostKey, Partner
 from domain.transfers.partner_rules import fingerprint
 from domain.transfers.paths import printable
 
-LOGIN_SECONDS: Final = 20.0
-ANSWER_SECONDS: Final = 60.0
-"""A request that has no answer for so long means that the server is unavailable."""
 _ALIVE_SECONDS: Final = 5.0
-KEEPALIVE_SECONDS: Final = 10.0
 KEEPALIVES: Final = 3
 """A connection that answers none of so many is dead, whatever TCP believes."""
 _RSA: Final = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
@@ -51,15 +48,6 @@ _PACKET: Final = 1 << 18
 
 # It logs every file that is opened.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
-
-
-@dataclass(frozen=True)
-class Timeouts:
-    """How long an SFTP server may keep silent; seconds."""
-
-    login: float = LOGIN_SECONDS
-    answer: float = ANSWER_SECONDS
-    keepalive: float = KEEPALIVE_SECONDS
 
 
 class _Client(asyncssh.SSHClient):

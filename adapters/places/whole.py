@@ -1,4 +1,4 @@
-"""Far ends without renames at which a file appears whole: object stores and HTTPS servers."""
+"""Endpoints without renames at which a file appears whole: object stores and HTTPS servers."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ BLOCK = 5 << 20
 
 
 class Wholes(Protocol):
-    """What such a far end does; errors are those of `Place`."""
+    """What such an endpoint does; errors are those of `Place`."""
 
     @property
     def server_hash(self) -> str | None:
@@ -56,7 +56,7 @@ class Wholes(Protocol):
 
 
 class WholeWrites(Found):
-    """Writes files to such a far end."""
+    """Writes files to such an endpoint."""
 
     def __init__(self, wholes: Wholes) -> None:
         self._wholes = wholes
@@ -75,7 +75,7 @@ class WholeWrites(Found):
         return await sha256_of(self._wholes.content(entry.path))
 
     async def is_unnamed(self, order: WriteOrder) -> bool:
-        """Nothing tells; it is written again, unless the far end had confirmed it."""
+        """Nothing tells; it is written again, unless the endpoint had confirmed it."""
         return True
 
     async def write(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:

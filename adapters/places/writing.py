@@ -1,4 +1,4 @@
-"""What writing a file has in common at all far ends: its name, its bytes, what is said of it."""
+"""What writing a file has in common at all endpoints: its name, its bytes, what is said of it."""
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -51,7 +51,7 @@ class WriteOrder:
 
 
 class Found(Protocol):
-    """What a far end says about names."""
+    """What an endpoint says about names."""
 
     @property
     def writes_in_place(self) -> bool:
@@ -162,7 +162,7 @@ class Digest(Protocol):
 
 @dataclass
 class Arriving:
-    """Bytes on their way to a far end: counted, hashed, and checked at their end."""
+    """Bytes on their way to an endpoint: counted, hashed, and checked at their end."""
 
     order: WriteOrder
     size: int = 0

@@ -7,6 +7,7 @@ Errors of the ports:
       UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
       Denied                the service refuses permanently: rights, limits, names
         NotInstalled        a program that is needed is not on this machine
+        NoRoom              a limit of the account is reached
       NotYet                the service is still busy with an earlier request
       Unavailable           the service may recover in a moment; or one that docflow itself needs
                             does not answer, and is waited for
@@ -16,14 +17,19 @@ Errors of the ports:
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """
 
-from adapters.ports.batches import (
+from adapters.ports.batch_views import (
     BatchFacts,
+    BatchView,
+    DocumentView,
+    FailedMessage,
+    QueuedDeadLetter,
+)
+from adapters.ports.batches import (
     BatchFunctions,
     BatchGrants,
     BatchQueues,
     BatchStore,
     BatchTopic,
-    BatchView,
     OpenRuns,
     SourceFunction,
 )
@@ -35,6 +41,8 @@ from adapters.ports.document_loads import (
     ExtractedFile,
     LoadFacts,
     LoadStore,
+    Superseded,
+    WholeDocument,
 )
 from adapters.ports.documents import (
     Documents,
@@ -46,6 +54,7 @@ from adapters.ports.documents import (
 from adapters.ports.errors import (
     BlobNotFound,
     Denied,
+    NoRoom,
     NotInstalled,
     NotYet,
     PortError,
@@ -54,7 +63,13 @@ from adapters.ports.errors import (
     Unavailable,
     UnreadableDocument,
 )
-from adapters.ports.imports import EarlierImport, HeldBy, ImportStore, ScheduleClaim
+from adapters.ports.imports import (
+    EarlierImport,
+    HeldBy,
+    ImportStore,
+    ScheduleClaim,
+    WholeImport,
+)
 from adapters.ports.notices import Notifications
 from adapters.ports.outages import Outages
 from adapters.ports.rejected import (
@@ -64,7 +79,9 @@ from adapters.ports.rejected import (
     RejectedMessages,
     RejectionRecord,
 )
+from adapters.ports.retention import KeptRows, OldRow, OldRows
 from adapters.ports.runs import OpenRow, OpenRows, RunEnd, Runs
+from adapters.ports.spreadsheet_reviews import SpreadsheetReviews
 from adapters.ports.spreadsheets import SpreadsheetStore
 
 __all__ = [
@@ -81,17 +98,23 @@ __all__ = [
     "Blobs",
     "Denied",
     "DocumentTexts",
+    "DocumentView",
     "Documents",
     "EarlierImport",
     "Extracted",
     "ExtractedFile",
+    "FailedMessage",
     "HeldBy",
     "ImportStore",
+    "KeptRows",
     "LoadFacts",
     "LoadStore",
+    "NoRoom",
     "NotInstalled",
     "NotYet",
     "Notifications",
+    "OldRow",
+    "OldRows",
     "OpenRejections",
     "OpenRow",
     "OpenRows",
@@ -99,6 +122,7 @@ __all__ = [
     "Outages",
     "PortError",
     "ProcessLost",
+    "QueuedDeadLetter",
     "RejectedMessage",
     "RejectedMessages",
     "RejectionRecord",
@@ -108,10 +132,14 @@ __all__ = [
     "ScheduleClaim",
     "ScheduleSource",
     "SourceFunction",
+    "SpreadsheetReviews",
     "SpreadsheetStore",
+    "Superseded",
     "TableBook",
     "TableSource",
     "Throttled",
     "Unavailable",
     "UnreadableDocument",
+    "WholeDocument",
+    "WholeImport",
 ]

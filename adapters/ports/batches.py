@@ -4,17 +4,25 @@ Every `ensure`, `set`, `allow` and `attach` may be called again and finds its wo
 done; every delete returns whether there was anything, and a resource that is gone is not an error.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from adapters.ports.batch_views import (
+    BatchFacts,
+    BatchView,
+    DocumentView,
+    FailedMessage,
+    QueuedDeadLetter,
+)
 from contracts.batches import (
+    Announcement,
     BatchKey,
     BatchPlan,
     CaseEvent,
     Closing,
     DocumentCounts,
+    DocumentState,
     LoaderStatus,
     Names,
     Publication,
@@ -82,6 +90,14 @@ class BatchQueues(Protocol):
         """
         ...
 
+    async def send(self, names: Names, bodies: Sequence[str]) -> None:
+        """Put messages into the queue; one that is sent again is there twice.
+
+        Raises:
+            Denied: There is no such queue.
+        """
+        ...
+
     async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
         """Put a message among the dead letters.
 
@@ -94,6 +110,10 @@ class BatchQueues(Protocol):
         Raises:
             Denied: There is no such queue any more.
         """
+        ...
+
+    async def dead_letters(self, names: Names, most: int) -> Sequence[QueuedDeadLetter]:
+        """Look at dead letters, which stay where they are; none where there is no such queue."""
         ...
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
@@ -116,7 +136,7 @@ class BatchTopic(Protocol):
         """Subscribe the queue to the events of its batch.
 
         Raises:
-            Denied: The topic has no room for another filter policy.
+            NoRoom: The topic has no room for another filter policy.
         """
         ...
 
@@ -191,7 +211,7 @@ class BatchFunctions(Protocol):
         """Reserve the function's concurrency.
 
         Raises:
-            Denied: Less than 100 would stay unreserved.
+            NoRoom: Less than 100 would stay unreserved.
         """
         ...
 
@@ -209,10 +229,20 @@ class BatchFunctions(Protocol):
 
 
 class BatchGrants(Protocol):
-    """What the function may do: an inline policy of its role for each batch."""
+    """What functions may do: inline policies of their role."""
+
+    async def grant_once(self, plan: BatchPlan, role: str) -> None:
+        """Allow the secrets and database users of the plan to the role, for all batches together.
+
+        One policy that stays; nothing is changed where it is there.
+
+        Raises:
+            Denied: The role's policies would become too large, or the cloud refuses.
+        """
+        ...
 
     async def grant(self, names: Names, plan: BatchPlan, role: str) -> None:
-        """Allow the batch's queue, and the secrets and database users of the plan.
+        """Allow the batch's queue, and the secrets and database users of the plan, for one batch.
 
         Raises:
             Denied: The role's policies would become too large, or the cloud refuses.
@@ -236,39 +266,12 @@ class OpenRuns(Protocol):
         ...
 
     async def open_loads(self, key: BatchKey) -> int:
-        """Document loads of a batch that are open; late by a second or two."""
+        """Loads of a batch that are open, of groups and of documents; late by a second or two."""
         ...
 
     async def cancel_loads(self, key: BatchKey) -> int:
-        """Ask the open document loads of a batch to stop; how many were asked."""
+        """Ask the open loads of a batch to stop, groups as well; how many were asked."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
-    """What the tables hold about a batch."""
-
-    status: LoaderStatus
-    reason: str | None = None
-    job_finished: bool = False
-    end_finished: bool = False
-    dead_letters: int = 0
-    concurrency: int | None = None
-    """Of its case: `max_processing_daemons`."""
-    processing: Sequence[tuple[int, datetime]] = ()
-    """Other batches of the case in `processing`: id, and when that was set (UTC)."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchView:
-    """A batch as a person sees it."""
-
-    key: BatchKey
-    status: LoaderStatus
-    reason: str | None
-    updated_at: datetime
-    documents: DocumentCounts
-    dead_letters: int
 
 
 class BatchStore(Protocol):
@@ -285,11 +288,15 @@ class BatchStore(Protocol):
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once.
 
+        Only JOB_STARTED makes a batch: what other events say of one that is neither started nor
+        expected is kept until it is, and nothing waits for it.
+
         JOB_STARTED asks for the batch to be loaded, unless it is complete or cancelled;
         one that is failed, skipped, in-complete or terminated waits again. REDRIVE_REQUESTED asks
-        for another pass of one that is final and has dead letters. JOB_FINISHED and
-        BATCH_END_FINISHED count for a batch that is not final; IMPORT_CANCELLED makes one that is
-        not `processing` `cancelled`, also one that was unknown. `open_run` is left False.
+        for another pass of one that is final and has dead letters, or whose failed documents it
+        means as well. JOB_FINISHED and BATCH_END_FINISHED count for a batch that is not final;
+        IMPORT_CANCELLED makes one that is not `processing` `cancelled`, also one that was unknown.
+        `open_run` is left False.
         """
         ...
 
@@ -326,11 +333,34 @@ class BatchStore(Protocol):
         ...
 
     async def truncate(self, key: BatchKey) -> int:
-        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
+        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch, and release its leases.
+
+        Returns:
+            Rows removed of these tables.
+        """
         ...
 
     async def counts(self, key: BatchKey) -> DocumentCounts:
         """Documents of a batch by state."""
+        ...
+
+    async def passed_on(self, key: BatchKey, announcement: Announcement) -> Mapping[str, Any]:
+        """The fields that docflow does not use of the events that lead to an announcement.
+
+        They stay until the batch is started again.
+        """
+        ...
+
+    async def documents(
+        self, key: BatchKey, state: DocumentState | None = None, after: str = "", limit: int = 100
+    ) -> Sequence[DocumentView]:
+        """Documents of a batch by id, beginning behind one."""
+        ...
+
+    async def failed_messages(
+        self, key: BatchKey, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> Sequence[FailedMessage]:
+        """Messages of a batch that are recorded as failed, by document id and key, behind one."""
         ...
 
     async def list(

@@ -16,6 +16,7 @@ from contracts.batches import (
     Relation,
 )
 from contracts.blobs import BlobRef
+from domain.batches.families import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,12 @@ class Extracted:
     """Message ids of a mail: its own, then those that it answers."""
     files: Sequence[ExtractedFile] = ()
     notes: Sequence[str] = ()
-    """What could not be read although the document as a whole could."""
+    """What could not be read although the document as a whole could; never empty where the text
+    is."""
 
 
 class DocumentTexts(Protocol):
-    """Reads text and metadata out of PDF, DOCX, EML, MSG and plain text."""
+    """Reads text and metadata out of documents, by what they hold."""
 
     async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
         """Read a document by what it holds; the name is a hint.
@@ -69,8 +71,8 @@ class DocumentTexts(Protocol):
             folder: Empty; takes the files found inside.
 
         Raises:
-            UnreadableDocument: It is damaged, encrypted, hostile, too large or of no kind that
-                is known; the message says which.
+            UnreadableDocument: It is empty, damaged, encrypted, hostile or too large; the message
+                says which. One of a kind that is not read has no text, and a note says why.
         """
         ...
 
@@ -82,12 +84,30 @@ class LoadFacts:
     state: DocumentState | None
     """None: not begun."""
     done: frozenset[LoadStep] = frozenset()
-    """Checkpoints of this event."""
+    """Checkpoints of this very message."""
     source: BlobRef | None = None
     duplicate_of: DocumentId | None = None
-    digest: str | None = None
-    """Of the message whose checkpoints they are; None: there are none, or a release that kept no
-    digest wrote them."""
+    superseded: bool = False
+    """The document is that of a later message."""
+    etag: str | None = None
+    """Of the file that was read for this very message; None: none was, or it is not known."""
+
+
+class Superseded(Exception):
+    """A later message of the document was loaded meanwhile; the file is stored as a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDocument:
+    """Everything about a document that is written at once."""
+
+    source: BlobRef
+    """With its sha256."""
+    extracted: Extracted
+    """It holds no files."""
+    tags: Sequence[str]
+    seen: LoadFacts
+    """As they were before its file was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +129,17 @@ class LoadStore(Protocol):
         """How far a load is."""
         ...
 
-    async def forget(self, event: DocumentEvent) -> None:
-        """Remove the checkpoints of an event, whose load begins anew; its bytes are free."""
+    async def forget(self, event: DocumentProcessed) -> None:
+        """Remove the checkpoints of a message, whose load begins anew; its bytes are free."""
         ...
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`: who else of the case has the same bytes?
 
         The first to come keeps them; a failed document keeps none, nor does one of an earlier
-        batch that was never loaded.
+        batch that was never loaded. What the document was by another message is kept as a version,
+        and a duplicate of that takes its place. A duplicate gets the tags and relations of its
+        message.
 
         Args:
             event: The document.
@@ -125,6 +147,29 @@ class LoadStore(Protocol):
 
         Returns:
             The document that has them; None: this one has them now.
+
+        Raises:
+            Superseded: A later message was loaded since the facts were read; see `save_version`.
+        """
+        ...
+
+    async def save_whole(
+        self, event: DocumentProcessed, whole: WholeDocument
+    ) -> DocumentState | None:
+        """The checkpoints of all steps, with their rows, in one transaction.
+
+        What it leaves is what the steps leave one after the other.
+
+        Returns:
+            `loaded`, `duplicate` or `superseded`; None, and nothing is written: another load of the
+            message wrote checkpoints after `whole.seen`, so that its file may be a newer one.
+        """
+        ...
+
+    async def save_version(self, event: DocumentProcessed, source: BlobRef) -> None:
+        """The checkpoint `dedupe` of a message whose document is that of a later one.
+
+        Its file is kept as a version; its relations count.
         """
         ...
 
@@ -140,16 +185,35 @@ class LoadStore(Protocol):
         """The checkpoint `relations`; mails that answer each other are found by message id."""
         ...
 
+    async def family(self, event: DocumentEvent) -> Family:
+        """Where the document stands in its family, and how large that is without its own files."""
+        ...
+
     async def save_attachments(
+        self,
+        event: DocumentProcessed | DocumentAttachments,
+        files: Sequence[Attached],
+        note: str | None = None,
+    ) -> None:
+        """The checkpoint `attachments`; the document is `loaded` when it is its last step.
+
+        Args:
+            event: The message.
+            files: Those that it names, or that were found in its document.
+            note: What is not read of them; added to those of the document.
+        """
+        ...
+
+    async def keep_attachments(
         self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
     ) -> None:
-        """The checkpoint `attachments`; the document is `loaded` when it is its last step."""
+        """Record some of the files, as others of the message are missing; no checkpoint."""
         ...
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, permanently.
+        """Record that a message could not be loaded, permanently, and keep it.
 
-        A failure because of relations or attachments is removed once a message of
-        that kind has been loaded.
+        The document is `failed` until each message of it that failed has been loaded; one that
+        is that of a later message stays as it is.
         """
         ...

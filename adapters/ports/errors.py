@@ -8,6 +8,7 @@ PortError
     Throttled            the service asked for fewer requests
   Denied               the service refuses permanently
     NotInstalled         a program that is needed is not on this machine
+    NoRoom               a limit of the account is reached; there is room when others have ended
   NotYet               an earlier request is still in progress
 """
 
@@ -63,6 +64,10 @@ class Denied(PortError):
 
 class NotInstalled(Denied):
     """A program that is needed is not on this machine."""
+
+
+class NoRoom(Denied):
+    """A limit of the account is reached: there is room when others have ended."""
 
 
 class NotYet(PortError):

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from contracts.blobs import BlobRef
 from contracts.imports import (
+    AnyTableMessage,
     BulkMessage,
     Closing,
     Counts,
@@ -31,6 +32,31 @@ class EarlierImport:
     """Of the message that began it; None: a release that kept none began it."""
     by_this_run: bool = False
     """The run that asks has done it: a worker died before Temporal knew."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeImport:
+    """A table import that one transaction writes and records as completed.
+
+    Attributes:
+        message: The message.
+        plan: The decisions of the run.
+        workflow_id: Who does it.
+        guard: See `ImportStore.begin`, and so the next two.
+        digest: Of the message that started the run.
+        run_id: Of the run in Temporal.
+        chunk: All rows of the document; none of them was rejected.
+        note: Of the outcome.
+    """
+
+    message: AnyTableMessage
+    plan: ImportPlan
+    workflow_id: str
+    guard: str | None
+    digest: str | None
+    run_id: str | None
+    chunk: RowChunk
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +108,16 @@ class ImportStore(Protocol):
         Returns:
             None when the import is open. Otherwise the import that has the work: this task itself,
             in a final state, or another one with this guard, which may be running or parked.
+        """
+        ...
+
+    async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
+        """Write all rows of an import that has not begun, and a status row that is completed.
+
+        Returns:
+            The outcome as recorded. None, and nothing is written: the import takes the usual
+            steps, because it has begun or another task has its guard, the store refuses a row, or
+            codes differ from known ones in leading zeros only and no person has said what they are.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Far ends that files are read from and written to."""
+"""Endpoints that files are read from and written to."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -34,7 +34,7 @@ class Busy(NotYet):
 
 
 class PlaceError(PortError):
-    """A failure of one file at a far end: another attempt may succeed, as its settings say."""
+    """A failure of one file at an endpoint: another attempt may succeed, as its settings say."""
 
 
 class FileMissing(PlaceError):
@@ -50,7 +50,7 @@ class NameTaken(PlaceError):
 
 
 class NameRefused(PlaceError):
-    """The far end cannot hold such a name, or the name would leave its folder."""
+    """The endpoint cannot hold such a name, or the name would leave its folder."""
 
 
 class UnknownHostKey(PortError):
@@ -71,7 +71,7 @@ class UnknownHostKey(PortError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file at a far end."""
+    """One file at an endpoint."""
 
     path: str
     """From the partner's root, segments joined by `/`."""
@@ -83,7 +83,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """That a file is about to get its name at a far end, or has it."""
+    """That a file is about to get its name at an endpoint, or has it."""
 
     wanted: str
     """The path that was asked for."""
@@ -91,7 +91,7 @@ class Naming:
     """The path that it gets: another one where the name was taken and a number was added."""
     sha256: str
     done: bool = False
-    """The far end has confirmed it."""
+    """The endpoint has confirmed it."""
 
 
 class Namings(Protocol):
@@ -125,7 +125,7 @@ class Written:
 
 
 class Place(Protocol):
-    """One far end, connected.
+    """One endpoint, connected.
 
     Every method raises `PartnerAway` when it cannot be reached, `Throttled` when it asks for
     patience, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
@@ -171,7 +171,7 @@ class Place(Protocol):
             most: No more than one beyond this number are listed.
 
         Raises:
-            FileMissing: The far end has folders, and there is none of that name.
+            FileMissing: The endpoint has folders, and there is none of that name.
         """
         ...
 
@@ -203,7 +203,7 @@ class Place(Protocol):
 
         Args:
             chunks: Its bytes.
-            path: Where; missing folders are made where the far end has folders.
+            path: Where; missing folders are made where the endpoint has folders.
             size: In bytes.
             sha256: Of all bytes; others are never given the name.
             overwrite: What happens when the name is taken by other bytes.
@@ -220,7 +220,7 @@ class Place(Protocol):
         ...
 
     async def move(self, entry: Entry, path: str) -> None:
-        """Move a file within the far end, if it is still that one.
+        """Move a file within the endpoint, if it is still that one.
 
         Raises:
             FileChanged: It is another one now.
@@ -239,7 +239,7 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered to a call."""
 
     status: int
@@ -248,7 +248,7 @@ class Answer:
 
 
 class Calls(Protocol):
-    """A far end that can be called: HTTPS servers are."""
+    """An endpoint that can be called: HTTPS servers are."""
 
     async def call(
         self,
@@ -257,7 +257,7 @@ class Calls(Protocol):
         headers: Mapping[str, str],
         body: AsyncIterator[bytes] | None = None,
         size: int = 0,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request; whatever the server answers is no failure.
 
         Args:
@@ -275,7 +275,7 @@ class Calls(Protocol):
 
 
 class Places(Protocol):
-    """Opens far ends within the limits, windows and pinned keys of their partners."""
+    """Opens endpoints within the limits, windows and pinned keys of their partners."""
 
     def open(self, partner: Partner) -> AbstractAsyncContextManager[Place]:
         """Connect; sessions are counted over all workers and given back at the end.

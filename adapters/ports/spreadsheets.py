@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from adapters.ports.spreadsheet_reviews import SpreadsheetReviews
 from contracts.blobs import BlobRef
 from contracts.problems import Problem
 from contracts.spreadsheets import (
@@ -22,6 +23,7 @@ from contracts.spreadsheets import (
     UndoOrder,
     UndoResult,
 )
+from domain.spreadsheets.people import KnownPerson, PeopleQuery
 from domain.spreadsheets.records import (
     CustomList,
     Entity,
@@ -29,6 +31,7 @@ from domain.spreadsheets.records import (
     FoundValue,
     ParkedRow,
     Preview,
+    RememberedValue,
     SheetChunk,
     SheetMark,
 )
@@ -36,6 +39,11 @@ from domain.spreadsheets.records import (
 
 class SpreadsheetStore(Protocol):
     """Tables of the spreadsheets pipeline. Every method is one transaction and may run twice."""
+
+    @property
+    def reviews(self) -> SpreadsheetReviews:
+        """Reviews of rows before they are written."""
+        ...
 
     async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
         """Make the status row (UPLOADED), and forget the note of the upload."""
@@ -73,8 +81,8 @@ class SpreadsheetStore(Protocol):
 
     async def remembered_columns(
         self, organisation_id: int, import_type: str, headers: Sequence[str]
-    ) -> Mapping[str, str]:
-        """Normalised header to field, of those that people decided before."""
+    ) -> Mapping[str, str | None]:
+        """Header to field, of those that people decided before; None: they left it out."""
         ...
 
     async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
@@ -91,8 +99,25 @@ class SpreadsheetStore(Protocol):
 
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
-    ) -> Mapping[str, int]:
-        """Normalised value to entity id, of those that people decided before."""
+    ) -> Mapping[str, RememberedValue]:
+        """Normalised value to what people chose for it before."""
+        ...
+
+    async def index_people(self, organisation_id: int) -> None:
+        """Make people findable that another program wrote, or an earlier release."""
+        ...
+
+    async def people(self, organisation_id: int, query: PeopleQuery) -> Sequence[KnownPerson]:
+        """The organisation's people whom rows may be about, by id."""
+        ...
+
+    async def people_by_id(self, organisation_id: int, ids: Sequence[int]) -> Sequence[KnownPerson]:
+        """Some of the organisation's people; ids of others are left out."""
+        ...
+
+    async def remembered_people(self, organisation_id: int) -> Mapping[str, Mapping[int, bool]]:
+        """What people answered before, by digest of the question: id of a person, and whether
+        it is the same."""
         ...
 
     async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
@@ -111,12 +136,14 @@ class SpreadsheetStore(Protocol):
         self,
         decide: DecideCells,
         targets: Mapping[int, Entity],
+        rule_targets: Sequence[Entity | None] = (),
     ) -> CellSummary:
-        """Take checked decisions with their trail, all or none.
+        """Take checked decisions and rules with their trail, all or none.
 
         Args:
             decide: The decisions; a version that was written before changes nothing.
             targets: Entity chosen for each mapping id with `target_id` or `create` resolved.
+            rule_targets: Entity chosen by each rule; None where it names none.
         """
         ...
 

@@ -72,8 +72,22 @@ class TransferStore(Protocol):
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
+        after: StatusRow | None = None,
     ) -> Sequence[StatusRow]:
-        """The state of each transfer now, the newest change first."""
+        """The state of each transfer now, the newest change first.
+
+        Args:
+            limit: At most so many.
+            status: Only those in this state.
+            queue: Only those of this queue.
+            account_id: Only those of this account.
+            before: Only those that changed earlier, UTC.
+            after: The last row of the page before.
+        """
+        ...
+
+    async def count(self, status: TransferStatus) -> int:
+        """How many transfers are in a state now."""
         ...
 
 

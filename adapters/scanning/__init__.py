@@ -1,5 +1,5 @@
 """Looks for viruses with ClamAV's daemon."""
 
-from adapters.scanning.clamd import Clamd, ClamdAddress, Patience
+from adapters.scanning.clamd import Clamd, ClamdAddress, Timeouts
 
-__all__ = ["Clamd", "ClamdAddress", "Patience"]
+__all__ = ["Clamd", "ClamdAddress", "Timeouts"]

@@ -40,7 +40,7 @@ _TOO_LONG: Final = "INSTREAM size limit exceeded"
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long clamd may keep silent; seconds. One that hangs is an outage as one that is gone."""
 
     version: float = 20.0
@@ -82,18 +82,18 @@ class Clamd:
         address: Where it listens.
         max_bytes: The largest file that it scans: at most its `MaxFileSize` and
             `StreamMaxLength`, and below its `MaxScanSize`.
-        patience: How long it may keep silent.
+        timeouts: How long it may keep silent.
     """
 
     def __init__(
         self,
         address: ClamdAddress,
         max_bytes: int = DEFAULT_BYTES,
-        patience: Patience = Patience(),
+        timeouts: Timeouts = Timeouts(),
     ) -> None:
         self._address = address
         self._max_bytes = max_bytes
-        self._patience = patience
+        self._timeouts = timeouts
         self._trusted = ("", 0.0)
         self._lock = asyncio.Lock()
 
@@ -175,7 +175,7 @@ class Clamd:
     async def _command(self, command: bytes) -> str:
         async with self._connected() as (reader, writer):
             writer.write(b"z" + command + b"\0")
-            return await _answer(reader, self._patience.version)
+            return await _answer(reader, self._timeouts.version)
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> str:
         async with self._connected() as (reader, writer):
@@ -185,15 +185,15 @@ class Clamd:
                     await self._sent(writer, struct.pack(">I", len(block)), block)
                 except ConnectionError:
                     # It has answered before the end, and says why.
-                    return await _answer(reader, self._patience.version)
+                    return await _answer(reader, self._timeouts.version)
             with suppress(ConnectionError):
                 await self._sent(writer, bytes(4))
-            return await _answer(reader, self._patience.verdict)
+            return await _answer(reader, self._timeouts.verdict)
 
     async def _sent(self, writer: asyncio.StreamWriter, *pieces: bytes) -> None:
         writer.writelines(pieces)
         try:
-            async with asyncio.timeout(self._patience.block):
+            async with asyncio.timeout(self._timeouts.block):
                 await writer.drain()
         except TimeoutError as error:
             raise _unavailable("it does not take the bytes of a file") from error

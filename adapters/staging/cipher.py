@@ -6,7 +6,6 @@ bytes under another blob's name do not decrypt. The nonce of a chunk is its numb
 whether it is the last one (1 byte).
 """
 
-import asyncio
 import base64
 import hashlib
 import os
@@ -18,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from adapters.blocks import in_blocks
+from adapters.blocks import computed, in_blocks
 from adapters.ports import Denied, UnreadableDocument
 
 MAGIC: Final = b"docflow-staged-1"
@@ -72,10 +71,10 @@ async def encrypted(chunks: AsyncIterator[bytes], key: bytes, name: str) -> Asyn
     number, held = 0, b""
     async for block in in_blocks(chunks, CHUNK):
         if held:
-            yield await asyncio.to_thread(cipher.encrypt, _nonce(number, last=False), held, None)
+            yield await _sealed(cipher, _nonce(number, last=False), held)
             number += 1
         held = block
-    yield await asyncio.to_thread(cipher.encrypt, _nonce(number, last=True), held, None)
+    yield await _sealed(cipher, _nonce(number, last=True), held)
 
 
 async def decrypted(
@@ -129,9 +128,13 @@ async def _then(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes
         yield piece
 
 
+async def _sealed(cipher: AESGCM, nonce: bytes, block: bytes) -> bytes:
+    return await computed(lambda plain: cipher.encrypt(nonce, plain, None), block)
+
+
 async def _opened(cipher: AESGCM, nonce: bytes, block: bytes, name: str) -> bytes:
     try:
-        return await asyncio.to_thread(cipher.decrypt, nonce, block, None)
+        return await computed(lambda stored: cipher.decrypt(nonce, stored, None), block)
     except (InvalidTag, ValueError) as error:
         raise _damaged(name) from error
 

@@ -1,12 +1,12 @@
 """Files of transfers in the blob store, encrypted at rest when a key is set."""
 
-import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import date
 from typing import Final
 
+from adapters.blocks import computed
 from adapters.ports import Blobs, Denied, UnreadableDocument
 from adapters.ports.transfers import Secrets
 from adapters.staging.cipher import decrypted, encrypted, parsed_key
@@ -188,7 +188,7 @@ class _Measured:
     async def pieces(self) -> AsyncIterator[bytes]:
         async for piece in self._chunks:
             self.size += len(piece)
-            await asyncio.to_thread(self._digest.update, piece)
+            await computed(self._digest.update, piece)
             yield piece
 
 
@@ -203,7 +203,7 @@ async def _whole(
             yield held
         size += len(piece)
         if by_hash:
-            await asyncio.to_thread(digest.update, piece)
+            await computed(digest.update, piece)
         held = piece
     if size != ref.size or (by_hash and ref.sha256 not in (None, digest.hexdigest())):
         raise UnreadableDocument(f"the staged bytes of {ref.name} were changed or cut off")

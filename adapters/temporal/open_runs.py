@@ -36,13 +36,13 @@ class TemporalOpenRuns:
         return found.close_time is None
 
     async def open_loads(self, key: BatchKey) -> int:
-        """Document loads of a batch that are open; late by a second or two."""
+        """Loads of a batch that are open, of groups and of documents; late by a second or two."""
         with temporal():
             found = await self._client.count_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
         return found.count
 
     async def cancel_loads(self, key: BatchKey) -> int:
-        """Ask the open document loads of a batch to stop; how many were asked."""
+        """Ask the open loads of a batch to stop, groups as well; how many were asked."""
         asked = 0
         with temporal():
             loads = self._client.list_workflows(_loads(key), rpc_timeout=RPC_TIMEOUT)
@@ -70,9 +70,11 @@ class TemporalOpenRuns:
 
 
 def _loads(key: BatchKey) -> str:
-    """The visibility query; the prefix is made of numbers, so there is nothing to quote.
+    """The visibility query; the prefixes are made of numbers, so there is nothing to quote.
 
     By the time of closing: a load that an operator has paused is open and does not count as
     `Running`.
     """
-    return f'WorkflowId STARTS_WITH "{key.load_prefix}" AND CloseTime IS NULL'
+    prefixes = (key.load_prefix, key.group_prefix)
+    ids = " OR ".join(f'WorkflowId STARTS_WITH "{prefix}"' for prefix in prefixes)
+    return f"({ids}) AND CloseTime IS NULL"

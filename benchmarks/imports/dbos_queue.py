@@ -1,4 +1,4 @@
-"""`python -m benchmarks.imports.dbos_queue FILE WARM`: the same three steps as a DBOS workflow.
+"""`python -m benchmarks.imports.dbos_queue FILE WARM`: the same steps as a DBOS workflow.
 
 DBOS takes its documents from a queue of its own, in the same PostgreSQL. They lie there before
 the clock starts, which spares it the enqueueing. FILE holds a message a line; the first WARM of
@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 
 from benchmarks.imports.steps import Steps, open_steps
 from benchmarks.stopwatch import Cost, Stopwatch
-from contracts.imports import HandlerOutcome, ImportPlan
+from contracts.imports import HandlerOutcome, ImportPlan, Preparation
 from workers.services.imports.messages import read_message
 
 AT_ONCE = 16
@@ -69,8 +69,10 @@ def define(steps: Steps, documents: Documents) -> Callable[[str], Awaitable[None
 
     @DBOS.workflow(name=_WORKFLOW)
     async def import_document(body: str) -> None:
-        plan = await prepare(body)
-        await finish(body, plan, await load(body, plan))
+        preparation = Preparation.model_validate_json(await prepare(body))
+        if preparation.outcome is None and preparation.plan is not None:
+            plan = preparation.plan.model_dump_json()
+            await finish(body, plan, await load(body, plan))
         await documents.one_more()
 
     return import_document

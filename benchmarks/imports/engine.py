@@ -11,7 +11,7 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.worker import Worker
 
-from benchmarks.imports.empty import EmptyImport, begin, finish, work
+from benchmarks.imports.empty import EmptyImport, work
 from benchmarks.stack import EMPTY_QUEUE
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.collector import tune_collector
@@ -24,12 +24,12 @@ TASK_QUEUE = "empty"
 
 
 def _worker(client: Client) -> Worker:
-    """As a worker of imports, with empty steps."""
+    """As a worker of imports, with an empty step."""
     return Worker(
         client,
         task_queue=TASK_QUEUE,
         workflows=[EmptyImport],
-        activities=[begin, work, finish],
+        activities=[work],
         max_concurrent_activities=IMPORTS.activity_slots,
         max_concurrent_local_activities=IMPORTS.local_slots,
         max_cached_workflows=IMPORTS.cached_runs,

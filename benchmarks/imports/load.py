@@ -1,7 +1,8 @@
-"""`python -m benchmarks.imports.load product|limit FORMAT FILE`: one take-off into its table.
+"""`python -m benchmarks.imports.load product|upsert|raw FILE`: one take-off into its table.
 
-`product` is the whole `imports.load_rows` step; `limit` is the fastest reader there is and a raw
-bulk write into the same table with its indexes, without looking at a single value.
+`product` is the whole `imports.load_rows` step. The limits have the fastest reader there is and
+look at no value: `upsert` writes into a staging table and from there, by natural key and in one
+statement, into the table itself; `raw` is a bulk write into that table with its indexes.
 """
 
 import asyncio
@@ -31,6 +32,19 @@ _COLUMNS = (
     *("quantity", "unit", "revision", "project_id", "service_id", "sequence", "version"),
     *("source_task", "source_line", "created_at", "updated_at"),
 )
+_TABLE = "mto_lines"
+_STAGING = "staging"
+_KEY = (*("project_id", "service_id", "drawing", "commodity_code", "size", "sequence"),)
+_VALUES = ("line_no", "area", "spec", "description", "quantity", "unit", "revision")
+_CREATE = f"CREATE TEMPORARY TABLE {_STAGING} AS SELECT {', '.join(_COLUMNS)} FROM {_TABLE} LIMIT 0"
+_UPSERT = (
+    f"INSERT INTO {_TABLE} ({', '.join(_COLUMNS)}) "
+    f"SELECT {', '.join(_COLUMNS)} FROM {_STAGING} WHERE true "
+    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in (*_VALUES, "source_line", "updated_at"))
+    + f", version = {_TABLE}.version + 1 WHERE "
+    + " OR ".join(f"{_TABLE}.{name} IS DISTINCT FROM excluded.{name}" for name in _VALUES)
+)
 _NOW = "2026-01-01 00:00:00.000000"
 _BLOCK = 5_000
 
@@ -40,7 +54,8 @@ async def product(path: Path) -> Cost:
     async with open_steps(dict(os.environ)) as steps:
         fields = {"blob_name": path.name, "filename": path.name, "service_id": "S1"}
         message = read_message(workload.message("mto", path.stem, **fields))
-        plan = await steps.prepare(message)
+        plan = (await steps.prepare(message)).plan
+        assert plan is not None
         watch = Stopwatch()
         outcome = await steps.load(message, plan)
         cost = watch.read()
@@ -49,16 +64,31 @@ async def product(path: Path) -> Cost:
         return cost
 
 
-async def limit(path: Path) -> Cost:
-    """With nothing checked."""
-    url = os.environ["DATABASE_URL"]
+async def upsert(path: Path) -> Cost:
+    """With nothing checked, and written so that a second time changes nothing."""
+    return await _limit(path, _STAGING)
+
+
+async def raw(path: Path) -> Cost:
+    """With nothing checked, into an empty table."""
+    return await _limit(path, None)
+
+
+async def _limit(path: Path, staging: str | None) -> Cost:
+    """Into the table, by way of `staging` where it is given."""
+    url, target = os.environ["DATABASE_URL"], staging or _TABLE
     if url.startswith("postgresql"):
         connection = cast(Any, await asyncpg.connect(url))
         try:
             watch = Stopwatch()
-            await connection.copy_to_table(
-                "mto_lines", source=_blocks(_records(path)), columns=_COLUMNS, format="csv"
-            )
+            async with connection.transaction():
+                if staging:
+                    await connection.execute(_CREATE)
+                await connection.copy_to_table(
+                    target, source=_blocks(_records(path)), columns=_COLUMNS, format="csv"
+                )
+                if staging:
+                    await connection.execute(_UPSERT)
             return watch.read()
         finally:
             await connection.close()
@@ -67,7 +97,11 @@ async def limit(path: Path) -> Cost:
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
         marks = ", ".join("?" * len(_COLUMNS))
         watch = Stopwatch()
-        database.executemany(f"INSERT INTO mto_lines ({names}) VALUES ({marks})", _records(path))
+        if staging:
+            database.execute(_CREATE)
+        database.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", _records(path))
+        if staging:
+            database.execute(_UPSERT)
         database.commit()
         return watch.read()
 
@@ -95,6 +129,7 @@ async def _blocks(records: Iterator[tuple[object, ...]]) -> AsyncGenerator[bytes
 
 if __name__ == "__main__":
     how, file = sys.argv[1:]
-    cost = asyncio.run((product if how == "product" else limit)(Path(file)))
+    ways = {"product": product, "upsert": upsert, "raw": raw}
+    cost = asyncio.run(ways[how](Path(file)))
     peak = peak_bytes(os.getpid())
     print(json.dumps({**dataclasses.asdict(cost), "peak_bytes": peak}))

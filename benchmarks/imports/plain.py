@@ -1,6 +1,6 @@
 """`python -m benchmarks.imports.plain steps|by-hand FILE WARM`: the imports without any engine.
 
-`steps` calls the product's three steps; `by-hand` is the least code that leaves the same rows and
+`steps` calls the product's own steps; `by-hand` is the least code that leaves the same rows and
 status behind. FILE holds a message a line; the first WARM of them are not timed.
 """
 
@@ -59,9 +59,7 @@ async def by_steps(warm: Sequence[bytes], bodies: Sequence[bytes]) -> Cost:
     async with open_steps(dict(os.environ)) as steps:
 
         async def each(body: bytes) -> None:
-            message = read_message(body)
-            plan = await steps.prepare(message)
-            await steps.finish(message, plan, await steps.load(message, plan))
+            await steps.do(read_message(body))
 
         await drain(warm, each)
         return await drain(bodies, each)

@@ -1,13 +1,15 @@
-"""The product's own three steps of a table import, called without Temporal."""
+"""The product's own steps of a table import, called without Temporal."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
 from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
+from activities.imports.small_tables import SmallTables
 from adapters.database.imports.store import SqlImportStore
 from adapters.memory.runs import MemoryRuns
 from contracts.imports import (
@@ -18,6 +20,7 @@ from contracts.imports import (
     ImportOrder,
     ImportPlan,
     ImportState,
+    Preparation,
 )
 from workers.collector import tune_collector
 from workers.resources.common import Resources, open_resources
@@ -33,17 +36,28 @@ class Steps:
         store, blobs = SqlImportStore(resources.database), resources.blobs
         # No document has an idempotency key, so that no other run is asked for.
         self._lifecycle = ImportLifecycle(
-            store, blobs, MemoryRuns(), resources.rejected, settings.small_document_bytes
+            *(store, blobs, MemoryRuns(), resources.rejected, settings.small_document_bytes),
+            tables=SmallTables(blobs, resources.documents, resources.scratch),
         )
         self._rows = RowImports(
             store, blobs, resources.documents, resources.reports, resources.scratch
         )
 
-    async def prepare(self, message: ImportMessage) -> ImportPlan:
-        """The plan of an import."""
-        preparation = await _run(self._lifecycle.prepare, ImportOrder(message=message))
+    async def prepare(self, message: ImportMessage) -> Preparation:
+        """The plan of an import, with its outcome where that is all."""
+        order = ImportOrder(message=message)
+        preparation = await _run(self._lifecycle.prepare, order, is_local=True)
+        if preparation.unfinished:
+            preparation = await _run(self._lifecycle.prepare, order)
         assert preparation.plan is not None, preparation.skip
-        return preparation.plan
+        return preparation
+
+    async def do(self, message: ImportMessage) -> None:
+        """All of an import, in the steps that it takes."""
+        preparation = await self.prepare(message)
+        if preparation.plan is not None and preparation.outcome is None:
+            outcome = await self.load(message, preparation.plan)
+            await self.finish(message, preparation.plan, outcome)
 
     async def load(self, message: ImportMessage, plan: ImportPlan) -> HandlerOutcome:
         """The rows of an import."""
@@ -57,8 +71,10 @@ class Steps:
         await _run(self._lifecycle.finish, closing)
 
 
-async def _run(step: Callable[[Any], Awaitable[R]], argument: Any) -> R:
-    return await ActivityEnvironment().run(step, argument)
+async def _run(step: Callable[[Any], Awaitable[R]], argument: Any, *, is_local: bool = False) -> R:
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, is_local=is_local)
+    return await environment.run(step, argument)
 
 
 @asynccontextmanager

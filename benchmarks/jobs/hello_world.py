@@ -37,7 +37,7 @@ from workers.pipelines.jobs import JOBS
 from workers.resources.common import open_resources
 from workers.resources.jobs import job_resources
 from workers.services.jobs.runs import JobRuns
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.jobs import JobSettings
 
 TASKS: Final = 10_000

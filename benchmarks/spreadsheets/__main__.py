@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.spreadsheets import gateway
+from benchmarks.spreadsheets import gateway, review, suggestions
 from benchmarks.spreadsheets import pauses as sheet_pauses
 from benchmarks.spreadsheets import rows as sheet_rows
 
-PARTS = ("rows", "large", "upload", "status", "waiting")
+PARTS = ("rows", "large", "upload", "status", "waiting", "review", "suggestions")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -30,8 +30,12 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
             return await gateway.upload(folder, rounds)
         case "status":
             return await gateway.status(folder)
-        case _:
+        case "waiting":
             return await sheet_pauses.measure(folder)
+        case "review":
+            return await review.measure(folder, rounds)
+        case _:
+            return suggestions.measure()
 
 
 async def run(parts: Sequence[str], rounds: int) -> None:

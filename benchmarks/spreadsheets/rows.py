@@ -91,7 +91,7 @@ async def large(folder: Path) -> Table:
     master = folder / "large.xlsx"
     workload.write_workbook(master, LARGE_ROWS)
     with _server("PostgreSQL") as server:
-        database = await _new_database(server, folder / "large")
+        database = await new_database(server, folder / "large")
         async with open_sheet_stack(folder / "large", database) as stack:
             uuid, seconds = await _straight(stack, master, LARGE_ROWS)
             peak, events = peak_bytes(stack.worker.pid), await stack.events(uuid)
@@ -111,14 +111,14 @@ async def large(folder: Path) -> Table:
 
 
 async def _round(folder: Path, server: str | None, master: Path, figures: Rounds) -> None:
-    database = await _new_database(server, folder / "limit")
+    database = await new_database(server, folder / "limit")
     await upgrade(database)
     environment = {**os.environ, "DATABASE_URL": database}
-    cost = await measured("sheet_limit", str(master), environment=environment)
+    cost = await measured("spreadsheets.limit", str(master), environment=environment)
     figures.limit.append(cost["wall"])
     for how, seconds in ((_started, figures.started), (_straight, figures.straight)):
         own = folder / how.__name__.strip("_")
-        async with open_sheet_stack(own, await _new_database(server, own)) as stack:
+        async with open_sheet_stack(own, await new_database(server, own)) as stack:
             seconds.append((await how(stack, master, ROWS))[1])
             figures.peaks.append(peak_bytes(stack.worker.pid))
 
@@ -157,7 +157,7 @@ def _server(kind: str) -> Generator[str | None]:
         yield url
 
 
-async def _new_database(server: str | None, folder: Path) -> str:
+async def new_database(server: str | None, folder: Path) -> str:
     """URL of a database that holds nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     if server is None:

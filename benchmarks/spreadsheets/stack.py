@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -49,12 +49,13 @@ class SheetStack:
         """Folder of the blob container."""
         return self.folder / "blobs" / "imports"
 
-    async def upload(self, file: Path, *, auto_start: bool = False) -> str:
+    async def upload(self, file: Path, *, auto_start: bool = False, review: bool = False) -> str:
         """Send a file to the gateway; the uuid of its import."""
         fields = {
             "importType": "EVENT_PARTICIPANT",
             "contextId": str(self.club.event_id),
             "autoStart": str(auto_start).lower(),
+            "review": str(review).lower(),
         }
         with file.open("rb") as opened:
             answer = await self.api.post(
@@ -65,9 +66,11 @@ class SheetStack:
     async def until_staged(self, uuid: str) -> None:
         """Wait until every row is staged, as while a person looks at the columns."""
         handle = self.handle(uuid)
-        async with asyncio.timeout(TIMEOUT):
-            while (await self.status(handle)).total is None:
-                await asyncio.sleep(_LOOK_SECONDS)
+
+        async def is_staged() -> bool:
+            return (await self.status(handle)).total is not None
+
+        await until(is_staged)
 
     async def start(self, uuid: str) -> None:
         """Confirm all that matched by itself."""
@@ -89,6 +92,13 @@ class SheetStack:
     def handle(self, uuid: str) -> WorkflowHandle[SpreadsheetImport, SpreadsheetResult]:
         """The run of an import."""
         return self.client.get_workflow_handle_for(SpreadsheetImport.run, workflow_id(uuid))
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    """Look until something is so."""
+    async with asyncio.timeout(TIMEOUT):
+        while not await is_so():
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 @asynccontextmanager

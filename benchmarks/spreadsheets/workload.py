@@ -7,11 +7,11 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
-import pycountry
 import xlsxwriter
 from sqlalchemy import select
 
 from adapters.database import Database
+from adapters.database.country_rows import country_rows
 from adapters.database.models.people import (
     custom_list_items,
     custom_lists,
@@ -88,7 +88,7 @@ async def make_club(database: Database) -> Club:
 
 def _countries() -> dict[str, int]:
     """Unambiguous names, to ISO 3166 numeric codes."""
-    known = sorted((country.name, int(country.numeric)) for country in pycountry.countries)
+    known = sorted((row["name"], row["id"]) for row in country_rows())
     return dict(known[:COUNTRIES])
 
 

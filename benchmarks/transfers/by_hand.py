@@ -5,7 +5,7 @@ import subprocess
 from time import perf_counter
 from typing import Final
 
-from benchmarks.transfers.far_ends import CONTAINER, FarEnds, signed_url
+from benchmarks.transfers.endpoints import CONTAINER, Endpoints, signed_url
 from stack.sftp import USER
 
 _SHELL: Final = """
@@ -40,11 +40,11 @@ rm -f shell.pgp shell.plain
 """Large blobs are uploaded in blocks, as tools for it do."""
 
 
-def by_hand(at: FarEnds, name: str, storage: str) -> list[float]:
+def by_hand(at: Endpoints, name: str, storage: str) -> list[float]:
     """Seconds of fetching, decrypting, scanning and uploading.
 
     Args:
-        at: The far ends.
+        at: The endpoints.
         name: Of the message on the SFTP server.
         storage: Connection string of the account that the plain file is sent to, if it is clean.
     """
@@ -65,7 +65,7 @@ def by_hand(at: FarEnds, name: str, storage: str) -> list[float]:
     return [int(each) / 1e6 for each in done.stdout.split()]
 
 
-def in_one_request(at: FarEnds, megabytes: int, storage: str) -> float:
+def in_one_request(at: Endpoints, megabytes: int, storage: str) -> float:
     """Seconds of an upload without blocks, of a file of zeros."""
     plain = at.folder / "zeros"
     with plain.open("wb") as sink:

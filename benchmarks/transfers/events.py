@@ -19,7 +19,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.transfers.closing import Closing
+from activities.transfers.closing import JobClosing
 from activities.transfers.planning import Planning
 from activities.transfers.receiving import Receiving
 from adapters.database import upgrade
@@ -68,7 +68,7 @@ _FILE: Final = "orders.csv"
 
 
 class NoActions:
-    """Far ends that are there at once: what is measured is docflow around them."""
+    """Endpoints that are there at once: what is measured is docflow around them."""
 
     @activity.defn(name="transfers.read_file")
     async def read_file(self, order: ActionOrder) -> ActionResult:
@@ -178,7 +178,7 @@ def _register(environment: Mapping[str, str]) -> Pipeline:
     """That of transfers, with actions that take no time."""
 
     def activities(common: Resources, own: Any) -> Sequence[object]:
-        control = (Receiving(own.receiving), Planning(own.planning), Closing(own.closing))
+        control = (Receiving(own.receiving), Planning(own.planning), JobClosing(own.closing))
         return (*control, NoActions())
 
     def lanes(environment: Mapping[str, str]) -> Sequence[Lane]:

@@ -30,8 +30,8 @@ from benchmarks.memory import peak_bytes
 from benchmarks.report import Table, at_most, middle
 from benchmarks.stack import children_cpu
 from benchmarks.transfers.by_hand import by_hand, in_one_request
+from benchmarks.transfers.endpoints import CONTAINER, Endpoints, endpoints, make_message
 from benchmarks.transfers.events import an_event
-from benchmarks.transfers.far_ends import CONTAINER, FarEnds, far_ends, make_message
 from contracts.transfers import (
     Actions,
     Decrypt,
@@ -87,7 +87,7 @@ class Carried:
 class Installation:
     """Temporal and a database; a worker is started for each file."""
 
-    at: FarEnds
+    at: Endpoints
     client: Client
     database: Database
     environment: Mapping[str, str]
@@ -188,9 +188,9 @@ def _settings() -> str:
 
 @asynccontextmanager
 async def _opened(folder: Path, megabytes: int) -> AsyncGenerator[Installation]:
-    """Far ends, Temporal in memory, SQLite, blobs in a folder; files of that size are scanned."""
+    """Endpoints, Temporal in memory, SQLite, blobs in a folder; files of that size are scanned."""
     async with AsyncExitStack() as stack:
-        at = await stack.enter_async_context(far_ends(folder))
+        at = await stack.enter_async_context(endpoints(folder))
         server = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)
         )

@@ -12,11 +12,15 @@ from contracts.batches.plans import Timings
 
 MESSAGE_BYTES: Final = 256 * 1024
 """The limit of a message of SQS."""
+PASSED_ON_BYTES: Final = 48 * 1024
+"""Those of all types of event fit into one announcement."""
 
 
 class _Event(WireContract):
     case_id: Id
     batch_id: Id
+    passed_on: Annotated[str | None, Field(max_length=PASSED_ON_BYTES)] = None
+    """A JSON object of the fields that docflow does not use; its announcements have them too."""
 
     @property
     def key(self) -> BatchKey:
@@ -36,6 +40,8 @@ class JobFinished(_Event):
     """All documents of a batch have been sent."""
 
     event_type: Literal["JOB_FINISHED"] = "JOB_FINISHED"
+    documents: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
+    """How many there are; None: it is not said, and not checked."""
 
 
 class CancelMode(StrEnum):
@@ -83,6 +89,8 @@ class RedriveRequested(_Event):
     """A request to retry the dead letters of a batch, also after its end."""
 
     event_type: Literal["REDRIVE_REQUESTED"] = "REDRIVE_REQUESTED"
+    with_failed: bool = False
+    """Documents that are recorded as failed are tried again too."""
 
 
 CaseEvent = Annotated[
@@ -117,6 +125,15 @@ class Publication(WireContract):
     case_id: Id
     batch_id: Id
     status: Annotated[str, Field(max_length=64)] = "SUCCESS"
-    """SUCCESS, or how the batch ended."""
+    """SUCCESS, PARTIAL, or how else the batch ended."""
+    documents: dict[str, int] | None = None
+    """Of LOADER_FINISHED: documents by state."""
     message_id: Annotated[str, Field(max_length=128)]
     """The same whenever the same announcement is published again."""
+    passed_on: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Fields of the batch's events that docflow does not use."""
+
+    def body(self) -> dict[str, Any]:
+        """What is published: fields that are passed on never take the place of docflow's own."""
+        own = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"passed_on"})
+        return {**self.passed_on, **own}

@@ -4,17 +4,23 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints, TypeAdapter
+from pydantic import AwareDatetime, Field, StringConstraints, TypeAdapter
 
 from contracts.base import Contract, WireContract
 from contracts.batches.names import BatchKey, DocumentId, Id
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
-from contracts.origins import Origin
+from contracts.origins import Origin, digest_of
 
-RELATIONS_PER_MESSAGE: Final = 500
-ATTACHMENTS_PER_MESSAGE: Final = 200
+RELATIONS_PER_MESSAGE: Final = 15_000
+"""More than fit into a message of 256 KB."""
+ATTACHMENTS_PER_MESSAGE: Final = 10_000
+"""More than fit into one."""
 TAGS_PER_DOCUMENT: Final = 100
+FAMILY_DEPTH: Final = 8
+"""Files within files that become documents."""
+_SHORT: Final = 16
+"""Characters of a message's key in the id of its load."""
 
 Filename = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True)]
@@ -45,6 +51,17 @@ class AttachedFile(WireContract):
     filename: Filename
 
 
+class FoundIn(WireContract):
+    """Where a document was found that its sender did not announce; docflow says so itself."""
+
+    parent_id: DocumentId
+    """The document that holds it, or that it belongs to."""
+    family_id: DocumentId
+    """The one that was sent."""
+    depth: Annotated[int, Field(ge=1, le=FAMILY_DEPTH)] = 1
+    """Documents around it."""
+
+
 class _DocumentEvent(WireContract):
     case_id: Id
     batch_id: Id
@@ -63,12 +80,17 @@ class DocumentProcessed(_DocumentEvent):
     blob_name: BlobName
     filename: Filename | None = None
     """The name its owner knows it by."""
+    sent_at: AwareDatetime | None = None
+    """When its sender sent it: of two messages of a document, the later one is current. Without it,
+    the moment in which it was taken counts."""
     tags: tuple[Tag, ...] = Field(default=(), max_length=TAGS_PER_DOCUMENT)
     relations: tuple[Relation, ...] = Field(default=(), max_length=RELATIONS_PER_MESSAGE)
+    found_in: FoundIn | None = None
+    """None: its sender announced it."""
 
     @property
     def workflow_id(self) -> str:
-        """Of its load."""
+        """Of its load; the messages of one document are loaded one after the other."""
         return f"{self.key.load_prefix}{self.document_id}"
 
 
@@ -80,8 +102,8 @@ class DocumentRelations(_DocumentEvent):
 
     @property
     def workflow_id(self) -> str:
-        """Of its load."""
-        return f"{self.key.load_prefix}{self.document_id}/relations"
+        """Of its load; each message has its own."""
+        return f"{self.key.load_prefix}{self.document_id}/relations/{message_key(self)[:_SHORT]}"
 
 
 class DocumentAttachments(_DocumentEvent):
@@ -92,8 +114,8 @@ class DocumentAttachments(_DocumentEvent):
 
     @property
     def workflow_id(self) -> str:
-        """Of its load."""
-        return f"{self.key.load_prefix}{self.document_id}/attachments"
+        """Of its load; each message has its own."""
+        return f"{self.key.load_prefix}{self.document_id}/attachments/{message_key(self)[:_SHORT]}"
 
 
 DocumentEvent = Annotated[
@@ -107,6 +129,15 @@ DOCUMENT_EVENT_TYPES: Final = (
     "BATCH_DOCUMENT_RELATIONS",
     "BATCH_ATTACHMENTS",
 )
+
+
+def message_key(event: DocumentProcessed | DocumentRelations | DocumentAttachments) -> str:
+    """What distinguishes a message from others of its document: its content, without its time."""
+    if isinstance(event, DocumentProcessed):
+        event = event.model_copy(update={"sent_at": None})
+    return digest_of(event)
+
+
 CANARY: Final = "BATCH_CANARY"
 """Event type of the message that proves delivery; a loader settles it and does nothing."""
 
@@ -138,6 +169,8 @@ class DocumentState(StrEnum):
     LOADED = "loaded"
     DUPLICATE = "duplicate"
     """Another document of the case has the same bytes; no text of its own is kept."""
+    SUPERSEDED = "superseded"
+    """A later message of the document was loaded before: this file is kept as a version of it."""
     FAILED = "failed"
     TERMINATED = "terminated"
     """Its load was ended from outside; its message may be sent again."""
@@ -168,6 +201,8 @@ class StepOutcome(Contract):
     source: BlobRef | None = None
     duplicate_of: DocumentId | None = None
     """There is nothing more to do."""
+    superseded: bool = False
+    """A later message has the document, and there is nothing more to do."""
     resumed: bool = False
     """It had been done before."""
     note: Annotated[str, Field(max_length=500)] | None = None

@@ -8,7 +8,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 from contracts.base import Contract
 
 TASK_QUEUE: Final = "batches"
-"""Where runs are started and workers of this pipeline look for work."""
+"""Where cases and batches run, and whatever is done to resources in the cloud.
+
+Releases before loaded documents here too: its workers still do."""
+LOADING_TASK_QUEUE: Final = "batches-loading"
+"""Where documents are loaded, in slots of their own."""
 
 LARGEST_ID: Final = 1_000_000_000
 """Numbers in a filter policy of SNS end here."""
@@ -57,9 +61,19 @@ class BatchKey(Contract):
         return f"case/{self.case_id}"
 
     @property
+    def fairness_key(self) -> str:
+        """By which cases take turns in a task queue."""
+        return self.case_workflow_id
+
+    @property
     def load_prefix(self) -> str:
         """What the workflow ids of its document loads begin with."""
         return f"load/{self.case_id}/{self.batch_id}/"
+
+    @property
+    def group_prefix(self) -> str:
+        """What the workflow ids of its groups of documents begin with."""
+        return f"load-group/{self.case_id}/{self.batch_id}/"
 
     def __str__(self) -> str:
         return f"batch {self.batch_id} of case {self.case_id}"

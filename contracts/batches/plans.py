@@ -40,6 +40,8 @@ class Timings(WireContract):
     """How long BATCH_END_FINISHED may take before a person is asked."""
     patience: Seconds = 6 * 3600
     """How long a step that failed permanently waits for a person before the batch is given up."""
+    slow_after: Seconds = 24 * 3600
+    """How long a batch may load, and drain, before people are asked to look at it."""
 
 
 class BatchPlan(Contract):
@@ -69,6 +71,18 @@ class BatchPlan(Contract):
     """Where the publisher of documents puts eventType, caseId and batchId."""
     with_function: bool = True
     """False: there is no Lambda; `docflow bridge batch-loader` polls the queue."""
+    static_permissions: bool = False
+    """The function's role has one policy for the queues of all batches, made by its owner; releases
+    before made a policy for each batch."""
+    leases: bool = False
+    """The batch takes leases of the limits of the account before anything is built."""
+    proof_by_timer: bool = False
+    """The run waits between two looks for a canary; releases before waited within one step."""
+
+    @property
+    def needs_grants(self) -> bool:
+        """Permissions have to be made: those of the batch, or what the setting asks for."""
+        return self.with_function and (bool(self.grants) or not self.static_permissions)
 
 
 class QueueDepth(Contract):

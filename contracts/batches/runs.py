@@ -150,6 +150,16 @@ class BatchProgress(Contract):
     cancelled: CancelMode | None = None
     cancelled_because: Reason | None = None
     empty_since: datetime | None = None
+    expected: int | None = None
+    """Documents of the batch, as JOB_FINISHED said."""
+    ended: bool = False
+    """What follows the loading is done; the queues are looked at once more."""
+    reason: Reason | None = None
+    """What people read beside the phase."""
+    slow_since: datetime | None = None
+    """When the present phase began, of those that have a limit."""
+    with_failed: bool = False
+    """The next pass takes the documents that are recorded as failed along."""
 
 
 class BatchOrder(Contract):
@@ -184,6 +194,8 @@ class Validation(Contract):
     job_finished: bool = False
     """JOB_FINISHED came before the run began."""
     end_finished: bool = False
+    documents: int | None = None
+    """How many JOB_FINISHED said, when it came before the run began."""
     orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
     """Batches that were found orphaned and set `in-complete`."""
 
@@ -197,6 +209,23 @@ class StepInput(Contract):
     """A dead-letter queue that is not empty stays."""
     delivery: int = 15 * 60
     """Seconds that the filter policy may take to work."""
+
+
+class DeliveryOrder(Contract):
+    """One look for a canary."""
+
+    key: BatchKey
+    plan: BatchPlan
+    canary: Annotated[str, Field(max_length=200)]
+    """Its message id."""
+    send: bool
+    """It is published first."""
+
+
+class DeliverySeen(Contract):
+    """What the look found."""
+
+    arrived: bool
 
 
 class StepDone(Contract):
@@ -215,6 +244,8 @@ class RedriveOrder(Contract):
     """From 1."""
     final: bool
     """Documents that fail again are recorded as failed."""
+    with_failed: bool = False
+    """Those that are recorded as failed are tried again too."""
 
 
 class Redriven(Contract):
@@ -225,6 +256,31 @@ class Redriven(Contract):
     """Dead letters that were the same message again, and left out."""
 
 
+class DocumentCounts(Contract):
+    """Documents of a batch by state."""
+
+    loading: int = 0
+    loaded: int = 0
+    duplicate: int = 0
+    failed: int = 0
+    terminated: int = 0
+    superseded: int = 0
+    """Brought by this batch, while another batch has the current file."""
+    found: int = 0
+    """Of all these, files that were found in other documents or named as attachments."""
+
+    @property
+    def sent(self) -> int:
+        """Those that were announced by their sender."""
+        return self.total - self.found
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        known = self.loading + self.loaded + self.duplicate + self.failed + self.terminated
+        return known + self.superseded
+
+
 class Announce(Contract):
     """An announcement to publish."""
 
@@ -232,6 +288,8 @@ class Announce(Contract):
     plan: BatchPlan
     event_type: Annotated[str, Field(max_length=64)]
     status: Annotated[str, Field(max_length=64)] = "SUCCESS"
+    documents: DocumentCounts | None = None
+    """Published with LOADER_FINISHED."""
 
 
 class Closing(Contract):
@@ -243,16 +301,6 @@ class Closing(Contract):
     dead_letters: int = 0
     only_processing: bool = False
     """A batch that is not in `processing` stays as it is."""
-
-
-class DocumentCounts(Contract):
-    """Documents of a batch by state."""
-
-    loading: int = 0
-    loaded: int = 0
-    duplicate: int = 0
-    failed: int = 0
-    terminated: int = 0
 
 
 class BatchResult(Contract):
@@ -268,6 +316,21 @@ class BatchResult(Contract):
     """Still in the dead-letter queue, which was kept for them."""
     left: tuple[Resource, ...] = Field(default=(), max_length=len(Resource))
     """What could not be deleted."""
+    outcome: Annotated[str, Field(max_length=64)] | None = None
+    """See `outcome_of`."""
+
+
+def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, dead_letters: int) -> str:
+    """How a batch ended, in one word for other services.
+
+    SUCCESS; PARTIAL, where a complete batch has documents that are not loaded, dead letters that
+    were kept, or documents that were not counted; else its status in capitals.
+    """
+    if status is not LoaderStatus.COMPLETE:
+        return status.upper()
+    if counts is None or dead_letters or counts.failed or counts.terminated or counts.loading:
+        return "PARTIAL"
+    return "SUCCESS"
 
 
 class BatchStatus(Contract):
@@ -287,6 +350,10 @@ class BatchStatus(Contract):
     next_steps: Annotated[str, Field(max_length=100)] | None = None
     waiting_for: Dependency | None = None
     """What docflow itself needs and does not answer; the run continues when it does."""
+    documents: DocumentCounts | None = None
+    """By state, once the batch has ended."""
+    outcome: Annotated[str, Field(max_length=64)] | None = None
+    """See `outcome_of`; None: it has not ended."""
 
 
 class BatchAnswer(Answer):

@@ -50,8 +50,15 @@ class Purpose(StrEnum):
     LOAD = "load"
     REDRIVE = "redrive"
     """Try the dead letters that an earlier run kept."""
+    RETRY_FAILED = "retry-failed"
+    """Try them, and the documents that were recorded as failed."""
     SWEEP = "sweep"
     """Remove what a run that was terminated left behind."""
+
+    @property
+    def tries_again(self) -> bool:
+        """What an earlier run could not load is tried once more."""
+        return self in (Purpose.REDRIVE, Purpose.RETRY_FAILED)
 
 
 class Phase(StrEnum):

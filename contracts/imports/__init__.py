@@ -14,6 +14,7 @@ from contracts.imports.keys import Key, encoded, key_in, workflow_id
 from contracts.imports.messages import (
     IMPORT_MESSAGE,
     MESSAGE_BYTES,
+    AnyTableMessage,
     BulkMessage,
     DeleteMessage,
     DocumentType,
@@ -74,6 +75,7 @@ __all__ = [
     "PROBLEMS_IN_STATUS",
     "TASK_QUEUE",
     "Answer",
+    "AnyTableMessage",
     "BulkMessage",
     "Changed",
     "Choice",

@@ -179,6 +179,10 @@ class UniversalTableMessage(TableMessage):
     ]
 
 
+AnyTableMessage = MtoMessage | EstimationMasterMessage | UniversalTableMessage
+"""A message about a table of rows."""
+
+
 class ScheduleConfig(Contract):
     """Settings of a schedule file."""
 

@@ -83,25 +83,6 @@ class ImportPlan(Contract):
     """Remove `source` when the import has completed."""
 
 
-class Preparation(Contract):
-    """A plan; or why there is nothing to do, or not yet."""
-
-    plan: ImportPlan | None = None
-    skip: Reason | None = None
-    state: ImportState = ImportState.SKIPPED
-    """State of the earlier import when there is nothing to do."""
-    waits: Reason | None = None
-    """Another task that is running has the work: why this one waits for its end."""
-    refused: Reason | None = None
-    """Another message has the task: why this one, which is recorded as rejected, is not used."""
-    digest: Digest | None = None
-    """Of the message that has the task, where this one is refused."""
-    done: bool = False
-    """This very run has done the work that is planned; only Temporal does not know it."""
-    unfinished: bool = False
-    """The step is to be continued as a remote one; nothing else is said then."""
-
-
 class Counts(Contract):
     """What happened to the rows of one import."""
 
@@ -166,6 +147,28 @@ class HandlerOutcome(Contract):
     """What exactly is to be decided, where the answers are known."""
     waits: Reason | None = None
     """Another task has to end first: why nothing was done yet."""
+    unfinished: bool = False
+    """The step is to be continued as a remote one; nothing else is said then."""
+
+
+class Preparation(Contract):
+    """A plan; or why there is nothing to do, or not yet."""
+
+    plan: ImportPlan | None = None
+    skip: Reason | None = None
+    state: ImportState = ImportState.SKIPPED
+    """State of the earlier import when there is nothing to do."""
+    waits: Reason | None = None
+    """Another task that is running has the work: why this one waits for its end."""
+    refused: Reason | None = None
+    """Another message has the task: why this one, which is recorded as rejected, is not used."""
+    digest: Digest | None = None
+    """Of the message that has the task, where this one is refused."""
+    done: bool = False
+    """This very run has done the work that is planned, and recorded its end."""
+    outcome: HandlerOutcome | None = None
+    """What it did, as recorded, where this step did all of it; None, and it is done: only the
+    record knows."""
     unfinished: bool = False
     """The step is to be continued as a remote one; nothing else is said then."""
 

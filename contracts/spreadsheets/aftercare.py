@@ -30,6 +30,8 @@ class UndoOrder(Contract):
     """Seconds after its end in which an import can be undone."""
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
+    retried_by: tuple[Person, ...] = Field(default=(), max_length=20)
+    """Who had the step retried, in order."""
 
 
 class UndoCounts(Contract):
@@ -38,7 +40,14 @@ class UndoCounts(Contract):
     deleted: int = 0
     restored: int = 0
     left_alone: int = 0
-    """Records that were changed since, or that others refer to."""
+    """Rows of the file of which anything was changed since, or is referred to by others."""
+
+
+class UndoPreview(Contract):
+    """What an undo would do now."""
+
+    uuid: Uuid
+    counts: UndoCounts = UndoCounts()
 
 
 class UndoResult(Contract):

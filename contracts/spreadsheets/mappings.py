@@ -15,8 +15,15 @@ FIELDS: Final = 128
 """Fields of one import type, custom lists included."""
 DECISIONS: Final = 200
 """Value decisions of one update."""
+RULES: Final = 20
+"""Rules about values of one update."""
 OPEN_VALUES: Final = 50
 """Open values that a run names; the rest are counted and stand in the database."""
+
+CANDIDATES: Final = 30
+"""Candidates of a field that a run names."""
+CANDIDATE_FIELDS: Final = 5
+"""Fields whose candidates a run names."""
 
 TypeName = Annotated[str, StringConstraints(max_length=40, pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
 """An import type: EVENT_PARTICIPANT, MEMBERSHIP, RESULT or one of your own."""
@@ -25,8 +32,13 @@ FieldName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[A-Z][A-Z
 Header = Annotated[str, StringConstraints(max_length=200)]
 CellText = Annotated[str, StringConstraints(max_length=200)]
 """A distinct value as a person sees it."""
+GROUNDS: Final = 80
+"""Characters of what speaks for a suggestion."""
+Grounds = Annotated[str, StringConstraints(max_length=GROUNDS)]
 EntityId = Annotated[int, Field(ge=1, le=2**53)]
 """Key of a row in one of the tables that cells refer to; safe for JavaScript."""
+QuestionKind = Annotated[str, StringConstraints(max_length=40, pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
+"""What a question is about: MAIL_MISSING."""
 
 
 class Alternative(Contract):
@@ -37,6 +49,8 @@ class Alternative(Contract):
     score: float = Field(ge=0, le=1)
     id: EntityId | None = None
     """The candidate; None for a field."""
+    why: Grounds = ""
+    """What speaks for it, in words."""
 
 
 Alternatives = Annotated[tuple[Alternative, ...], Field(max_length=3)]
@@ -64,12 +78,17 @@ class ColumnMapping(Contract):
     target: FieldName | None = None
     status: MappingStatus = MappingStatus.UNMATCHED
     confidence: float = Field(default=0, ge=0, le=1)
+    why: Grounds = ""
+    """Why it matched by itself, or was left out, where its header does not show it."""
     alternatives: Alternatives = ()
-    """Suggestions by likeness; they never match by themselves."""
+    """Suggestions; they never match by themselves."""
+    matched: FieldName | None = None
+    """What docflow had matched, before a decision about this column or another one."""
+    matched_confidence: float = Field(default=0, ge=0, le=1)
 
 
 class ColumnDecision(Contract):
-    """A person's decision about one column; exactly one of the three is set."""
+    """A person's decision about one column; exactly one of the four is set."""
 
     id: int = Field(ge=1, le=COLUMNS)
     target: FieldName | None = None
@@ -77,6 +96,8 @@ class ColumnDecision(Contract):
     """The match is right."""
     ignore: bool = False
     """The column is left out."""
+    reset: bool = False
+    """Take the decision back: the column is as docflow matched it."""
 
 
 class OpenValue(Contract):
@@ -89,12 +110,47 @@ class OpenValue(Contract):
     """Rows that hold it, as far as they were read."""
 
 
+class Candidate(Contract):
+    """Something that the values of a field may mean."""
+
+    id: EntityId
+    name: CellText
+
+
+class FieldCandidates(Contract):
+    """What the open values of a field may mean."""
+
+    field: FieldName
+    total: int = 0
+    first: tuple[Candidate, ...] = Field(default=(), max_length=CANDIDATES)
+    """By name."""
+
+
 class CellSummary(Contract):
     """The values of a spreadsheet in figures; each of them stands in the database."""
 
     total: int = 0
     open: int = 0
     first_open: tuple[OpenValue, ...] = Field(default=(), max_length=OPEN_VALUES)
+    candidates: tuple[FieldCandidates, ...] = Field(default=(), max_length=CANDIDATE_FIELDS)
+    """Of the fields of `first_open`, as values were collected; an answer about values has none."""
+
+
+class CandidateLists(Contract):
+    """Result of the `candidates` query."""
+
+    fields: tuple[FieldCandidates, ...] = Field(default=(), max_length=CANDIDATE_FIELDS)
+
+
+class ReviewCounts(Contract):
+    """The rows of a review in figures."""
+
+    rows: int = 0
+    wrong: int = 0
+    """Rows with a problem; excluded ones have none."""
+    excluded: int = 0
+    checked: int = -1
+    """Version for which all rows were checked against each other and against people."""
 
 
 class CellMapping(Contract):
@@ -111,19 +167,48 @@ class CellMapping(Contract):
     confidence: float = Field(default=0, ge=0, le=1)
     alternatives: Alternatives = ()
     rows: int = 0
+    question: QuestionKind | None = None
+    """What is asked about a person; questions of one kind can be answered together."""
+    reason: CellText | None = None
+    """Why it is asked, in a sentence."""
 
 
 class CellDecision(Contract):
-    """A person's decision about one value; exactly one of the four is set."""
+    """A person's decision about one value; exactly one of the five is set."""
 
     id: int = Field(ge=1)
     target_id: EntityId | None = None
     confirm: bool = False
-    """The match is right."""
+    """The match is right; about a person: the same as the first alternative."""
     ignore: bool = False
-    """The cell counts as empty."""
+    """The cell counts as empty; about a person: the row is left out."""
     create: bool = False
-    """Create a candidate of this name, where the field allows it."""
+    """Create a candidate of this name, where the field allows it; about a person: another one."""
+    reset: bool = False
+    """Take the decision back: the value is as docflow found it."""
+    for_all: bool = False
+    """The same answer for every open question of this kind."""
+
+
+class CellRule(Contract):
+    """One answer for every value that matches; exactly one of the five is set."""
+
+    field: FieldName | None = None
+    """None: values of every field; questions about people are meant only where this says so."""
+    text: CellText = ""
+    """Part of the value; case, accents and punctuation do not count."""
+    status: MappingStatus | None = MappingStatus.UNMATCHED
+    """None: whatever is decided about them so far."""
+    question: QuestionKind | None = None
+    """Of questions about people: this kind only."""
+    min_score: float = Field(default=0, ge=0, le=1)
+    """With `confirm`: values whose match or first alternative scores at least this."""
+    target_id: EntityId | None = None
+    confirm: bool = False
+    """The match is right; where there is none, the first alternative is."""
+    ignore: bool = False
+    create: bool = False
+    reset: bool = False
 
 
 class Deciding(Contract):
@@ -141,9 +226,10 @@ class ColumnDecisions(Deciding):
 
 
 class CellDecisions(Deciding):
-    """Input of `update_cell_mappings`."""
+    """Input of `update_cell_mappings`: decisions come first, then rules, in their order."""
 
-    decisions: tuple[CellDecision, ...] = Field(min_length=1, max_length=DECISIONS)
+    decisions: tuple[CellDecision, ...] = Field(default=(), max_length=DECISIONS)
+    rules: tuple[CellRule, ...] = Field(default=(), max_length=RULES)
 
 
 class Layout(Contract):
@@ -159,6 +245,8 @@ class Layout(Contract):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
     header_line: int | None = Field(default=None, ge=1, le=1_048_576)
     """Line of the header row as the user's program shows it, from 1."""
+    no_header: bool = False
+    """There is no header row: columns are called by their letters."""
 
 
 class LayoutChange(Deciding):
@@ -176,6 +264,10 @@ class MappingsAnswer(Contract):
     missing_fields: tuple[FieldName, ...] = Field(default=(), max_length=FIELDS)
     """Required fields that no column has."""
     cells: CellSummary = CellSummary()
+    left_out_columns: tuple[Header, ...] = Field(default=(), max_length=COLUMNS)
+    """Headers of columns that fill no field."""
+    left_out_sheets: tuple[Header, ...] = Field(default=(), max_length=50)
+    """Further sheets of the file that hold something and are not read."""
 
 
 class DecisionRecord(Contract):

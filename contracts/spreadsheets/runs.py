@@ -12,14 +12,18 @@ from contracts.dependencies import Dependency
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     FIELDS,
+    RULES,
     CellDecision,
+    CellRule,
     CellSummary,
     ColumnMapping,
     DecisionRecord,
     FieldFacts,
     FieldName,
+    Header,
     Layout,
     Person,
+    ReviewCounts,
     TypeName,
 )
 from contracts.spreadsheets.states import SpreadsheetState
@@ -71,6 +75,8 @@ class SpreadsheetOrder(Contract):
     """Go straight through when nothing needs a person."""
     dry_run: bool = False
     """Validate every row and report what would change; write nothing."""
+    review: bool = False
+    """Rows are checked and corrected by a person before they are processed."""
     layout: Layout = Layout()
     patience: Patience = Patience()
     fingerprint: Annotated[str, StringConstraints(max_length=64)] | None = None
@@ -98,6 +104,8 @@ class Analysis(Contract):
     columns: tuple[ColumnMapping, ...] = Field(max_length=COLUMNS)
     fields: tuple[FieldFacts, ...] = Field(max_length=FIELDS)
     """Fields of the import type, for this organisation; kept in the run."""
+    other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
+    """Further sheets that hold something."""
 
 
 class StageInput(Contract):
@@ -143,6 +151,7 @@ class DecideCells(Contract):
     version: int
     """Version of the mappings that this becomes: a decision that came twice is taken once."""
     decisions: tuple[CellDecision, ...] = Field(max_length=200)
+    rules: tuple[CellRule, ...] = Field(default=(), max_length=RULES)
     by: Person
     at: datetime
     confirm: bool = False
@@ -273,6 +282,7 @@ class SpreadsheetProgress(Contract):
     layout: Layout = Layout()
     columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
     fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
+    other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False
@@ -288,6 +298,10 @@ class SpreadsheetProgress(Contract):
     """When a person last did anything; reminders count from here."""
     reminders: int = 0
     escalated: bool = False
+    in_review: bool = False
+    """Rows are being reviewed; the state is CELL_MAPPING."""
+    reviewed: bool = False
+    review: ReviewCounts = ReviewCounts()
 
 
 class ColumnMappings(Contract):
@@ -303,6 +317,10 @@ class Confirmation(Contract):
 
     by: Person = "operator"
     expected_version: int | None = Field(default=None, ge=0)
+    import_now: bool = False
+    """A dry run whose rows are reviewed is imported: rows are written."""
+    incomplete: bool = False
+    """Columns are confirmed without those of required fields: the review makes them."""
 
 
 class Answer(OperatorAnswer):
@@ -333,5 +351,7 @@ class SpreadsheetStatus(Contract):
     cells: CellSummary = CellSummary()
     last_refusal: Reason | None = None
     """Why the last signal was not taken."""
+    review: ReviewCounts | None = None
+    """While rows are reviewed: their figures."""
     waiting_for: Dependency | None = None
     """What docflow itself needs and does not answer; the run continues when it does."""

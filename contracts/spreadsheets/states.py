@@ -45,6 +45,8 @@ class UndoState(StrEnum):
 
     RUNNING = "RUNNING"
     UNDONE = "UNDONE"
+    UNDONE_PARTLY = "UNDONE_PARTLY"
+    """Some rows were left alone; it may be requested again, for what is left."""
     FAILED = "FAILED"
     TERMINATED = "TERMINATED"
     """Its run was ended from outside; it may be requested again, and resumes."""

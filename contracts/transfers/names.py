@@ -29,7 +29,7 @@ SecretReference = Annotated[
 ]
 """Where a secret is kept (`env:NAME`, `file:PATH`, `aws:NAME`); never the secret."""
 FilePath = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
-"""Path at a far end, segments joined by `/`; checked where it is used."""
+"""Path at an endpoint, segments joined by `/`; checked where it is used."""
 Sentence = Annotated[str, Field(max_length=500)]
 
 

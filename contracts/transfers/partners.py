@@ -1,4 +1,4 @@
-"""Far ends: who they are, how they are reached, which keys are theirs, what they bear."""
+"""Endpoints: who they are, how they are reached, which keys are theirs, what they bear."""
 
 from datetime import date, datetime
 from enum import StrEnum
@@ -89,7 +89,7 @@ class ServerProfile(Contract):
 
 
 class Partner(Contract):
-    """A far end, as settings name it."""
+    """An endpoint, as settings name it."""
 
     name: PartnerName
     kind: PlaceKind

@@ -52,7 +52,7 @@ class Side(StrEnum):
     SOURCE = "source"
     DESTINATION = "destination"
     OWN = "own"
-    """Nobody's: trying again changes nothing."""
+    """Neither side: trying again changes nothing."""
 
 
 class Guarantee(StrEnum):
@@ -60,7 +60,7 @@ class Guarantee(StrEnum):
 
     SIZE = "size"
     HASH = "hash"
-    """By a hash that the far end computes; where it cannot, read back."""
+    """By a hash that the endpoint computes; where it cannot, read back."""
     READ_BACK = "read-back"
 
 

@@ -1,4 +1,4 @@
-"""Watches of far ends, and the files that routes expect."""
+"""Watches of endpoints, and the files that routes expect."""
 
 from datetime import date, datetime, time
 from enum import StrEnum
@@ -26,7 +26,7 @@ WATCHED_FILES: Final = 100_000
 """Files that one watch sees at most, unless it says otherwise."""
 NAMED: Final = 10
 JUDGED: Final = 8
-"""Days of an expectation that one check records; the next check goes on with the others."""
+"""Days of an expectation that one check records; the next check continues with the others."""
 
 WatchName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Minutes = Annotated[int, Field(ge=1, le=60)]
@@ -63,7 +63,7 @@ class Watch(Clocked):
     marker: str | None = Field(default=None, min_length=1, max_length=50, pattern=r"^[^/\\*?\[]+$")
     """A file is complete when there is one named so beside it: its own name and this suffix."""
     most: int = Field(default=WATCHED_FILES, ge=1, le=1_000_000)
-    """Files that are looked at; more are a problem that people are told of."""
+    """Files that are looked at; more are a problem, which causes a notice."""
 
     @model_validator(mode="before")
     @classmethod
@@ -222,7 +222,7 @@ class ExpectedResult(Contract):
     """Result of `transfers.check_expected`; nothing is recorded yet."""
 
     days: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
-    """To be recorded when people were told."""
+    """To be recorded when the notices were sent."""
     gaps: tuple[GapOrder, ...] = Field(default=(), max_length=JUDGED)
     arrived: tuple[ExpectedDay, ...] = Field(default=(), max_length=JUDGED)
     """Days whose missing files have come since."""
@@ -244,5 +244,5 @@ class GapView(Contract):
 
 
 def gap_id(name: str, day: date, state: ExpectedState) -> str:
-    """Workflow id of the run about one gap: people are told of it once."""
+    """Workflow id of the run about one gap: it causes one notice."""
     return f"{GAP_PREFIX}/{name}/{day.isoformat()}/{state}"

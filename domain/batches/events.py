@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from contracts.batches import (
     BatchEndFinished,
@@ -14,6 +14,7 @@ from contracts.batches import (
     Purpose,
     RedriveRequested,
 )
+from domain.batches.passed_on import with_fields_of
 
 STARTABLE = (
     LoaderStatus.WAITING,
@@ -24,15 +25,27 @@ STARTABLE = (
     LoaderStatus.TERMINATED,
 )
 """One that is complete or cancelled is not loaded again."""
+NOT_KNOWN: Final = "events came, but no JOB_STARTED, and it is not expected: no batch waits for it"
+"""Why a batch that only stray events name does nothing, for people."""
 
 
-def new_row(case_id: int, batch_id: int, now: datetime) -> dict[str, Any]:
-    """The row of a batch that is not started yet."""
+def new_row(case_id: int, batch_id: int, now: datetime, *, known: bool) -> dict[str, Any]:
+    """The row of a batch that is not started yet.
+
+    Args:
+        case_id: Its case.
+        batch_id: Its number.
+        now: UTC.
+        known: It is expected; else an event has come that does not start it.
+    """
     return {
         "case_id": case_id,
         "batch_id": batch_id,
         "loader_status": LoaderStatus.WAITING.value,
         "loader_status_updated_at": now,
+        "job_documents": None,
+        "passed_on": None,
+        "known": known,
         "created_at": now,
         "updated_at": now,
     }
@@ -45,6 +58,7 @@ def ended(status: LoaderStatus, now: datetime) -> dict[str, Any]:
         "purpose": None,
         "timings": None,
         "job_finished_at": None,
+        "job_documents": None,
         "end_finished_at": None,
         "cancelled_mode": None,
         "skipped": False,
@@ -62,22 +76,39 @@ def changes_of(event: CaseEvent, row: Mapping[str, Any], now: datetime) -> dict[
         now: UTC.
     """
     status = LoaderStatus(row["loader_status"])
+    starts = isinstance(event, JobStarted)
+    changes = _changes(event, row, status, now)
+    known = {"known": True} if starts and not row["known"] else {}
+    if status.terminal and not changes:
+        return known
+    kept = with_fields_of(event, None if status.terminal and starts else row["passed_on"])
+    fields = {} if kept == row["passed_on"] else {"passed_on": kept}
+    return {**changes, **known, **fields}
+
+
+def _changes(
+    event: CaseEvent, row: Mapping[str, Any], status: LoaderStatus, now: datetime
+) -> dict[str, Any]:
     match event:
         case JobStarted():
             return _started(event, row, status, now)
         case JobFinished():
+            said = {} if event.documents is None else {"job_documents": event.documents}
             known = status.terminal or row["job_finished_at"] is not None
-            return {} if known else {"job_finished_at": now}
+            if known:
+                return {} if status.terminal or row["job_documents"] is not None else said
+            return {"job_finished_at": now, **said}
         case BatchEndFinished():
             known = status.terminal or row["end_finished_at"] is not None
             return {} if known else {"end_finished_at": now}
         case ImportCancelled():
             return _cancelled(event, row, status, now)
         case RedriveRequested():
-            if not status.terminal or not row["dead_letters"]:
+            if not status.terminal or not (row["dead_letters"] or event.with_failed):
                 return {}
-            purpose = {"purpose": Purpose.REDRIVE.value, "reason": None}
-            return {**ended(LoaderStatus.WAITING, now), **purpose}
+            purpose = Purpose.RETRY_FAILED if event.with_failed else Purpose.REDRIVE
+            asked = {"purpose": purpose.value, "reason": None}
+            return {**ended(LoaderStatus.WAITING, now), **asked}
 
 
 def _started(

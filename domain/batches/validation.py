@@ -31,7 +31,7 @@ def of_status(key: BatchKey, status: LoaderStatus, purpose: Purpose) -> Validati
         return Validation(
             outcome=ValidationOutcome.SKIP_CANCELLED, reason=f"{key} has been cancelled"
         )
-    if status is LoaderStatus.COMPLETE and purpose is not Purpose.REDRIVE:
+    if status is LoaderStatus.COMPLETE and not purpose.tries_again:
         return Validation(
             outcome=ValidationOutcome.SKIP_DUPLICATE, reason=f"{key} is complete already"
         )

@@ -165,7 +165,7 @@ def find_header(
     top = list(rows)
     required = {each.name for each in spec.fields if each.required}
     fitting: list[_Fitting] = []
-    for index in _worth_reading(top, _spelled(required, spec, names)):
+    for index in _worth_reading(top, _marks(required, spec, names)):
         for header, used in _readings(top, index, spec, names):
             if required <= header.positions.keys():
                 fitting.append(_Fitting(len(header.positions), index, used, header))
@@ -176,28 +176,29 @@ def find_header(
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
 
 
-def _spelled(
+def _marks(
     required: Collection[str], spec: TableSpec, names: Mapping[str, str]
-) -> Sequence[Sequence[Sequence[str]]]:
-    """For each of some fields the words of every title that names it."""
-    titles = [(title, field.name) for title, field in spec.by_header.items()]
-    titles.extend(names.items())
+) -> Sequence[Sequence[str]]:
+    """For each required field one word of every title that names it, the longest."""
+    told = [(title, name) for title, name in names.items() if name in required]
     return [
-        [title.split() for title, field in titles if field == name] for name in sorted(required)
+        [*spec.title_words[field]]
+        + [max(title.split(), key=len, default="") for title, name in told if name == field]
+        for field in sorted(required)
     ]
 
 
 def _worth_reading(
-    top: Sequence[tuple[int, Sequence[Cell]]], spelled: Sequence[Sequence[Sequence[str]]]
+    top: Sequence[tuple[int, Sequence[Cell]]], marks: Sequence[Sequence[str]]
 ) -> Iterable[int]:
     """Rows that may be a header, alone or with the one below, by what they must hold for that.
 
-    What a title means is looked up cell by cell; most rows are data, and lack some word of it.
+    What a title means is looked up cell by cell; most rows are data, and lack such a word.
     """
     texts = [_folded(cells) for _, cells in top]
     for index in range(len(texts)):
         both = "\n".join(texts[index : index + 2])
-        if all(any(all(word in both for word in words) for words in titles) for titles in spelled):
+        if all(any(word in both for word in words) for words in marks):
             yield index
 
 

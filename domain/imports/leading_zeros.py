@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 from domain.errors import InvalidDocument
@@ -12,6 +13,8 @@ from domain.tabular.fields import ColumnKind
 
 QUESTION: Final = "leading_zeros"
 """What the answer is remembered as."""
+DISTINCT: Final = "distinct"
+"""The answer that codes which differ in leading zeros only are different ones."""
 _ZEROS: Final = re.compile(r"^0+(?=[0-9])")
 
 Codes = tuple[str, ...]
@@ -36,7 +39,7 @@ def is_zero_led(codes: Codes) -> bool:
 def codes_of(chunk: RowChunk, names: Sequence[str]) -> list[Codes]:
     """The codes of each row of a chunk."""
     places = [chunk.columns.index(name) for name in names]
-    return [tuple(str(row[place]) for place in places) for row in chunk.rows]
+    return list(zip(*(map(str, map(itemgetter(p), chunk.rows)) for p in places), strict=True))
 
 
 def spellings(codes: Iterable[Codes], lengths: Iterable[int]) -> list[str]:
@@ -72,7 +75,41 @@ def lookalikes(found: Iterable[Codes], known: Mapping[Codes, bool]) -> dict[Code
     }
 
 
-def with_known_codes(
+def may_differ(found: Sequence[Codes], lengths: Collection[int]) -> bool:
+    """Whether codes of a file and of its table may differ in leading zeros only.
+
+    Args:
+        found: Codes of the file.
+        lengths: See `spellings`.
+    """
+    # Codes hold no line breaks, and one search in all of a column is quick.
+    columns = zip(*found, strict=True)
+    return bool(lengths) or any("\n0" in "\n" + "\n".join(column) for column in columns)
+
+
+def settled(
+    chunk: RowChunk, names: Sequence[str], known: Mapping[Codes, bool], answer: str | None
+) -> RowChunk:
+    """A chunk with its codes as they are known.
+
+    Args:
+        chunk: Rows of the file.
+        names: Columns of the codes.
+        known: See `lookalikes`.
+        answer: What a person said about codes that differ in leading zeros only.
+
+    Raises:
+        InvalidDocument: There are some, and no person has said whether they are the same.
+    """
+    alike = lookalikes(codes_of(chunk, names), known)
+    if not alike:
+        return chunk
+    if answer is None:
+        raise InvalidDocument(_question(chunk, names, alike))
+    return _with_known_codes(chunk, names, alike)
+
+
+def _with_known_codes(
     chunk: RowChunk, names: Sequence[str], same: Mapping[Codes, Codes]
 ) -> RowChunk:
     """A chunk whose codes are spelled as the known ones.
@@ -104,7 +141,7 @@ def _refuse_both(found: Collection[Codes], same: Mapping[Codes, Codes]) -> None:
             )
 
 
-def question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]) -> str:
+def _question(chunk: RowChunk, names: Sequence[str], alike: Mapping[Codes, Codes]) -> str:
     """What a person is asked."""
     lines = zip(chunk.lines, codes_of(chunk, names), strict=True)
     line, codes = next(each for each in lines if each[1] in alike)

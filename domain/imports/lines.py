@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from domain.imports.headers_below import HeadersBelow
 from domain.imports.key_shapes import lone_place
@@ -217,6 +217,8 @@ class LineSorter:
         found: list[int] = []
         if self._beside is None or self._beside >= len(columns):
             return found
+        if _are_filled(columns[self._beside]):
+            return found
         for i, cell in enumerate(columns[self._beside]):
             if _is_filled(cell) or self._key >= len(rows[i][1]):
                 continue
@@ -237,13 +239,9 @@ class LineSorter:
             name = fields.get(position)
             if position == self._header.wrong:
                 continue
-            if (
-                name is not None
-                and name in self._sums
-                and not any(isinstance(v, Flaw) for v in values[name])
-            ):
+            if name is not None and name in self._sums and Flaw not in set(map(type, values[name])):
                 continue
-            texts = {cell for cell in set(cells) if isinstance(cell, str)}
+            texts = _distinct_texts(cells)
             if not texts or not may_hold_words(texts):
                 continue
             in_key = position in self._keys
@@ -325,6 +323,19 @@ def _text(cell: Cell) -> str:
 
 def _is_filled(cell: Cell) -> bool:
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
+
+
+def _distinct_texts(cells: Sequence[Cell]) -> set[str]:
+    """The distinct texts among cells."""
+    distinct = set(cells)
+    if set(map(type, distinct)) == {str}:
+        return cast("set[str]", distinct)
+    return {cell for cell in distinct if isinstance(cell, str)}
+
+
+def _are_filled(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are texts that hold something; quick."""
+    return set(map(type, cells)) == {str} and all(map(str.strip, cast("Sequence[str]", cells)))
 
 
 def _filled(cells: Sequence[Cell]) -> int:

@@ -1,7 +1,7 @@
 """Merged cells of a worksheet: keys that stand for several rows, headings across the table."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from domain.imports.header import TableHeader
@@ -51,9 +51,15 @@ def fill_down(
     for merge in merges:
         if merge.last_line > merge.first_line and merge.last_line > header.line:
             begin.setdefault(merge.first_line, []).append(merge)
-    if not begin:
-        yield from rows
-        return
+    return _filled_down(rows, begin, titles, filled) if begin else iter(rows)
+
+
+def _filled_down(
+    rows: Iterable[tuple[int, list[Cell]]],
+    begin: Mapping[int, Sequence[Merge]],
+    titles: Mapping[int, str],
+    filled: Counter[str],
+) -> Iterator[tuple[int, list[Cell]]]:
     first_lines = sorted(begin, reverse=True)
     under_way: list[tuple[Merge, Cell]] = []
     for line, cells in rows:

@@ -33,6 +33,8 @@ SAMPLE_ROWS: Final = 5_000
 _NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
 _DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
 _MANY_POINTS: Final = re.compile(r"\.[0-9]{3}\.|[\s'\u2019]")
+_PLAIN_POINTS: Final = re.compile(r"(?:(?:[0-9]{1,15}(?:\.[0-9]{1,2})?)?\n)*")
+"""Lines of which each is a number in decimal points, or in either notation, or blank."""
 OPEN: Final = "open"
 """Stands in a report for a column whose notation is not settled."""
 
@@ -176,6 +178,9 @@ class Survey:
         if NAMES_CURRENCY.search(joined):
             count_currencies(texts, self._currencies.setdefault(position, Counter()))
         if len(found) == 2 or not _may_add(joined, found):
+            return
+        if joined.count("\n") == len(texts) - 1 and _PLAIN_POINTS.fullmatch(f"{joined}\n"):
+            found |= {Notation.POINT} if "." in joined else set()
             return
         written = (
             cell.strip()

@@ -1,6 +1,6 @@
 """The seven table types as data: what their files hold and what makes a row the same row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -53,6 +53,23 @@ class TableSpec:
     def by_header(self) -> Mapping[str, FieldSpec]:
         """Field by every normalised header that means it."""
         return {header: spec for spec in self.fields for header in sorted(spec.headers)}
+
+    @cached_property
+    def title_words(self) -> Mapping[str, Sequence[str]]:
+        """Field to the longest word of each header that means it.
+
+        A word that holds another one of them is left out: where it stands, that one does.
+        """
+        found = {
+            spec.name: sorted({max(each.split(), key=len, default="") for each in spec.headers})
+            for spec in self.fields
+        }
+        return {
+            name: tuple(
+                word for word in words if not any(part in word for part in words if part != word)
+            )
+            for name, words in found.items()
+        }
 
 
 _PROJECT = ("project_id",)

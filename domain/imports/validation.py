@@ -141,8 +141,8 @@ class RowValidator:
 
     def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
-        width = max(self._width, *(len(cells) for _, cells in rows), 0)
-        columns = transpose([cells for _, cells in rows], width)
+        longest = max((len(cells) for _, cells in rows), default=0)
+        columns = transpose([cells for _, cells in rows], max(self._width, longest))
         source = {
             field.name: (field, columns[self._header.positions[field.name]])
             for field in self._fields
@@ -172,7 +172,8 @@ class RowValidator:
         aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, problems, aside)
         self._check_period(values, lines, problems)
-        self._check_width(rows, source, values, problems)
+        if 0 < self._place.width < longest:
+            self._check_width(rows, source, values, problems)
         again = self._refuse_again(columns, source, values, lines, problems)
         uncounted = keyless | aside | again
         numbers, repeated = self._count(source, values, lines, uncounted, problems)
@@ -252,7 +253,7 @@ class RowValidator:
     ) -> None:
         """A record of more fields than the header was cut in the wrong places."""
         width = self._place.width
-        for i, (line, cells) in enumerate(rows) if width else ():
+        for i, (line, cells) in enumerate(rows):
             if len(cells) > width:
                 found = Problem(
                     line=line,
@@ -347,6 +348,8 @@ class RowValidator:
             for i, found in sorted(problems.items())
             if i not in aside
         ]
+        if not (problems or aside or self._keep_cells):
+            return ValidatedRows(list(tuples), lines, [], rejected)
         good = [i not in problems and i not in aside for i in range(len(rows))]
         kept = [
             self._report_cells(cells, numbers[i])

@@ -9,6 +9,11 @@ from contracts.jobs import TASKS_PER_BATCH, StageDefinition
 WINDOW: Final = 50
 """Activities of one batch at once: with more, its workflow tasks grow long."""
 
+_SHORT: Final = 10_000
+"""Events of a history in which tasks are tried again when they ask for it."""
+_STEP: Final = 3_000
+"""Further events that double the pause before that."""
+_DAY: Final = 86_400.0
 SMALL: Final = 20
 """Activities of a stage that does its tasks by itself, at most: its history stays short."""
 
@@ -49,6 +54,18 @@ def is_small(tasks: int, stage: StageDefinition) -> bool:
 def tasks_of(batch: int, tasks: int) -> int:
     """How many tasks a batch of a stage has; batches are numbered from 0."""
     return min(TASKS_PER_BATCH, tasks - batch * TASKS_PER_BATCH)
+
+
+def pause(seconds: float, events: int) -> float:
+    """Seconds until a task is tried again: more, when the history of its run has grown long.
+
+    The server ends a run at 51,200 events; each trial of 500 tasks adds some thousands.
+
+    Args:
+        seconds: That the task asks for.
+        events: In the history.
+    """
+    return min(seconds * 2 ** max(0, (events - _SHORT) // _STEP), max(seconds, _DAY))
 
 
 def groups(positions: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:

@@ -1,19 +1,23 @@
 """What the columns of a spreadsheet mean, as far as their headers show."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingStatus
+from domain.spreadsheets.column_suggestions import ColumnSuggestions, FieldSuggestion
 from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
-from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.evidence import evidence
+from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.match_keys import header_key
-from domain.spreadsheets.similarity import Lookalikes
-from domain.tabular.fields import normalise
 from domain.tabular.values import column_letters
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
 _HEADER_CHARACTERS: Final = 200
+MAILS: Final = 0.97
+"""A column of mail addresses, whatever it is called."""
+_BEFORE: Final = "decided before"
+_LEFT_OUT_BEFORE: Final = "left out before"
 
 
 class _Claim(NamedTuple):
@@ -22,6 +26,7 @@ class _Claim(NamedTuple):
     score: float
     place: int
     field: int
+    why: str = ""
 
 
 def column_name(index: int) -> str:
@@ -32,17 +37,21 @@ def column_name(index: int) -> str:
 def match_columns(
     headers: Sequence[tuple[int, str]],
     fields: Sequence[SheetField],
-    remembered: Mapping[str, str],
+    remembered: Mapping[str, str | None],
+    samples: Sequence[Sequence[str]] = (),
 ) -> tuple[ColumnMapping, ...]:
-    """Find out what columns mean: by name, by other names, by earlier decisions.
+    """Find out what columns mean: by name, by other names, by earlier decisions, by mail addresses.
 
     Likeness never decides, it only suggests. No two columns get one field: the better match has
-    it, of equals the first, and the other column has it as a suggestion.
+    it, of equals the first, and the other column has it as a suggestion. What people left out
+    before is left out again, unless a required field would be without a column.
 
     Args:
         headers: Place and header of each column, from left to right; ghost columns left out.
         fields: Fields of the import type, custom lists included.
-        remembered: Header to field, of what people of the organisation decided before.
+        remembered: Header to field, of what people of the organisation decided before; None for
+            a column that they left out.
+        samples: Distinct values of each column, as a person sees them.
     """
     memory = {header_key(header): target for header, target in remembered.items()}
     claims = sorted(
@@ -53,32 +62,88 @@ def match_columns(
         ),
         key=lambda claim: (-claim.score, claim.place, claim.field),
     )
+    ignored = _left_out(headers, fields, memory, claims)
     taken: dict[int, _Claim] = {}
     given: dict[int, _Claim] = {}
     for claim in claims:
-        if claim.field not in given and claim.place not in taken:
+        if claim.field not in given and claim.place not in {*taken, *ignored}:
             taken[claim.place] = given[claim.field] = claim
-    for claim in _claims_in_company(headers, fields, given, taken):
+    for claim in _claims_in_company(headers, fields, given, {*taken, *ignored}):
         taken[claim.place] = given[claim.field] = claim
-    likeness = _Likeness(fields)
+    values = [*samples, *((),) * (len(headers) - len(samples))]
+    for claim in _claims_of_mails(values, fields, given, {*taken, *ignored}):
+        taken[claim.place] = given[claim.field] = claim
+    suggested = _suggested(
+        ColumnSuggestions(fields),
+        {
+            place: (_words(header), values[place])
+            for place, (_, header) in enumerate(headers)
+            if place not in taken and place not in ignored
+        },
+        {fields[number].name for number in given},
+    )
     # The ids stay below their limit, however far to the right a lonely column stands.
     sparse = any(index >= COLUMNS for index, _ in headers)
-    return tuple(
-        _mapping(
-            place + 1 if sparse else index + 1,
-            index,
-            header,
-            fields,
-            taken.get(place),
-            [claim for claim in claims if claim.place == place],
-            likeness(header),
+    mappings: list[ColumnMapping] = []
+    for place, (index, header) in enumerate(headers):
+        claim = taken.get(place)
+        own = [each for each in claims if each.place == place]
+        mappings.append(
+            ColumnMapping(
+                id=place + 1 if sparse else index + 1,
+                index=index,
+                header=header[:_HEADER_CHARACTERS],
+                alternatives=_alternatives(fields, claim, own, suggested.get(place, ())),
+                **_meaning(fields, claim, ignored.get(place)),
+            )
         )
-        for place, (index, header) in enumerate(headers)
-    )
+    return tuple(mappings)
+
+
+def _words(header: str) -> str:
+    """A header, "" for a column that has none."""
+    return "" if _UNNAMED.fullmatch(header) else header
+
+
+def _meaning(
+    fields: Sequence[SheetField], claim: _Claim | None, ignored: str | None
+) -> Mapping[str, Any]:
+    """What is known of a column: target, status, confidence and why."""
+    if claim is not None:
+        return {
+            "target": fields[claim.field].name,
+            "status": MappingStatus.AUTO_MATCHED,
+            "confidence": claim.score,
+            "why": claim.why,
+        }
+    if ignored is not None:
+        return {"status": MappingStatus.IGNORED, "confidence": REMEMBERED, "why": ignored}
+    return {}
+
+
+def _left_out(
+    headers: Sequence[tuple[int, str]],
+    fields: Sequence[SheetField],
+    memory: Mapping[str, str | None],
+    claims: Sequence[_Claim],
+) -> dict[int, str]:
+    """Places of columns that people left out before, and why they are left out again."""
+    places = [
+        place
+        for place, (_, header) in enumerate(headers)
+        if header_key(header) in memory and memory[header_key(header)] is None
+    ]
+    others = {claim.field for claim in claims if claim.place not in places}
+    needed = {
+        claim.place
+        for claim in claims
+        if fields[claim.field].required and claim.field not in others
+    }
+    return {place: _LEFT_OUT_BEFORE for place in places if place not in needed}
 
 
 def _claims(
-    place: int, header: str, fields: Sequence[SheetField], memory: Mapping[str, str]
+    place: int, header: str, fields: Sequence[SheetField], memory: Mapping[str, str | None]
 ) -> Iterator[_Claim]:
     if _UNNAMED.fullmatch(header):
         return
@@ -89,14 +154,14 @@ def _claims(
         elif key in field.other_headers:
             yield _Claim(SPELLING, place, number)
         elif memory.get(key) == field.name:
-            yield _Claim(REMEMBERED, place, number)
+            yield _Claim(REMEMBERED, place, number, _BEFORE)
 
 
 def _claims_in_company(
     headers: Sequence[tuple[int, str]],
     fields: Sequence[SheetField],
     given: Mapping[int, _Claim],
-    taken: Mapping[int, _Claim],
+    taken: Collection[int],
 ) -> Iterator[_Claim]:
     """Claims of headers that mean a field only where another field has a column."""
     there = {fields[number].name for number in given}
@@ -107,41 +172,62 @@ def _claims_in_company(
                 yield _Claim(SPELLING, place, number)
 
 
-def _mapping(
-    id: int,
-    index: int,
-    header: str,
+def _claims_of_mails(
+    samples: Sequence[Sequence[str]],
+    fields: Sequence[SheetField],
+    given: Mapping[int, _Claim],
+    taken: Collection[int],
+) -> Iterator[_Claim]:
+    """The claim of the only column of mail addresses, where no header has claimed their field."""
+    for number, field in enumerate(fields):
+        if field.kind is not CellKind.MAIL or number in given:
+            continue
+        found = [
+            _Claim(MAILS, place, number, said.words)
+            for place, values in enumerate(samples)
+            if place not in taken and (said := evidence(field, values)) and said.telling
+        ]
+        if len(found) == 1:
+            yield found[0]
+
+
+def _suggested(
+    suggest: ColumnSuggestions,
+    columns: Mapping[int, tuple[str, Sequence[str]]],
+    given: Collection[str],
+) -> Mapping[int, Sequence[FieldSuggestion]]:
+    """What columns probably mean, by place: no field that has a column, and none for two."""
+    found = {
+        place: [each for each in suggest(header, values) if each.field not in given]
+        for place, (header, values) in columns.items()
+    }
+    best: dict[str, list[float]] = {}
+    for each in (one for several in found.values() for one in several):
+        best.setdefault(each.field, []).append(each.score)
+    return {
+        place: [
+            each
+            for each in several
+            if each.score == max(best[each.field]) and best[each.field].count(each.score) == 1
+        ]
+        for place, several in found.items()
+    }
+
+
+def _alternatives(
     fields: Sequence[SheetField],
     claim: _Claim | None,
     claims: Sequence[_Claim],
-    scores: dict[str, float],
-) -> ColumnMapping:
-    scores.update((fields[each.field].name, each.score) for each in claims)
-    if claim is not None:
-        scores.pop(fields[claim.field].name, None)
-    best = sorted(scores.items(), key=lambda scored: -scored[1])[:SUGGESTIONS]
-    return ColumnMapping(
-        id=id,
-        index=index,
-        header=header[:_HEADER_CHARACTERS],
-        target=None if claim is None else fields[claim.field].name,
-        status=MappingStatus.UNMATCHED if claim is None else MappingStatus.AUTO_MATCHED,
-        confidence=0.0 if claim is None else claim.score,
-        alternatives=tuple(Alternative(name=name, score=score) for name, score in best),
-    )
-
-
-class _Likeness:
-    """How much a header looks like each field, where that is worth showing."""
-
-    def __init__(self, fields: Sequence[SheetField]) -> None:
-        wordings = [(form, field.name) for field in fields for form in field.wordings]
-        self._names = [name for _, name in wordings]
-        self._lookalikes = Lookalikes([form for form, _ in wordings])
-
-    def __call__(self, header: str) -> dict[str, float]:
-        scores: dict[str, float] = {}
-        if not _UNNAMED.fullmatch(header):
-            for place, score in self._lookalikes.most_alike(normalise(header), None):
-                scores.setdefault(self._names[place], score)
-        return scores
+    suggestions: Sequence[FieldSuggestion],
+) -> tuple[Alternative, ...]:
+    """What a column may mean as well: fields that another column has, and what is likely."""
+    found = {
+        each.field: Alternative(name=each.field, score=each.score, why=each.why)
+        for each in suggestions
+    }
+    for each in claims:
+        name = fields[each.field].name
+        if each is not claim:
+            found[name] = Alternative(name=name, score=each.score, why=each.why)
+    best = sorted(found.values(), key=lambda each: -each.score)
+    return tuple(best[:SUGGESTIONS])

@@ -41,10 +41,23 @@ def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]
     )
 
 
+def hours_of(cells: Sequence[Cell]) -> int | None:
+    """The most hours that times of a column write out; None: none writes hours."""
+    texts = dict.fromkeys(cell.strip() for cell in cells if isinstance(cell, str))
+    found = (_CLOCK.fullmatch(text) for text in texts)
+    return max((int(each[1]) for each in found if each and each[1] is not None), default=None)
+
+
 def convert(
-    field: SheetField, cells: Sequence[Cell], notation: Notation | None
+    field: SheetField, cells: Sequence[Cell], notation: Notation | None, hours: int | None = None
 ) -> tuple[list[Any], bool]:
     """Convert the cells of one column; not for columns that refer to other tables.
+
+    Args:
+        field: What they mean.
+        cells: As read.
+        notation: How the column writes numbers or dates.
+        hours: The most hours that times of the column write out.
 
     Returns:
         A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
@@ -53,11 +66,16 @@ def convert(
         case CellKind.MAIL:
             return _mails(field, cells)
         case CellKind.DURATION:
-            return _durations(field, cells)
+            return _durations(field, cells, hours)
         case CellKind.DATE:
             return _dates(field, cells, notation)
         case _:
             return convert_column(field.spec, cells, notation)
+
+
+def is_mail(text: str) -> bool:
+    """Whether a text is written like a mail address."""
+    return _MAIL.fullmatch(text) is not None
 
 
 def _mails(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
@@ -84,12 +102,27 @@ def _dates(
     return convert_column(field.spec, cells, notation)
 
 
-def _durations(field: SheetField, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
+def _is_unclear(text: str, hours: int | None) -> bool:
+    """Whether `3:45` may be hours and minutes, as other times of the column write hours."""
+    parts = _CLOCK.fullmatch(text)
+    if hours is None or parts is None or parts[1] is not None or parts[4] is not None:
+        return False
+    return int(parts[2]) <= hours + 1
+
+
+def _durations(
+    field: SheetField, cells: Sequence[Cell], hours: int | None
+) -> tuple[list[Any], bool]:
     def one(cell: Cell) -> int | Flaw | None:
         if isinstance(cell, str):
             cell = cell.strip() or None
         if cell is None:
             return Flaw("is missing") if field.required else None
+        if isinstance(cell, str) and _is_unclear(cell, hours):
+            return Flaw(
+                "may be minutes and seconds or hours and minutes, as other times of this column "
+                "have hours; write it with hours, minutes and seconds"
+            )
         try:
             return read_duration(cell)
         except Unreadable as problem:

@@ -1,13 +1,16 @@
 """What people and timekeepers call countries, beside the names that the database has."""
 
-import gettext
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
-import pycountry
+from domain.spreadsheets.fields import written
+from domain.spreadsheets.match_keys import value_key
+from domain.spreadsheets.similarity import NAME_WITH_MORE, Lookalikes
+from domain.tabular.fields import normalise
 
 _OLYMPIC: Final[Sequence[tuple[str, str]]] = tuple(
     re.findall(
@@ -37,7 +40,7 @@ _EVERYDAY: Final[Mapping[int, str]] = MappingProxyType(
         112: "Weißrussland|White Russia|Belorussia",
         132: "Cape Verde|Kapverden",
         180: "DR Congo|Congo Kinshasa|DR Kongo|Kongo Kinshasa|Democratic Republic of the Congo",
-        178: "Republic of Congo|Congo Brazzaville|Republik Kongo|Kongo Brazzaville",
+        178: "Congo|Kongo|Republic of Congo|Congo Brazzaville|Republik Kongo|Kongo Brazzaville",
         203: "Czech Republic|Tschechei",
         268: "Republic of Georgia",
         275: "Palestine|Palästina",
@@ -59,7 +62,7 @@ _EVERYDAY: Final[Mapping[int, str]] = MappingProxyType(
         662: "St. Lucia",
         670: "St. Vincent and the Grenadines",
         748: "Swaziland|Swasiland",
-        756: "Switzerland|Suisse|Svizzera",
+        756: "Switzerland|Suisse|Svizzera|Schweizerische Eidgenossenschaft",
         760: "Syria|Syrien",
         784: "UAE|VAE|Emirates",
         792: "Turkey|Turkiye",
@@ -71,43 +74,100 @@ _EVERYDAY: Final[Mapping[int, str]] = MappingProxyType(
         834: "Tanzania|Tansania",
         840: "USA|U.S.A.|US|U.S.|United States of America|America|Vereinigte Staaten|Amerika",
         862: "Venezuela",
+        276: "BRD|Bundesrepublik Deutschland",
+        40: "Republik Österreich",
+        566: "Naija",
         704: "Vietnam",
     }
 )
-"""ISO number to names that neither ISO nor its translation knows."""
+"""ISO number to names that neither ISO nor CLDR knows."""
 
 
-@cache
-def _spellings() -> Mapping[int, Sequence[str]]:
-    # The languages are given, so the environment is not asked for them.
-    german = gettext.translation("iso3166-1", pycountry.LOCALES_DIR, languages=["de"])
-    found: dict[int, list[str]] = {}
-    for country in pycountry.countries:
-        names = [
-            getattr(country, kind)
-            for kind in ("name", "official_name", "common_name")
-            if hasattr(country, kind)
-        ]
-        number = int(country.numeric)
-        found[number] = [
-            *(country.alpha_2, country.alpha_3, country.numeric, str(number)),
-            *names,
-            *map(german.gettext, names),
-            *_EVERYDAY.get(number, "").split("|"),
-        ]
+def _own_names() -> Mapping[int, Sequence[str]]:
+    found = {number: names.split("|") for number, names in _EVERYDAY.items()}
     for code, number in _OLYMPIC:
-        found[int(number)].append(code)
-    return found
+        found.setdefault(int(number), []).append(code)
+    return {number: tuple(names) for number, names in found.items()}
 
 
-def country_spellings(number: int) -> Sequence[str]:
-    """Codes and names of a country.
+_OWN_NAMES: Final[Mapping[int, Sequence[str]]] = MappingProxyType(_own_names())
+
+
+_NAMES: Final = "country_names.tsv"
+"""ISO number, codes of two and three letters, and what CLDR calls the country in all languages, as
+far as no other country is called so; `tests/support/spreadsheets/country_names.py` writes it."""
+
+
+def own_spellings(number: int) -> Sequence[str]:
+    """What a country is called here beside the names of ISO and CLDR.
 
     Args:
         number: ISO 3166-1 numeric code.
 
     Returns:
-        ISO codes (the number with and without leading zeros), Olympic code, English and German
-        names, names of every day; none for a number that ISO does not know.
+        The number with and without leading zeros, Olympic codes, names of every day.
     """
-    return _spellings().get(number, ())
+    return (f"{number:03}", str(number), *_OWN_NAMES.get(number, ()))
+
+
+class _Names(NamedTuple):
+    """The countries by what people call them."""
+
+    numbers: Mapping[str, int]
+    """Key of each name."""
+    codes: frozenset[str]
+    """Of three letters, as ISO and the Olympic committee write them."""
+    owners: Sequence[int]
+    """Number of each name of `lookalikes`."""
+    lookalikes: Lookalikes
+
+
+@cache
+def _names() -> _Names:
+    numbers: dict[str, int] = {}
+    codes = {code for code, _ in _OLYMPIC}
+    texts: dict[str, int] = {}
+    for line in (
+        files("domain.spreadsheets").joinpath(_NAMES).read_text(encoding="utf-8").splitlines()
+    ):
+        number, _, alpha3, names = line.split("\t")
+        codes.add(alpha3)
+        for name in names.split("|"):
+            for form in written(name):
+                numbers[value_key(form)] = int(number)
+                texts[normalise(form)] = int(number)
+    for number, names in _OWN_NAMES.items():
+        numbers.update((value_key(name), number) for name in names)
+    return _Names(
+        numbers, frozenset(codes), list(texts.values()), Lookalikes(texts, NAME_WITH_MORE)
+    )
+
+
+def country_named(name: str) -> int | None:
+    """ISO number of the country that a name means in some language; no codes of ISO."""
+    return _names().numbers.get(value_key(name))
+
+
+def names_country(text: str) -> bool:
+    """Whether a text is the name of a country, or its code of three capital letters."""
+    return text.strip() in _names().codes or country_named(text) is not None
+
+
+def countries_alike(name: str) -> Mapping[int, float]:
+    """Countries with names that look like another, and how likely they are meant."""
+    names = _names()
+    found: dict[int, float] = {}
+    for place, score in names.lookalikes.most_alike(normalise(name)):
+        found.setdefault(names.owners[place], score)
+    return found
+
+
+def countries_beginning(text: str) -> Sequence[int]:
+    """Numbers of the countries with a name that begins with a text, in some language; none for no
+    text."""
+    key = value_key(text)
+    if not key:
+        return ()
+    return list(
+        dict.fromkeys(number for name, number in _names().numbers.items() if name.startswith(key))
+    )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from contracts.base import Contract
@@ -22,11 +23,15 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     MappingStatus,
     Patience,
+    ReviewCounts,
     SpreadsheetProgress,
     SpreadsheetState,
 )
 from domain.notices import LAST_REMINDERS
+from domain.spreadsheets import review_guidance
 
+CHOICES: Final = "targetEntityId, confirm, ignore, create and reset"
+"""What can be decided about a value."""
 _NAMED: Final = 10
 """Fields or values that a refusal names."""
 
@@ -50,7 +55,7 @@ def missing_fields(
     columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]
 ) -> tuple[str, ...]:
     """Required fields that no column has."""
-    taken = {column.target for column in columns}
+    taken = {None, *(column.target for column in columns)}
     return tuple(field.name for field in fields if field.required and field.name not in taken)
 
 
@@ -74,23 +79,66 @@ def decide_columns(
     _refuse_malformed(columns, fields, decisions)
     wanted = {decision.id: decision for decision in decisions}
     given = {decision.target for decision in decisions if decision.target}
+    taken_back = {decision.id for decision in decisions if decision.reset}
+    # What was taken away from a column by a choice comes back with it.
+    columns = [_as_matched(c) if c.id in taken_back else c for c in columns]
     after: list[ColumnMapping] = []
     trail: list[DecisionRecord] = []
     for column in columns:
         decision = wanted.get(column.id)
         if decision is not None:
-            after.append(_decided(column, decision))
+            after.append(column if decision.reset else _decided(column, decision))
             trail.append(_line(column, after[-1], by, at))
         elif column.target in given and column.status is MappingStatus.AUTO_MATCHED:
-            after.append(
-                column.model_copy(
-                    update={"target": None, "status": MappingStatus.UNMATCHED, "confidence": 0.0}
-                )
-            )
+            after.append(_noted(column).model_copy(update=_OPEN))
         else:
             after.append(column)
+    after = _returned(after)
     _refuse_shared(after)
     return tuple(after), tuple(trail)
+
+
+_OPEN: Final = MappingProxyType(
+    {"target": None, "status": MappingStatus.UNMATCHED, "confidence": 0.0, "why": ""}
+)
+
+
+def _noted(column: ColumnMapping) -> ColumnMapping:
+    """A column that knows what docflow had matched."""
+    if column.status is not MappingStatus.AUTO_MATCHED:
+        return column
+    return column.model_copy(
+        update={"matched": column.target, "matched_confidence": column.confidence}
+    )
+
+
+def _as_matched(column: ColumnMapping) -> ColumnMapping:
+    """A column without the decision about it; its match returns where the field is free."""
+    if column.status is MappingStatus.AUTO_MATCHED:
+        return column
+    return column.model_copy(update=_OPEN)
+
+
+def _returned(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
+    """Open columns get back what docflow had matched, where no other column has the field."""
+    taken = {None, *(column.target for column in columns)}
+    return [
+        column.model_copy(
+            update={
+                "status": MappingStatus.AUTO_MATCHED,
+                "target": column.matched,
+                "confidence": column.matched_confidence,
+            }
+        )
+        if column.status is MappingStatus.UNMATCHED and column.matched not in taken
+        else column
+        for column in columns
+    ]
+
+
+def left_out(columns: Sequence[ColumnMapping]) -> tuple[str, ...]:
+    """Headers of columns that fill no field."""
+    return tuple(column.header for column in columns if column.target is None)
 
 
 def _refuse_malformed(
@@ -108,10 +156,13 @@ def _refuse_malformed(
         if decision.id in seen:
             raise _invalid(f"column {decision.id} is decided twice")
         seen.add(decision.id)
-        chosen = [decision.target is not None, decision.confirm, decision.ignore]
+        chosen = [
+            *(decision.target is not None, decision.confirm, decision.ignore),
+            decision.reset,
+        ]
         if sum(chosen) != 1:
             raise _invalid(
-                f"column {decision.id} needs exactly one of targetField, confirm and ignore"
+                f"column {decision.id} needs exactly one of targetField, confirm, ignore and reset"
             )
         if decision.target is not None and decision.target not in names:
             raise _invalid(f"column {decision.id}: there is no field {decision.target}")
@@ -122,6 +173,12 @@ def _refuse_malformed(
             )
 
 
+def has_one_choice(decision: CellDecision) -> bool:
+    """Whether a decision says one thing, and not several or none."""
+    choices = (decision.confirm, decision.ignore, decision.create, decision.reset)
+    return sum(choices) + (decision.target_id is not None) == 1
+
+
 def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
     """For decisions about values; whether their candidates exist is not known here.
 
@@ -129,16 +186,12 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
         AnswerRefused: `InvalidDecision`.
     """
     for decision in decisions:
-        chosen = [
-            decision.target_id is not None,
-            decision.confirm,
-            decision.ignore,
-            decision.create,
-        ]
-        if sum(chosen) != 1:
+        if not has_one_choice(decision):
+            raise _invalid(f"value {decision.id} needs exactly one of {CHOICES}")
+        if decision.for_all and not (decision.confirm or decision.ignore or decision.create):
             raise _invalid(
-                f"value {decision.id} needs exactly one of targetEntityId, confirm, ignore and "
-                "create"
+                f"value {decision.id}: forAll goes with confirm, ignore or create; what one value "
+                "means is not what all mean"
             )
 
 
@@ -151,19 +204,21 @@ def _refuse_shared(columns: Sequence[ColumnMapping]) -> None:
 
 
 def _decided(column: ColumnMapping, decision: ColumnDecision) -> ColumnMapping:
+    column = _noted(column)
     if decision.ignore:
         update = {"target": None, "status": MappingStatus.IGNORED, "confidence": 1.0}
     else:
         target = decision.target or column.target
         update = {"target": target, "status": MappingStatus.MANUAL_MATCHED, "confidence": 1.0}
-    return column.model_copy(update=update)
+    return column.model_copy(update=update | {"why": ""})
 
 
 def _line(before: ColumnMapping, after: ColumnMapping, by: str, at: datetime) -> DecisionRecord:
     return DecisionRecord(
         kind="column",
         subject=before.header,
-        decision=after.target or "ignored",
+        decision=after.target
+        or ("ignored" if after.status is MappingStatus.IGNORED else "taken back"),
         by=by,
         at=at,
         confidence=before.confidence if before.target else None,
@@ -208,7 +263,7 @@ def refuse_open_fields(answer: MappingsAnswer) -> None:
     """
     if answer.missing_fields:
         named = ", ".join(answer.missing_fields[:_NAMED])
-        raise _still_open(f"required fields have no column yet: {named}", answer)
+        raise AnswerRefused(f"required fields have no column yet: {named}", STILL_OPEN, answer)
 
 
 def refuse_open_values(answer: MappingsAnswer) -> None:
@@ -218,19 +273,14 @@ def refuse_open_values(answer: MappingsAnswer) -> None:
         AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.cells.open:
-        raise _still_open(
-            f"{answer.cells.open} values are not decided yet: {named(answer)}", answer
-        )
+        message = f"{answer.cells.open} values are not decided yet: {named(answer)}"
+        raise AnswerRefused(message, STILL_OPEN, answer)
 
 
 def named(answer: MappingsAnswer) -> str:
     """The first open values, for a sentence."""
     first = answer.cells.first_open[:_NAMED]
     return ", ".join(f"{value.field} {value.value!r}" for value in first)
-
-
-def _still_open(message: str, answer: MappingsAnswer) -> AnswerRefused:
-    return AnswerRefused(message, STILL_OPEN, answer)
 
 
 class Nudge(StrEnum):
@@ -264,8 +314,15 @@ def next_nudge(
     return nudge, since + timedelta(seconds=seconds)
 
 
-def awaited(state: SpreadsheetState, missing: Sequence[str], cells: CellSummary) -> str:
+def awaited(
+    state: SpreadsheetState,
+    missing: Sequence[str],
+    cells: CellSummary,
+    review: ReviewCounts | None = None,
+) -> str:
     """What a run waits for, in a sentence."""
+    if review is not None:
+        return review_guidance.awaited(review)
     if state is SpreadsheetState.COLUMN_MAPPING:
         if missing:
             return f"required fields have no column yet: {', '.join(missing[:_NAMED])}"
@@ -275,8 +332,12 @@ def awaited(state: SpreadsheetState, missing: Sequence[str], cells: CellSummary)
     return "the meanings of its values have to be confirmed"
 
 
-def next_steps(uuid: str, state: SpreadsheetState) -> tuple[NextStep, ...]:
+def next_steps(
+    uuid: str, state: SpreadsheetState, review: ReviewCounts | None = None
+) -> tuple[NextStep, ...]:
     """Commands that answer a run which waits for a person."""
+    if review is not None:
+        return review_guidance.next_steps(uuid)
     word = "columns" if state is SpreadsheetState.COLUMN_MAPPING else "values"
     command = "docflow spreadsheets"
     return (
@@ -292,31 +353,42 @@ def details(
     assignee: str,
     missing: Sequence[str],
     cells: CellSummary,
+    review: ReviewCounts | None = None,
 ) -> str:
     """Markdown for the Web UI: what is awaited, from whom, and commands that answer it."""
     if state is SpreadsheetState.COLUMN_MAPPING:
-        update, confirm = "update_column_mappings", "confirm_column_mappings"
-        example = '{"by":"me","decisions":[{"id":1,"target":"LAST_NAME"},{"id":2,"ignore":true}]}'
+        update, confirm, looks = (
+            "update_column_mappings",
+            "confirm_column_mappings",
+            ("column_mappings",),
+        )
+        choices = '{"id":<column>,"target":<"FIELD">},{"id":<column>,"ignore":true}'
     else:
-        update, confirm = "update_cell_mappings", "confirm_cell_mappings"
-        first = cells.first_open[0].id if cells.first_open else 1
-        example = f'{{"by":"me","decisions":[{{"id":{first},"ignore":true}}]}}'
+        update, confirm, looks = (
+            "update_cell_mappings",
+            "confirm_cell_mappings",
+            ("cell_mappings", "candidates"),
+        )
+        choices = '{"id":<value>,"target_id":<candidate>},{"id":<value>,"ignore":true}'
+    if review is not None:
+        return review_guidance.details(run, state, since, _cell(assignee), review)
     rows = "".join(
         f"| {value.id} | {value.field} | {_cell(value.value)} | {value.rows} |\n"
         for value in cells.first_open[:_NAMED]
     )
     table = f"\n| id | field | value | rows |\n|---|---|---|---|\n{rows}" if rows else ""
+    look = "".join(
+        f"- look: `temporal workflow query --workflow-id {run} --name {name}`\n" for name in looks
+    )
+    command = f"temporal workflow update execute --workflow-id {run} --name"
     return (
         f"**{state}** since {since:%Y-%m-%d %H:%M} UTC, waits for {_cell(assignee)}: "
-        f"{awaited(state, missing, cells)}\n{table}\n"
-        f"- look: `temporal workflow query --workflow-id {run} --name "
-        f"{'column' if state is SpreadsheetState.COLUMN_MAPPING else 'cell'}_mappings`\n"
-        f"- answer: `temporal workflow update execute --workflow-id {run} --name {update} "
-        f"--input '{example}'`\n"
-        f"- confirm: `temporal workflow update execute --workflow-id {run} --name {confirm} "
-        f'--input \'{{"by":"me"}}\'`\n'
-        f"- stop: `temporal workflow update execute --workflow-id {run} --name cancel "
-        f'--input \'{{"by":"me"}}\'`\n'
+        f"{awaited(state, missing, cells)}\n{table}\n{look}"
+        "\nPut your own choices in the place of what stands in angle brackets; as they are, these "
+        "commands change nothing:\n\n"
+        f'- answer: `{command} {update} --input \'{{"by":<"you">,"decisions":[{choices}]}}\'`\n'
+        f'- confirm: `{command} {confirm} --input \'{{"by":<"you">}}\'`\n'
+        f'- stop: `{command} cancel --input \'{{"by":<"you">}}\'`\n'
     )
 
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from domain.spreadsheets.fields import written
 from domain.spreadsheets.match_keys import value_key
-from domain.spreadsheets.records import CustomList, Entity
-from domain.spreadsheets.similarity import Lookalikes
+from domain.spreadsheets.records import CustomList, Entity, RememberedValue
+from domain.spreadsheets.similarity import NAME_WITH_MORE, Lookalikes
 from domain.tabular.fields import normalise
 
 EXACT: Final = 1.0
@@ -17,6 +17,8 @@ SPELLING: Final = 0.95
 REMEMBERED: Final = 0.9
 CANDIDATES: Final = 50
 SUGGESTIONS: Final = 3
+AHEAD: Final = 0.03
+"""By how much the likeliest candidate is ahead; else none is suggested."""
 COMPARISONS: Final = 20_000_000
 """Comparisons by likeness that an index makes, some ten seconds; then it suggests nothing."""
 
@@ -29,6 +31,14 @@ class Likeness:
 
     entity: Entity
     score: float
+
+
+def likeliest(scores: Mapping[int, Likeness]) -> Sequence[Likeness]:
+    """The likeliest of candidates; none where the next one is about as likely."""
+    ranked = sorted(scores.values(), key=lambda each: -each.score)
+    if len(ranked) > 1 and ranked[0].score - ranked[1].score < AHEAD:
+        return ()
+    return ranked[:1]
 
 
 class EntityIndex:
@@ -57,7 +67,7 @@ class EntityIndex:
         self._sorted = sorted(entities, key=lambda entity: (normalise(entity.name), entity.id))
         for entity in self._sorted:
             self._add(entity, (*entity.spellings, *further(entity)))
-        self._lookalikes = Lookalikes(self._texts)
+        self._lookalikes = Lookalikes(self._texts, NAME_WITH_MORE)
 
     def _add(self, entity: Entity, spellings: Sequence[str]) -> None:
         self._literal.add(entity.name.strip().casefold(), entity)
@@ -67,9 +77,10 @@ class EntityIndex:
         ]
         for form in others:
             self._spellings.add(value_key(form), entity)
-        if parts := _PARTS.match(entity.name.strip()):
-            for part in parts.groups():
-                self._parts.add(value_key(part), entity)
+        parts = _PARTS.match(entity.name.strip())
+        for part in parts.groups() if parts else ():
+            self._parts.add(value_key(part), entity)
+            others.append(part)
         for text in dict.fromkeys(normalise(form) for form in others):
             self._texts.append(text)
             self._owners.append(entity)
@@ -90,16 +101,24 @@ class EntityIndex:
             found = self._parts.get(key)
         return None if found is None else Likeness(found, SPELLING)
 
-    def likely(self, value: str, limit: int = SUGGESTIONS) -> Sequence[Likeness]:
-        """The rows that look most like a value, the likeliest first."""
+    def knows(self, value: str) -> bool:
+        """Whether a value is a name or spelling, of one row or of several."""
+        key = value_key(value)
+        return key in self._names or key in self._spellings
+
+    def likely(self, value: str) -> Sequence[Likeness]:
+        """The row that a value probably means; none where two are as likely."""
         self._comparisons -= len(self._texts)
         if self._comparisons < 0:
             return ()
+        return likeliest(self._scores(value))
+
+    def _scores(self, value: str) -> Mapping[int, Likeness]:
         best: dict[int, Likeness] = {}
-        for place, score in self._lookalikes.most_alike(normalise(value), 4 * limit):
+        for place, score in self._lookalikes.most_alike(normalise(value)):
             entity = self._owners[place]
             best.setdefault(entity.id, Likeness(entity, score))
-        return list(best.values())[:limit]
+        return best
 
     def search(self, query: str, limit: int = CANDIDATES) -> Sequence[Entity]:
         """Rows for a list to choose from: by name, or the best matches of a query first."""
@@ -114,7 +133,7 @@ class EntityIndex:
                 ranked[entity.id] = min(ranked.get(entity.id, (rank, place)), (rank, place))
         found = [self.by_id[id] for id in sorted(ranked, key=lambda id: ranked[id])]
         if len(found) < limit:
-            found += [each.entity for each in self.likely(query, limit)]
+            found += [each.entity for each in self._scores(query).values()]
         return list({entity.id: entity for entity in found}.values())[:limit]
 
 
@@ -144,7 +163,7 @@ class ImportContext:
         context_id: Event, membership period or race that the rows belong to.
         today: The day that dates are compared with.
         entities: Kind of a scope to the rows that cells may refer to.
-        remembered: Field to value to id, of what people of the organisation decided before.
+        remembered: Field to value to what people of the organisation decided before.
         custom_lists: The organisation's custom lists.
     """
 
@@ -152,8 +171,8 @@ class ImportContext:
     context_id: int | None
     today: date
     entities: Mapping[str, Sequence[Entity]] = field(default_factory=dict[str, Sequence[Entity]])
-    remembered: Mapping[str, Mapping[str, int]] = field(
-        default_factory=dict[str, Mapping[str, int]]
+    remembered: Mapping[str, Mapping[str, RememberedValue]] = field(
+        default_factory=dict[str, Mapping[str, RememberedValue]]
     )
     custom_lists: Sequence[CustomList] = ()
     _indexes: dict[str, EntityIndex] = field(

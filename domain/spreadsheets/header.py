@@ -28,6 +28,10 @@ class SheetHeader(NamedTuple):
     cells: Sequence[Cell]
 
 
+NO_HEADER: Final = SheetHeader(0, ())
+"""Of a sheet whose first row holds data: it lies above every line."""
+
+
 class _Rank(NamedTuple):
     """How much a row looks like a header; the greatest is it, the first of equals."""
 

@@ -36,5 +36,10 @@ def value_key(text: str) -> str:
     return plain + "".join(_SIGNS.findall(bare)) if plain else _signs_only(bare)
 
 
+def search_key(text: str) -> str:
+    """What a part of a value is looked for in: words without case, accents and punctuation."""
+    return normalise(text) or _signs_only(text)
+
+
 def _signs_only(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -21,6 +21,10 @@ class Preview:
     """The first 20 rows from the header on: line, and cells as text."""
     samples: Sequence[Sequence[str]]
     """Up to 5 distinct values for each mapped column, in the order of the columns."""
+    blanks: Sequence[Sequence[str]] = ()
+    """Texts of each column that count as blank, as far as they were looked at."""
+    other_sheets: Sequence[str] = ()
+    """Further sheets that hold something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,15 @@ class Entity:
     """As people see it."""
     spellings: Sequence[str] = ()
     """Codes and other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedValue:
+    """What people chose for a value before; nothing of both: it was left empty."""
+
+    target_id: int | None = None
+    target_name: str | None = None
+    """Of the row, which in another event has another id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,14 @@ class FoundValue:
     confidence: float = 0
     alternatives: Sequence[tuple[int, str, float]] = ()
     """Id, name and score of the likeliest candidates."""
+    ignored: bool = False
+    """It counts as empty."""
+    create: bool = False
+    """It is certain that a new row is to be made."""
+    question: str | None = None
+    """Kind of the question, where one is asked about a person."""
+    reason: str | None = None
+    """Why it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +118,10 @@ class ParkedRow:
     line: int
     offset: int
     """Byte of the staged file where the row begins."""
+    person: str | None = None
+    """The question about its person, as it stands among the values."""
+    person_key: str | None = None
+    """Key of its person, where that is certain."""
 
 
 @dataclass(frozen=True, slots=True)

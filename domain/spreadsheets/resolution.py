@@ -5,12 +5,28 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from contracts.spreadsheets import CellDecision
-from domain.spreadsheets.countries import country_spellings
-from domain.spreadsheets.entities import CANDIDATES, EntityIndex, ImportContext, Likeness
+from domain.spreadsheets.countries import (
+    countries_alike,
+    countries_beginning,
+    country_named,
+    own_spellings,
+)
+from domain.spreadsheets.decisions import CHOICES, has_one_choice
+from domain.spreadsheets.entities import (
+    CANDIDATES,
+    COMPARISONS,
+    SPELLING,
+    EntityIndex,
+    ImportContext,
+    Likeness,
+    likeliest,
+)
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import Entity, EntityScope
 
 COUNTRIES: Final = "countries"
+LIKE_NAMES: Final = 30_000
+"""Names that a value is compared with which names no country."""
 
 __all__ = [
     "COUNTRIES",
@@ -33,6 +49,8 @@ class Resolution:
     confidence: float = 0
     alternatives: Sequence[Likeness] = ()
     """The likeliest candidates, where `target` is None."""
+    ignored: bool = False
+    """The value counts as empty."""
 
 
 class CellValueResolver(Protocol):
@@ -78,13 +96,41 @@ class Entities:
 
 
 class Countries(Entities):
-    """Resolves countries by ISO and Olympic codes and by their English and German names."""
+    """Resolves countries by ISO and Olympic codes and by their names in all languages of CLDR."""
 
     def __init__(self) -> None:
         super().__init__(COUNTRIES)
+        self._comparisons = COMPARISONS
 
     def _index(self, context: ImportContext) -> EntityIndex:
-        return context.index(COUNTRIES, lambda entity: country_spellings(entity.id))
+        return context.index(COUNTRIES, lambda entity: own_spellings(entity.id))
+
+    def resolve(self, value: str, context: ImportContext) -> Resolution:
+        """By code and English name, then by name in other languages."""
+        index = self._index(context)
+        found = index.find(value)
+        if found is not None:
+            return Resolution(found.entity, found.score)
+        named = index.by_id.get(country_named(value) or 0)
+        if named is not None and not index.knows(value):
+            return Resolution(named, SPELLING)
+        self._comparisons -= LIKE_NAMES
+        if self._comparisons < 0:
+            return Resolution(None)
+        alike = {
+            number: Likeness(index.by_id[number], score)
+            for number, score in countries_alike(value).items()
+            if number in index.by_id
+        }
+        return Resolution(None, 0, likeliest(alike))
+
+    def candidates(self, context: ImportContext, query: str) -> Sequence[Entity]:
+        """Rows to choose from, by their names in all languages."""
+        index = self._index(context)
+        found = {entity.id: entity for entity in index.search(query, CANDIDATES)}
+        numbers = countries_beginning(query) or countries_alike(query)
+        further = [index.by_id[number] for number in numbers if number in index.by_id]
+        return list({**{each.id: each for each in further}, **found}.values())[:CANDIDATES]
 
 
 def resolver_of(name: str) -> CellValueResolver:
@@ -113,9 +159,8 @@ def check_decision(
         decision: A person's decision.
         entities: The candidates of the field, by id.
     """
-    choices = (decision.target_id is not None, decision.confirm, decision.ignore, decision.create)
-    if sum(choices) != 1:
-        return f"value {decision.id}: set exactly one of targetEntityId, confirm, ignore and create"
+    if not has_one_choice(decision):
+        return f"value {decision.id}: set exactly one of {CHOICES}"
     if decision.create and not field.creates:
         return (
             f"value {decision.id}: {field.title} takes what is there already; "

@@ -8,11 +8,15 @@ from typing import Any, Final, NamedTuple
 
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
-from domain.spreadsheets.conversion import convert, notations_of
+from domain.spreadsheets.blanks import without_blanks
+from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
+from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import FoundValue, ParkedRow, TargetRows
 from domain.spreadsheets.types.base import SheetRows, SheetType
+from domain.spreadsheets.types.people import IDENTIFYING, identities
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.occurrences import KeyOccurrences
@@ -50,11 +54,17 @@ class ValidatedRows:
     found: Sequence[FoundValue]
 
 
-class _Checked:
-    """Rows as far as they are checked."""
+class CheckedRows:
+    """Rows as far as they are checked without the database."""
 
     def __init__(self, source: Sequence[SourceRow]) -> None:
         self.source = source
+        self.identities: Sequence[Identity | None] = ()
+        """Who each row is about, where its type is about people; None: it cannot be read."""
+        self.people: dict[int, Resolved] = {}
+        """The person of each row that has one."""
+        self.left_out: set[int] = set()
+        """Rows that a person decided to leave out."""
         self.values: dict[str, Sequence[Any]] = {}
         self.problems: dict[int, list[Problem]] = defaultdict(list)
         self.blank: set[int] = set()
@@ -62,6 +72,13 @@ class _Checked:
         """Rows with a value without a known meaning."""
         self.unclear: set[tuple[int, str]] = set()
         """Cells that a row rule cannot check."""
+        self.open: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
+        """Header and text of cells without a known meaning."""
+
+    @property
+    def bad(self) -> set[int]:
+        """Rows that are not written, whatever is answered."""
+        return self.problems.keys() | self.blank
 
     @property
     def rows(self) -> SheetRows:
@@ -91,6 +108,7 @@ class RowValidator:
         book: The meaning of values.
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.
+        people: Finds the person of each row; None: everyone is another person.
     """
 
     def __init__(
@@ -102,6 +120,7 @@ class RowValidator:
         book: ValueBook,
         seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
+        people: PeopleMatcher | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
         mapped = [
@@ -117,49 +136,182 @@ class RowValidator:
         self._context = context
         self._book = book
         self._seen = seen
+        self._people = people if sheet_type.is_about_people else None
         self._width = max(self._mapped, default=-1) + 1
-        self._notations = notations_of(self._mapped, [row.cells for row in head])
+        cells = [row.cells for row in head]
+        self._notations = notations_of(self._mapped, cells)
+        times = {i: each for i, each in self._mapped.items() if each.kind is CellKind.DURATION}
+        top = transpose(cells, self._width)
+        self._hours = {each.name: hours_of(top[i]) for i, each in times.items()}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
-        """Take the next rows."""
-        judged = self._judge(rows, counted=False)
-        problems, blank = judged.problems, judged.blank
-        waiting = judged.waiting - problems.keys() - blank
-        good, places = judged.without(problems, blank, waiting)
-        return ValidatedRows(
-            lines=[rows[i].line for i in places],
-            main=self._type.main,
-            targets=self._type.rows_of_targets(self._fields, good, self._context),
-            errors=[(rows[i].line, problems[i]) for i in sorted(problems)],
-            skipped=[(rows[i].line, NOTHING_MAPPED) for i in sorted(blank)],
-            parked=[ParkedRow(rows[i].line, rows[i].offset) for i in sorted(waiting)],
-            found=self._book.take_found(),
-        )
+        """Take the next rows, of people who are in no database."""
+        return self.settle(self.check(rows))
 
-    def pass_over(self, rows: Sequence[SourceRow]) -> None:
-        """Learn the natural keys of rows that were taken before a restart, and nothing else."""
-        self._judge(rows, counted=True)
+    def check(self, rows: Sequence[SourceRow], *, counted: bool = False) -> CheckedRows:
+        """Convert and check the next rows, as far as that needs no database.
 
-    def _judge(self, rows: Sequence[SourceRow], *, counted: bool) -> _Checked:
-        source = transpose([row.cells for row in rows], self._width)
-        cells = {each.name: source[index] for index, each in self._mapped.items()}
-        checked = _Checked(rows)
-        for each in self._mapped.values():
+        Args:
+            rows: The rows.
+            counted: They were taken before a restart: their values are not counted again.
+        """
+        checked = CheckedRows(rows)
+        cells = self._convert(checked, self._mapped, counted=counted)
+        self._apply_rule(cells, checked)
+        self._set_blank_aside(cells, checked)
+        if self._people is not None:
+            checked.identities = self._identities(checked)
+            checked.values[IDENTITY] = checked.identities
+        return checked
+
+    def check_cells(self, rows: Sequence[SourceRow], places: Collection[int]) -> CheckedRows:
+        """Convert the cells of some columns, by place, and look at nothing beyond them."""
+        checked = CheckedRows(rows)
+        mapped = {index: each for index, each in self._mapped.items() if index in places}
+        self._convert(checked, mapped, counted=True)
+        return checked
+
+    def _convert(
+        self, checked: CheckedRows, mapped: Mapping[int, SheetField], *, counted: bool
+    ) -> Mapping[str, Sequence[Cell]]:
+        """Convert columns; their cells as read."""
+        source: Mapping[int, Sequence[Cell]]
+        rows = [row.cells for row in checked.source]
+        if len(mapped) < len(self._mapped):
+            source = {i: [row[i] if i < len(row) else None for row in rows] for i in mapped}
+        else:
+            source = dict(enumerate(transpose(rows, self._width)))
+        cells = {
+            each.name: source[index] if each.resolver else without_blanks(each, source[index])
+            for index, each in mapped.items()
+        }
+        for each in mapped.values():
             column = cells[each.name]
             if each.resolver is None:
-                values, flawed = convert(each, column, self._notations[each.name])
+                values, flawed = convert(
+                    each, column, self._notations[each.name], self._hours.get(each.name)
+                )
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:
                 self._note_flaws(each, values, column, checked)
             checked.values[each.name] = values
-        self._apply_rule(cells, checked)
-        self._set_blank_aside(cells, checked)
+        return cells
+
+    def query(self, checked: CheckedRows) -> PeopleQuery | None:
+        """What to look up before rows are settled; None: nothing."""
+        return None if self._people is None else self._people.query(checked.identities)
+
+    def settle(
+        self,
+        checked: CheckedRows,
+        known: Sequence[KnownPerson] = (),
+        parked: Mapping[int, ParkedRow] | None = None,
+    ) -> ValidatedRows:
+        """Find out whom checked rows are about, and what they become.
+
+        Args:
+            checked: The next rows.
+            known: The people that `query` asks for.
+            parked: The rows as they were parked, by line; None: they are read for the first time.
+        """
+        rows = checked.source
+        self._find_people(checked, known, parked)
         self._note_duplicates(checked)
-        return checked
+        problems, blank = checked.problems, checked.blank
+        waiting = checked.waiting - problems.keys() - blank - checked.left_out
+        good, places = checked.without(problems, blank, waiting, checked.left_out)
+        left_out = checked.left_out - problems.keys() - blank
+        skipped = [(rows[i].line, NOTHING_MAPPED) for i in blank]
+        skipped += [(rows[i].line, LEFT_OUT) for i in sorted(left_out)]
+        found = self._book.take_found()
+        if self._people is not None:
+            found += self._people.take_found()
+        return ValidatedRows(
+            lines=[rows[i].line for i in places],
+            main=self._type.main,
+            targets=self._type.rows_of_targets(self._fields, good, self._context),
+            errors=[(rows[i].line, problems[i]) for i in sorted(problems)],
+            skipped=sorted(skipped),
+            parked=[self._parked(checked, i) for i in sorted(waiting)],
+            found=found,
+        )
+
+    def pass_over(self, rows: Sequence[SourceRow]) -> None:
+        """Learn the natural keys of rows that were taken before a restart, and nothing else."""
+        self.pass_checked(self.check(rows, counted=True))
+
+    def pass_checked(self, checked: CheckedRows, known: Sequence[KnownPerson] = ()) -> None:
+        """As `pass_over`, for checked rows and the people that `query` asks for."""
+        self._find_people(checked, known, None, counted=True)
+        self._note_duplicates(checked)
+
+    def _identities(self, checked: CheckedRows) -> Sequence[Identity | None]:
+        unclear = {i for i, name in checked.unclear if name in IDENTIFYING}
+        return [
+            None if i in unclear or i in checked.blank else each
+            for i, each in enumerate(identities(checked.rows))
+        ]
+
+    def _find_people(
+        self,
+        checked: CheckedRows,
+        known: Sequence[KnownPerson],
+        parked: Mapping[int, ParkedRow] | None,
+        *,
+        counted: bool = False,
+    ) -> None:
+        if self._people is None:
+            return
+        lines = [row.line for row in checked.source]
+        resolved: Sequence[Resolved | None]
+        if parked is None:
+            counts = [i not in checked.problems for i in range(len(lines))]
+            resolved = self._people.resolve(
+                checked.identities, lines, counts, known, counted=counted
+            )
+        else:
+            resolved = [
+                None if each is None else self._people_of(each, parked[line], known)
+                for each, line in zip(checked.identities, lines, strict=True)
+            ]
+        for i, one in enumerate(resolved):
+            if one is not None:
+                self._note_person(checked, i, one)
+        checked.values[PERSON.name] = [
+            checked.people[i].key or f"?{line}" if i in checked.people else f"?{line}"
+            for i, line in enumerate(lines)
+        ]
+
+    def _people_of(
+        self, identity: Identity, row: ParkedRow, known: Sequence[KnownPerson]
+    ) -> Resolved:
+        assert self._people is not None
+        one = self._people.parked(identity, row.line, row.person, row.person_key)
+        if one is None:
+            # It was parked by a release that did not ask about people.
+            (one,) = self._people.resolve([identity], [row.line], [True], known)
+            assert one is not None
+        return one
+
+    def _note_person(self, checked: CheckedRows, i: int, one: Resolved) -> None:
+        checked.people[i] = one
+        if one.problem is not None:
+            line = checked.source[i].line
+            checked.problems[i].append(Problem(line=line, reason=one.problem[:REASON_CHARACTERS]))
+        elif one.left_out:
+            checked.left_out.add(i)
+        elif one.key is None:
+            checked.waiting.add(i)
+
+    def _parked(self, checked: CheckedRows, i: int) -> ParkedRow:
+        row, one = checked.source[i], checked.people.get(i)
+        if one is None:
+            return ParkedRow(row.line, row.offset)
+        return ParkedRow(row.line, row.offset, None if one.key else one.question, one.key)
 
     def _refer(
-        self, field: SheetField, cells: Sequence[Cell], checked: _Checked, counted: bool
+        self, field: SheetField, cells: Sequence[Cell], checked: CheckedRows, counted: bool
     ) -> tuple[list[Any], bool]:
         """Ids of the rows that cells refer to, None for those without, or a `Flaw`."""
         values: list[Any] = [*self._book.meanings(field.name, cells, counted=counted)]
@@ -175,10 +327,12 @@ class RowValidator:
                 checked.unclear.add((i, field.name))
                 if meaning is OPEN:
                     checked.waiting.add(i)
+                    text = readable(cells[i], VALUE_CHARACTERS) or None
+                    checked.open[i].append((self._headers[field.name], text))
         return values, field.required
 
     def _note_flaws(
-        self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: _Checked
+        self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
     ) -> None:
         for i, value in enumerate(values):
             if isinstance(value, Flaw):
@@ -188,7 +342,7 @@ class RowValidator:
                     self._problem(checked.source[i].line, field.name, cells[i], value.reason)
                 )
 
-    def _apply_rule(self, cells: Mapping[str, Sequence[Cell]], checked: _Checked) -> None:
+    def _apply_rule(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         for fault in self._type.check(checked.rows, self._context):
             i, name = fault.row, fault.field
             if (i, name) not in checked.unclear:
@@ -196,7 +350,7 @@ class RowValidator:
                 problem = self._problem(checked.source[i].line, name, cell, fault.reason)
                 checked.problems[i].append(problem)
 
-    def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: _Checked) -> None:
+    def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
@@ -204,10 +358,10 @@ class RowValidator:
                 checked.blank.add(i)
                 checked.problems.pop(i, None)
 
-    def _note_duplicates(self, checked: _Checked) -> None:
+    def _note_duplicates(self, checked: CheckedRows) -> None:
         if self._seen is None:
             return
-        counting, places = checked.without(checked.problems, checked.blank)
+        counting, places = checked.without(checked.problems, checked.blank, checked.left_out)
         lines = [checked.source[i].line for i in places]
         occurrences = self._seen.add(self._type.keys(counting), lines)
         for i, line, (number, first) in zip(places, lines, occurrences, strict=True):

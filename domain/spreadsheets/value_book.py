@@ -6,10 +6,11 @@ from enum import Enum
 from typing import Final
 
 from contracts.spreadsheets import CellMapping, MappingStatus
-from domain.spreadsheets.entities import REMEMBERED, ImportContext
+from domain.spreadsheets.blanks import says_nothing
+from domain.spreadsheets.entities import EXACT, REMEMBERED, ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import value_key
-from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.records import Entity, FoundValue, RememberedValue
 from domain.spreadsheets.resolution import CellValueResolver, Resolution, resolver_of
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
@@ -34,6 +35,7 @@ IGNORED: Final = NoEntity.IGNORED
 OPEN: Final = NoEntity.OPEN
 TO_CREATE: Final = NoEntity.TO_CREATE
 Meaning = int | NoEntity
+LEFT_EMPTY: Final = RememberedValue()
 
 
 def value_text(cell: Cell) -> str:
@@ -72,10 +74,11 @@ class ValueBook:
         self._kinds = {each.name: each.resolver for each in fields if each.resolver is not None}
         self._by_id: dict[str, Mapping[int, Entity]] = {}
         self._known: dict[str, dict[str, Meaning]] = {name: {} for name in self._resolvers}
+        self._fields = {each.name: each for each in fields}
         self._remembered = {
             name: {
-                value_key(value): target
-                for value, target in context.remembered.get(name, {}).items()
+                value_key(value): chosen
+                for value, chosen in context.remembered.get(name, {}).items()
             }
             for name in self._resolvers
         }
@@ -113,8 +116,10 @@ class ValueBook:
             self._rows[key] += rows
         if known is not None:
             return known
-        target = self._found[key].target
-        return OPEN if target is None else target.id
+        found = self._found[key]
+        if found.ignored:
+            return IGNORED
+        return OPEN if found.target is None else found.target.id
 
     def meanings(
         self, field: str, cells: Sequence[Cell], *, counted: bool = False
@@ -142,12 +147,28 @@ class ValueBook:
         return taken
 
     def _ask(self, field: str, text: str) -> Resolution:
+        remembered = self._remembered[field].get(value_key(text))
+        if remembered == LEFT_EMPTY:
+            return Resolution(None, REMEMBERED, ignored=True)
         resolution = self._resolvers[field].resolve(text, self._context)
         if resolution.target is not None:
             return resolution
-        remembered = self._remembered[field].get(value_key(text))
-        entity = None if remembered is None else self._candidates(field).get(remembered)
-        return resolution if entity is None else Resolution(entity, REMEMBERED)
+        entity = None if remembered is None else self._remembered_entity(field, remembered)
+        if entity is not None:
+            return Resolution(entity, REMEMBERED)
+        if says_nothing(text, self._fields[field]):
+            return Resolution(None, EXACT, ignored=True)
+        return resolution
+
+    def _remembered_entity(self, field: str, chosen: RememberedValue) -> Entity | None:
+        """The row that was chosen before; in another event the one of the same name."""
+        if chosen.target_id is not None:
+            entity = self._candidates(field).get(chosen.target_id)
+            if entity is not None:
+                return entity
+        if chosen.target_name is None:
+            return None
+        return self._resolvers[field].resolve(chosen.target_name, self._context).target
 
     def _candidates(self, field: str) -> Mapping[int, Entity]:
         kind = self._kinds[field]
@@ -169,6 +190,7 @@ class ValueBook:
                 (each.entity.id, each.entity.name[:VALUE_CHARACTERS], each.score)
                 for each in resolution.alternatives
             ),
+            ignored=resolution.ignored,
         )
 
 

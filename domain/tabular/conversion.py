@@ -32,7 +32,8 @@ from domain.tabular.values import FORBIDDEN, cell_text, number_text
 Notations = Mapping[str, Notation | None]
 """How the columns of a document write numbers and dates, by field."""
 
-_TEXT: Final = frozenset({str, type(None)})
+_NONE: Final = type(None)
+_TEXT: Final = frozenset({str, _NONE})
 _BREAKS: Final = ("\t", "\n", "\r")
 _LONGEST_INTEGER_BITS: Final = 128
 _ERRORS: Final = frozenset(
@@ -51,6 +52,7 @@ _MONTH: Final = (
     "Jan|Feb|Mar|Mrz|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
     "|janv|f\u00e9vr|mars|avr|juin|juil|ao\u00fbt|sept|d\u00e9c"
 )
+_MONTHS: Final = tuple(_MONTH.split("|"))
 _DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
 """What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
@@ -127,7 +129,10 @@ def convert_column(
     """
     types = set(map(type, cells))
     if field.kind in (ColumnKind.TEXT, ColumnKind.CODE) and types <= _TEXT:
-        texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
+        if _NONE in types:
+            texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
+        else:
+            texts = list(map(str.strip, cast("Sequence[str]", cells)))
         if field.kind is ColumnKind.CODE and not "".join(texts).isprintable():
             texts = list(map(_visible, texts))
         if _all_clean(field, texts):
@@ -169,7 +174,9 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     joined = "".join(texts)
     may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
     if field.kind is ColumnKind.CODE:
-        may_be_wrong = may_be_wrong or _DAY.search(joined) is not None
+        # Most codes name no month, and to search for words is quicker than for a pattern.
+        names_month = any(month in joined for month in _MONTHS)
+        may_be_wrong = may_be_wrong or (names_month and _DAY.search(joined) is not None)
     if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (

@@ -38,7 +38,7 @@ class ArchiveNames:
         name = self._relative(self._text(raw, is_utf8=is_utf8))
         if self._flatten:
             name = name.rpartition("/")[2]
-        # Far ends ignore case or compose accents: one of the two would replace the other.
+        # Endpoints ignore case or compose accents: one of the two would replace the other.
         key = unicodedata.normalize("NFC", name).casefold()
         other = self._seen.get(key)
         if other is not None:

@@ -165,7 +165,7 @@ def sentence_of(expectation: Expectation, day: ExpectedDay) -> str:
 
 
 def needs_notice(before: ExpectedDay | None, now: ExpectedDay) -> bool:
-    """Whether people have to be told of a day; said again until the day is over."""
+    """Whether a day needs a notice; true again until the day is over."""
     if before is not None and before.state is ExpectedState.CLOSED:
         return False
     changed = before is None or before.state is not now.state

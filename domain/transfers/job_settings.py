@@ -13,7 +13,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from contracts.base import problem_text
 from contracts.blobs import BlobRef
 from contracts.transfers import (
-    REMARKS,
     Action,
     CallHttp,
     Checksum,
@@ -37,6 +36,7 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.action_order import refuse_order
+from domain.transfers.remarks import first_of
 from domain.transfers.routing import RouteTable
 from domain.transfers.templates import DAYS, Facts, names_of, resolve
 
@@ -226,15 +226,13 @@ def plan_of(
     said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
     if not event.time_given and _has_dates(job):
         said.append("the event has no time: names with dates use that of its arrival")
-    if len(said) > REMARKS:
-        said[REMARKS - 1 :] = [f"and {len(said) - REMARKS + 1} remarks more"]
     sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
     plan = TransferPlan(
         job=job,
         settings=settings,
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
-        remarks=tuple(each[:500] for each in said),
+        remarks=first_of(said),
     )
     return _bounded(plan)
 
@@ -333,7 +331,7 @@ def side_of(action: Action) -> Side:
 
 
 def may_be_left_out(action: Action) -> bool:
-    """Whether a person may skip it: nothing after it relies on it, and it protects nobody."""
+    """Whether a person may skip it: nothing after it relies on it, and it is no protection."""
     return isinstance(action, WriteFile | FireEvent | CallHttp | Compress | Sign)
 
 

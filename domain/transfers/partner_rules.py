@@ -13,7 +13,7 @@ from domain.transfers.paths import path_problem
 from domain.transfers.windows import zone_of
 
 EXPIRY_DAYS: Final = (30, 14, 7)
-"""Days before the end of a key at which people are told; and on the day after it."""
+"""Days before the end of a key at which notices are sent; and on the day after it."""
 
 
 def record_problems(partner: Partner) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Paths at far ends: which are safe, which names a pattern means, how a number is added."""
+"""Paths at endpoints: which are safe, which names a pattern means, how a number is added."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ _ESCAPED: Final = re.compile(r"\[([*?\[])\]")
 
 
 def path_problem(path: str) -> str | None:
-    """Why a path cannot be used at any far end; None: it can.
+    """Why a path cannot be used at any endpoint; None: it can.
 
     Segments are joined by `/`. A path never begins with one, and no segment is empty, `.` or `..`.
     """

@@ -1,7 +1,7 @@
 """Receipts: each step holds the hash of the step before it, so that a change shows where it is.
 
 The hash of a step is the SHA-256 of its canonical JSON (RFC 8785) without the field `sha256`.
-Whoever verifies reads the JSON and not the contract: fields of a newer release count as well.
+Verification reads the JSON and not the contract: fields of a newer release count as well.
 """
 
 import hashlib
@@ -99,7 +99,7 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
     Args:
         receipt: Its JSON.
         expected: Hash of the last step as another source states it, as the row of the transfer
-            does: whoever changes a step and all hashes behind it cannot change that one.
+            does: a change of a step and of all hashes behind it cannot change that one.
     """
     whole = _receipt_of(receipt)
     if whole is None:

@@ -90,7 +90,7 @@ def _jobs_without_problem(raw: object) -> Iterator[tuple[int, SettingsJob]]:
     if not isinstance(raw, dict):
         return
     fields = cast(Mapping[str, object], raw)
-    listed = fields.get("Jobs", fields.get("jobs"))
+    listed = fields.get("Jobs")
     if not isinstance(listed, list):
         return
     for number, each in enumerate(cast(Sequence[object], listed)):

@@ -136,5 +136,5 @@ def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
 
 
 def _time(file: SeenFile) -> datetime:
-    """Of the file; where the far end has none, when it was first seen so."""
+    """Of the file; where the endpoint has none, when it was first seen so."""
     return file.changed or file.since

@@ -50,6 +50,8 @@ class ExpectedBatch(Contract):
     loaded: int
     duplicate: int
     failed: int
+    found: int
+    """Of all these, files inside others."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ from contracts.jobs import JobOutputs, JobStatus
 from stack.demo.api import ask
 from workers.resources.blobs import open_blobs
 from workers.services.jobs.documents import ENDED
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.jobs import TierSettings
 
 JOB_TYPE: Final = "process_raster"

@@ -1,6 +1,7 @@
 """Migrations bring a database to exactly what the models say, once, however many try."""
 
 import asyncio
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
 
 from adapters.database import SchemaBehind, current, open_database, require_current, upgrade
+from adapters.database.country_rows import country_rows
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.every import metadata
 from adapters.database.schema import MIGRATIONS, revisions
@@ -228,6 +230,27 @@ async def test_schedules_keep_their_rows_and_get_names(
                 text("SELECT DISTINCT primavera_project_id FROM schedule_projects ORDER BY 1")
             )
             assert [name for (name,) in names] == ["U100", "U200"]
+
+
+async def test_an_upgraded_database_has_the_countries_of_a_new_one(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    await _upgraded_to(url, "0014")
+    async with open_database(url) as database, database.transaction() as connection:
+        await connection.execute(text("DELETE FROM countries WHERE id = 276"))
+        await connection.execute(text("UPDATE countries SET name = 'Swaziland' WHERE id = 748"))
+        await connection.execute(
+            text(
+                "INSERT INTO remembered_values (organisation_id, import_type, field, value, "
+                "target_id, decided_at) VALUES (1, 'RESULT', 'ID_COUNTRY', 'ch', 756, "
+                "'2026-01-02 03:04:05')"
+            )
+        )
+    await upgrade(url)
+    async with open_database(url) as database, database.reading() as connection:
+        found = await connection.execute(text("SELECT * FROM countries ORDER BY id"))
+        assert [row._asdict() for row in found] == sorted(country_rows(), key=itemgetter("id"))
+        names = await connection.execute(text("SELECT target_name FROM remembered_values"))
+        assert names.scalars().all() == ["Switzerland"]
 
 
 async def _upgraded_to(url: str, revision: str) -> None:

@@ -56,11 +56,12 @@ async def test_open_loads_of_the_batch_are_counted_and_those_of_no_other(
     largest = BatchKey(case_id=LARGEST_ID, batch_id=LARGEST_ID)
     ended, *_ = await start(client, *loads_of(KEY, 3), f"{KEY.load_prefix}D-1/relations")
     await start(client, KEY.workflow_id, "load/7/30/D-1", "load/77/3/D-1", "reload/7/3/D-1")
+    await start(client, f"{KEY.group_prefix}one", "load-group/7/30/two", "load-group/77/3/three")
     (await start(client, f'{largest.load_prefix}"%_ OR'),)
     await ended.terminate()
 
     async def counted() -> bool:
-        return (await runs.open_loads(KEY), await runs.open_loads(largest)) == (3, 1)
+        return (await runs.open_loads(KEY), await runs.open_loads(largest)) == (4, 1)
 
     await eventually(counted)
     assert await runs.open_loads(BatchKey(case_id=3, batch_id=7)) == 0
@@ -70,15 +71,16 @@ async def test_every_open_load_is_asked_to_stop_and_no_other_run(
     client: Client, runs: TemporalOpenRuns
 ) -> None:
     key = BatchKey(case_id=8, batch_id=1)
-    ended, *loads = await start(client, *loads_of(key, 2 * AT_ONCE + 2))
+    groups = [f"{key.group_prefix}{number}" for number in range(2)]
+    ended, *loads = await start(client, *loads_of(key, 2 * AT_ONCE), *groups)
     others = await start(client, key.workflow_id, "load/8/10/D-1")
     await ended.terminate()
 
     async def seen() -> bool:
         # By name: the list may show the one that has ended, and not yet another one.
-        query = f'WorkflowId STARTS_WITH "{key.load_prefix}" AND CloseTime IS NULL'
-        found = {run.id async for run in client.list_workflows(query)}
-        return found == {handle.id for handle in loads}
+        found = {run.id async for run in client.list_workflows("CloseTime IS NULL")}
+        prefixes = (key.load_prefix, key.group_prefix)
+        return {id for id in found if id.startswith(prefixes)} == {handle.id for handle in loads}
 
     await eventually(seen)
     assert await runs.cancel_loads(key) == len(loads)

@@ -46,7 +46,7 @@ from workers.services.setup.requirements import Requirement, State
 from workers.services.setup.storage import container_of, schema_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
 from workers.services.verdicts import Abandon, Settle
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.database import DatabaseSettings
 from workflows import attributes
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.spreadsheets import workflow_id
+from domain.spreadsheets.people import identity_of
 
 ROWS = 8_000
 """Two chunks; of the rows that wait two as well."""
@@ -94,12 +95,16 @@ class Sheet:
         """Who is there before the file: of twelve, one row is there already, three change."""
         for n in range(0, ROWS, 3):
             mail, is_same = self._mail(n), n % 12 == 0
+            who = identity_of(f"Last {n}", f"First {n}", mail, None)
+            assert who is not None
             yield ExistingPerson(
                 person={
                     "person_key": f"email:{mail}",
+                    "name_key": who.name_key,
+                    "mail_key": who.mail_key,
                     "email": mail,
-                    "first_name": f"First {n}" if is_same else "As",
-                    "last_name": f"Last {n}" if is_same else "Before",
+                    "first_name": f"First {n}",
+                    "last_name": f"Last {n}",
                     "city": f"City {n % 50}" if is_same else "Elsewhere",
                     "country_id": _COUNTRIES[_country(n).title()] if is_same else None,
                 },

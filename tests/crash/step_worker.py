@@ -21,7 +21,7 @@ from workers.settings.imports import RunSettings
 
 STEPS: Final = frozenset(
     {
-        *("begin", "close", "restart", "write", "stage", "swap", "finish", "retire"),
+        *("begin", "complete", "close", "restart", "write", "stage", "swap", "finish", "retire"),
         *("begin_schedule", "remember", "terminate"),
         *("record_schedule_projects", "register_upload", "change_activities", "delete_service"),
         *("copy", "upload", "delete"),

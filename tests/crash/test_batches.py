@@ -70,7 +70,6 @@ ONE_OF_EACH = Counter(
             Resource.QUEUE,
             Resource.DEAD_LETTERS,
             Resource.SUBSCRIPTION,
-            Resource.PERMISSIONS,
             Resource.FUNCTION,
             Resource.MAPPING,
             Resource.CONCURRENCY,

@@ -40,6 +40,7 @@ from stack.temporal import temporal_server
 from tests.crash import step_worker
 from tests.crash.step_worker import READS, STEPS, Steps
 from tests.support.chaos import CHAOS
+from tests.support.forks import ended
 from workers.connect import connect
 from workflows.imports.document_import import DocumentImport
 
@@ -253,7 +254,7 @@ async def _killed(
         worker = FORKS.Process(target=step_worker.main, args=arguments)
         worker.start()
         try:
-            await asyncio.to_thread(worker.join)
+            await ended(worker)
         finally:
             worker.kill()
         log = (place.folder / "worker.log").read_text()

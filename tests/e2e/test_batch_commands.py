@@ -14,11 +14,14 @@ from temporalio.testing import WorkflowEnvironment
 from adapters.database import upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
 from stack.temporal import TUNING, temporal_binary
+from tests.support.batches.installation import ROOMY
+from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.waiting import eventually
 from workers import catalogue
@@ -53,6 +56,7 @@ class Person(Terminal):
 
     cloud: MemoryCloud
     store: SqlBatchStore
+    loads: SqlLoadStore
     client: Client
 
     async def until(self, key: BatchKey, status: LoaderStatus, phase: str) -> dict[str, Any]:
@@ -96,7 +100,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         async with environment, open_resources(settings) as resources, FileTexts() as texts:
             client = environment.client
             patch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
-            store = SqlBatchStore(resources.database)
+            store, loads = SqlBatchStore(resources.database), SqlLoadStore(resources.database)
             batches = BatchResources(
                 plan=PLAN,
                 queues=cloud.queues,
@@ -104,12 +108,14 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 functions=cloud.functions,
                 grants=cloud.grants,
                 store=store,
-                loads=SqlLoadStore(resources.database),
+                loads=loads,
                 texts=texts,
                 runs=TemporalOpenRuns(client),
+                leases=SqlLeases(resources.database),
+                limits=ROOMY,
             )
             async with build_worker(client, BATCHES, resources, batches):
-                yield Person(settings, cloud, store, client)
+                yield Person(settings, cloud, store, loads, client)
 
 
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
@@ -208,10 +214,22 @@ async def test_an_expected_batch_goes_first(terminal: Person) -> None:
     await terminal.docflow("start", "4", "2")
     waiting = await terminal.json("list", "--case", "4")
     assert [row["status"] for row in waiting] == ["waiting", "waiting"]
+    shown = await terminal.json("show", "4", "2")
+    assert (shown["waits_for"], shown["waited_for_by"]) == ([1], [])
+    assert "batch 1 (not started, since" in await terminal.docflow("show", "4", "2")
+    assert "waited for by" in await terminal.docflow("show", "4", "1")
     await terminal.docflow("cancel", "4", "1")
     await terminal.until(BatchKey(case_id=4, batch_id=2), LoaderStatus.PROCESSING, "loading")
     assert "none is known" in await terminal.docflow("show", "4", "1")
     await terminal.docflow("cancel", "4", "2")
+
+
+async def test_a_stray_event_delays_no_batch(terminal: Person) -> None:
+    await terminal.docflow("finish", "13", "1")
+    await terminal.docflow("start", "13", "2")
+    await terminal.until(BatchKey(case_id=13, batch_id=2), LoaderStatus.PROCESSING, "loading")
+    assert "no batch waits for it" in " ".join((await terminal.docflow("show", "13", "1")).split())
+    await terminal.docflow("cancel", "13", "2")
 
 
 async def test_a_parked_batch_is_answered(terminal: Person) -> None:
@@ -233,11 +251,11 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
 async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     key = BatchKey(case_id=6, batch_id=1)
     await terminal.docflow("start", "6", "1", "--end", "0")
-    await terminal.docflow("finish", "6", "1")
+    await terminal.docflow("finish", "6", "1", "--documents", "3")
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     await terminal.docflow("fail", "6", "1", "--reason", "the case was closed")
     seen = await terminal.until(key, LoaderStatus.FAILED, "done")
-    assert "BATCH_END_FINISHED has not come" in seen["batch"]["reason"]
+    assert "JOB_FINISHED said 3 documents, and 0 are known" in seen["batch"]["reason"]
     assert seen["batch"]["reason"].endswith("; the case was closed (ada)")
 
 
@@ -265,6 +283,45 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
 
 
+async def test_documents_that_failed_are_shown_and_tried_again(terminal: Person) -> None:
+    key = BatchKey(case_id=10, batch_id=1)
+    assert "there is no batch 1 of case 10" in await terminal.refused("documents", "10", "1")
+    await terminal.store.expect([key])
+    assert "no documents of batch 1" in await terminal.docflow("documents", "10", "1")
+    for document_id in ("D-1", "D-2"):
+        await terminal.loads.fail(document(document_id, key), f"{document_id} is cut off")
+    await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
+    assert (await terminal.json("show", "10", "1"))["batch"]["outcome"] == "PARTIAL"
+    shown = await terminal.docflow("documents", "10", "1", "--state", "failed")
+    assert "DOCUMENT_PROCESSED: D-2 is cut off" in " ".join(shown.split())
+    (first,) = await terminal.json("documents", "10", "1", "--limit", "1")
+    assert (first["document_id"], first["reason"]) == ("D-1", "D-1 is cut off")
+    (second,) = await terminal.json("documents", "10", "1", "--after", "D-1")
+    assert second["document_id"] == "D-2"
+
+    taken = await terminal.json("retry-failed", "10", "1")
+    assert (taken["event_type"], taken["with_failed"]) == ("REDRIVE_REQUESTED", True)
+    queue = names_of(PLAN.prefix, key).queue
+
+    async def tried() -> bool:
+        here = terminal.cloud.queues_by_name.get(queue)
+        return here is not None and len(here.messages) == 2
+
+    await eventually(tried, seconds=30)
+    terminal.cloud.queues_by_name[queue].messages.clear()
+    await terminal.until(key, LoaderStatus.PROCESSING, "ending")
+    await terminal.docflow("end", "10", "1")
+    await terminal.until(key, LoaderStatus.COMPLETE, "done")
+
+
+async def test_a_batch_of_which_nothing_failed_is_not_tried_again(terminal: Person) -> None:
+    key = BatchKey(case_id=11, batch_id=1)
+    await terminal.store.expect([key])
+    await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
+    refused = await terminal.refused("retry-failed", "11", "1")
+    assert "batch 1 of case 11 is complete, and no message of it waits to be tried" in refused
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -272,6 +329,8 @@ async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None
         (("retry", "99", "1"), "there is no open run batch/99/1"),
         (("expect", "99", "1", "0"), "0 is not a batch"),
         (("resources", "99", "1"), "AWS_REGION"),
+        (("dead-letters", "99", "1"), "AWS_REGION"),
+        (("retry-failed", "99", "1"), "there is no batch 1 of case 99"),
     ],
 )
 async def test_a_refusal_is_one_line(

@@ -3,7 +3,7 @@
 import json
 import random
 import signal
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from contracts.batches import (
     BatchKey,
     BatchResult,
     BatchStatus,
+    DocumentCounts,
     DocumentState,
     JobFinished,
     JobStarted,
@@ -35,7 +36,7 @@ from stack.children import child
 from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.parts import DOCFLOW
-from stack.sample_documents import SampleDocument, sample_documents
+from stack.sample_documents import FOUND_INSIDE, SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
 from tests.support.chaos import kills
 from tests.support.cli import run_docflow_in_thread
@@ -173,12 +174,13 @@ async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: S
         "the worker ended with -9; starting it again",
         "the worker is up again",
     ]
-    ends = [document.ends for document in site.samples]
+    ends = Counter(document.ends for document in site.samples)
+    ends.update(FOUND_INSIDE)
     assert result.status is LoaderStatus.COMPLETE
-    assert result.documents.model_dump() == {
-        **dict.fromkeys((state.value for state in DocumentState), 0),
-        **{state.value: ends.count(state) for state in DocumentState if state in ends},
-    }
+    assert result.documents == DocumentCounts(
+        **{state.value: number for state, number in ends.items()},
+        found=sum(FOUND_INSIDE.values()),
+    )
     assert [name for name, reason in await failed_documents(site.database, key) if reason] == [
         document.path.name for document in site.samples if document.ends is DocumentState.FAILED
     ]
@@ -215,13 +217,18 @@ async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: 
     assert await site.left(key) == []
 
 
-async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: StackUser) -> None:
+async def test_what_could_not_be_loaded_is_tried_again_by_a_person(
+    site: StackUser, tmp_path: Path
+) -> None:
     key = BatchKey(case_id=3, batch_id=1)
     await site.start(key, max_redrives=0)
     poison = [document for document in site.samples if document.ends is DocumentState.FAILED]
     await site.send(key, [*site.samples[:3], *poison])
     result = await site.result(key)
     assert (result.status, result.dead_letters) == (LoaderStatus.COMPLETE, len(poison))
+    letters = await site.docflow("dead-letters", "3", "1")
+    assert {letter["where"] for letter in letters} == {"dead-letter queue"}
+    assert len([letter for letter in letters if "extract: " in letter["reason"]]) == len(poison)
     kept = await site.docflow("resources", "3", "1")
     assert (kept["state"], [one["resource"] for one in kept["resources"]]) == (
         "kept",
@@ -237,6 +244,27 @@ async def test_dead_letters_that_were_kept_are_redriven_by_a_person(site: StackU
     again = await site.result(key)
     assert (again.status, again.dead_letters) == (LoaderStatus.COMPLETE, 0)
     assert (await site.docflow("resources", "3", "1"))["state"] == "gone"
+    assert await site.left(key) == []
+
+    # After the final pass too: what was recorded as failed is loaded once its files are whole.
+    shown = await site.docflow("documents", "3", "1", "--state", "failed")
+    recorded = await site.docflow("dead-letters", "3", "1")
+    assert [one["reason"] for one in recorded] == [one["reason"] for one in shown]
+    assert len(shown) == len(poison)
+    for number, document in enumerate(poison):
+        whole = tmp_path / f"whole-{number}.txt"
+        whole.write_text(f"The whole text, {number}.")
+        name = f"batches/incoming/3/{document.path.name}"
+        await site.outside.blobs.upload(whole, name)
+    await site.docflow("retry-failed", "3", "1")
+
+    async def none_failed() -> bool:
+        return not await failed_documents(site.database, key)
+
+    await eventually(none_failed, seconds=PATIENCE, pause=0.1)
+    at_last = await site.result(key)
+    assert (at_last.outcome, at_last.documents.failed) == ("SUCCESS", 0)
+    assert await site.docflow("dead-letters", "3", "1") == []
     assert await site.left(key) == []
 
 

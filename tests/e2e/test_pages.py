@@ -78,7 +78,9 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> No
         await page.goto(address)
         await page.get_by_text("Undo this import").click()
         await page.get_by_role("button", name="Yes, undo it").click()
-        await expect(page.get_by_text("Undone")).to_be_visible()
+        await expect(page.get_by_text("Undone", exact=True)).to_be_visible()
+        undone = page.get_by_role("status").filter(has_text="Undone")
+        await expect(undone).to_contain_text("Requested by")
         assert await participants(site, "whole") == 0
 
 
@@ -228,14 +230,14 @@ async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: Pages
         await site.upload(page, site.file("known.csv", [HEADERS[:3], *known]))
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(figure(page, "Created")).to_have_text("5")
-        renamed = ("Augusta", *known[0][1:])
+        respelled = (*known[0][:2], known[0][2].upper())
         further = [person for _, person in people("dry", 8)][5:]
-        path = site.file("dry.csv", [HEADERS[:3], renamed, *further])
+        path = site.file("dry.csv", [HEADERS[:3], respelled, *further])
         await site.upload(page, path, dry_run=True)
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(page.get_by_role("heading", name="What would change")).to_be_visible()
         await expect(
-            page.get_by_role("row").filter(has_text="First0").filter(has_text="Augusta")
+            page.get_by_role("row").filter(has_text=known[0][2]).filter(has_text=respelled[2])
         ).to_be_visible()
         await expect(figure(page, "Created")).to_have_text("3")
         assert await participants(site, "dry") == 5
@@ -268,6 +270,7 @@ async def test_an_import_is_reassigned_and_cancelled(site: PagesSetup) -> None:
         await page.get_by_role("button", name="Yes, cancel it").click()
         await expect(page.get_by_role("heading", name="The import was cancelled")).to_be_visible()
         await expect(page.get_by_text("the wrong file")).to_be_visible()
+        await expect(page.get_by_text("No row was written. Upload the file again")).to_be_visible()
 
 
 async def test_a_file_is_read_from_another_line_on(site: PagesSetup) -> None:

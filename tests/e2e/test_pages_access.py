@@ -62,7 +62,7 @@ async def done(site: PagesSetup, page: Page) -> None:
 
 async def undone(site: PagesSetup, page: Page) -> None:
     await page.get_by_role("button", name="Yes, undo it").click()
-    await expect(page.get_by_text("Undone")).to_be_visible()
+    await expect(page.get_by_text("Undone", exact=True)).to_be_visible()
 
 
 async def failed(site: PagesSetup, page: Page) -> None:

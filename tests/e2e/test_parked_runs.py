@@ -17,6 +17,7 @@ from temporalio.testing import WorkflowEnvironment
 from adapters.database import upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
 from adapters.memory.rejected import MemoryRejectedMessages
@@ -25,6 +26,7 @@ from contracts.batches import SweepOrder
 from contracts.sweep import RunSweepOrder
 from stack.sample_club import sample_club
 from stack.temporal import TUNING, temporal_binary
+from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
 from tests.support.waiting import eventually
@@ -119,6 +121,8 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                 loads=SqlLoadStore(database),
                 texts=texts,
                 runs=TemporalOpenRuns(client),
+                leases=SqlLeases(database),
+                limits=ROOMY,
             )
             club = await sample_club(database)
             person = Person(settings, client, receiver, "")

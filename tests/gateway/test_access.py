@@ -27,6 +27,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("put", "/api/imports/{uuid}/cell-mappings"): [{"id": 1, "ignore": True}],
     ("put", "/api/imports/{uuid}/layout"): {},
     ("post", "/api/imports/{uuid}/assignee"): {"to": "ben"},
+    ("post", "/api/imports/{uuid}/cell-mappings/rules"): [{"ignore": True}],
+    ("post", "/api/imports/{uuid}/review/operations"): {"kind": "EXCLUDE", "rows": [4]},
+    ("post", "/api/imports/{uuid}/review/operations/preview"): {"kind": "EXCLUDE", "rows": [4]},
 }
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,8 @@ from tests.support.gateway import (
     EVENT,
     GOOD,
     HEADER,
+    JUNIOR,
+    MASTERS,
     ODD,
     SENIOR,
     STRANGE,
@@ -24,6 +27,7 @@ from tests.support.gateway import (
     upload,
 )
 from tests.support.waiting import eventually
+from workers.resources.spreadsheets import spreadsheet_resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -146,6 +150,12 @@ async def test_results_report_and_undo(
         assert list(stack.resources.scratch.glob("report-*")) == []
 
         assert (await ria.get(f"{url}/undo")).status_code == 404
+        # Retention removes what it was about; what an undo needs is still there.
+        store = spreadsheet_resources(stack.resources.database).store
+        assert await store.purge(uuid, datetime.now(UTC))
+        preview = await ria.get(f"{url}/undo/preview")
+        assert preview.status_code == 200, preview.text
+        assert preview.json()["conflicts"] == []
         undone = await ria.post(f"{url}/undo")
         assert undone.status_code == 202
         assert undone.headers["location"] == f"{url}/undo"
@@ -168,6 +178,35 @@ async def test_results_report_and_undo(
         await eventually(told)
 
 
+async def test_whole_sets_of_values_are_answered_by_rules(stack: Stack) -> None:
+    groups = ("Kids blue", "KIDS red", "Sénior (18+)x", "Elders")
+    rows = (("Rule", f"R{place}", "", each) for place, each in enumerate(groups))
+    async with stack.browser(token("rita")) as rita:
+        uuid = await import_in(rita, "COLUMN_MAPPING", sheet(HEADER, *rows), dryRun="true")
+        url = f"/api/imports/{uuid}/cell-mappings"
+        assert (await rita.post(f"{url[:-13]}column-mappings/confirm")).status_code == 202
+        found = await rita.get(url, params={"text": "kids"})
+        assert [each["sourceValue"] for each in found.json()] == ["Kids blue", "KIDS red"]
+        wrong = await rita.post(f"{url}/rules", json=[{"create": True}])
+        assert (wrong.status_code, "name the field" in wrong.json()["detail"]) == (422, True)
+        kids = {"targetField": "EVENT_CATEGORY_NAME", "text": "kids", "targetEntityId": JUNIOR}
+        saved = await rita.post(f"{url}/rules", json=[kids], headers={"if-match": '"2"'})
+        assert (saved.status_code, saved.json()["saved"]) == (406, True)
+        late = await rita.post(f"{url}/rules", json=[kids], headers={"if-match": '"2"'})
+        assert late.status_code == 412
+        rest = [{"confirm": True, "minScore": 0.8}, {"ignore": True}]
+        assert (await rita.post(f"{url}/rules", json=rest)).status_code == 202
+        meanings = {
+            each["sourceValue"]: each["targetName"] for each in (await rita.get(url)).json()
+        }
+        assert meanings == {
+            "Kids blue": "Junior (U18)",
+            "KIDS red": "Junior (U18)",
+            "Sénior (18+)x": "Senior (18+)",
+            "Elders": None,
+        }
+
+
 def cells_of(workbook: bytes, folder: Path) -> set[object]:
     path = folder / "report.xlsx"
     path.write_bytes(workbook)
@@ -179,17 +218,17 @@ async def test_a_dry_run_reports_what_would_change(stack: Stack) -> None:
     row = ("Dry", "Run", "dry@example.org", "Senior (18+)")
     async with stack.browser() as anna:
         await import_in(anna, "COMPLETED", sheet(HEADER, row), autoStart="true")
-        changed = sheet(HEADER, ("Dry", "Walk", *row[2:]))
+        changed = sheet(HEADER, (*row[:3], "Masters (40+)"))
         uuid = await import_in(anna, "COMPLETED", changed, autoStart="true", dryRun="true")
         summary = (await anna.get(f"/api/imports/{uuid}/results/summary")).json()
         assert summary["updated"] == 1
         assert summary["differences"] == [
             {
                 "rowNumber": 2,
-                "table": "persons",
-                "column": "last_name",
-                "before": "Run",
-                "after": "Walk",
+                "table": "event_participants",
+                "column": "category_id",
+                "before": str(SENIOR),
+                "after": str(MASTERS),
             }
         ]
         refused = await anna.post(f"/api/imports/{uuid}/undo")

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import Stack
+from tests.support.gateway import HEADER, Stack, import_in, sheet
+from workers.gateway.spreadsheets import bodies, schemas
+from workers.services.bodies import Body
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -28,6 +30,72 @@ async def test_the_document_is_complete(stack: Stack) -> None:
     creating = document["paths"]["/api/imports"]["post"]
     assert "multipart/form-data" in creating["requestBody"]["content"]
     assert not list(unresolved(document, document))
+
+
+async def test_properties_are_described_with_examples(stack: Stack) -> None:
+    async with stack.browser("") as anybody:
+        document = (await anybody.get("/openapi.json")).json()
+    own = {
+        each.__name__
+        for module in (schemas, bodies)
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Body) and each.model_fields
+    }
+    found = document["components"]["schemas"]
+    assert {"ImportView", "ColumnMappingView", "ResultView", "LearntValueBody"} <= own
+    for name in own & found.keys():
+        for key, each in found[name]["properties"].items():
+            assert each.get("description") and each.get("examples"), f"{name}.{key}"
+
+
+async def test_operations_keep_their_names(stack: Stack) -> None:
+    async with stack.browser("") as anybody:
+        document = (await anybody.get("/openapi.json")).json()
+    names = [each["operationId"] for path in document["paths"].values() for each in path.values()]
+    assert len(set(names)) == len(names)
+    assert {"createImport", "listImports", "putColumns", "undoImport", "listContexts"} <= set(names)
+
+
+async def test_headers_are_declared(stack: Stack) -> None:
+    async with stack.browser("") as anybody:
+        paths = (await anybody.get("/openapi.json")).json()["paths"]
+    for path, method, status, names in (
+        ("/api/imports", "get", "200", {"Link", "X-Total-Count"}),
+        ("/api/imports/{uuid}/results", "get", "200", {"Link", "X-Total-Count"}),
+        ("/api/imports/{uuid}/column-mappings", "put", "202", {"ETag"}),
+        ("/api/imports/{uuid}/cell-mappings", "get", "200", {"ETag", "Link", "X-Total-Count"}),
+        ("/api/imports/{uuid}/undo", "post", "202", {"Location"}),
+    ):
+        assert set(paths[path][method]["responses"][status]["headers"]) == names, (method, path)
+
+
+async def test_another_method_is_answered_with_those_that_there_are(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        refused = await anna.patch("/api/imports")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
+        refused = await anna.post("/api/imports/x/column-mappings")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, PUT")
+
+
+async def test_a_uuid_may_be_in_capitals(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING")
+        found = await anna.get(f"/api/imports/{uuid.upper()}")
+        assert (found.status_code, found.json()["identifier"]) == (200, uuid)
+        columns = await anna.get(f"/api/imports/{uuid.upper()}/column-mappings")
+        assert columns.status_code == 200 and columns.json()
+
+
+async def test_results_name_what_is_wrong_with_which_cell(stack: Stack) -> None:
+    bad = sheet(HEADER, ("Anna", "", "anna-at-example", "Junior (U18)"))
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COMPLETED", bad, autoStart="true")
+        [row] = (await anna.get(f"/api/imports/{uuid}/results")).json()
+    assert [(each["column"], each["value"]) for each in row["problems"]] == [
+        ("Last name", None),
+        ("Email", "anna-at-example"),
+    ]
+    assert row["problems"][0]["reason"] == "is missing"
 
 
 def unresolved(document: dict[str, Any], part: Any) -> list[str]:

@@ -231,7 +231,7 @@ async def test_what_cannot_be_undone_any_more(stack: Stack) -> None:
         while await SqlSpreadsheetStore(stack.resources.database).purge_journals(later, 100):
             pass
         refused = await anna.post(f"/api/imports/{uuid}/undo")
-        assert "cannot be undone" in problem(refused, 409, "wrong-state")
+        assert "are no longer kept" in problem(refused, 409, "wrong-state")
 
 
 async def test_temporal_is_unavailable(stack: Stack) -> None:
@@ -318,7 +318,7 @@ async def test_two_gateways_are_one(stack: Stack) -> None:
         url = f"/api/imports/{uuid}"
         assert (await elsewhere.get(url)).json()["status"] == "COLUMN_MAPPING"
         tag = (await anna.get(f"{url}/column-mappings")).headers["etag"]
-        body = [{"id": 3, "ignore": True}]
+        body = [{"id": 4, "ignore": True}]
         answer = await elsewhere.put(f"{url}/column-mappings", json=body, headers={"if-match": tag})
         assert answer.status_code == 202
         late = await anna.put(f"{url}/column-mappings", json=body, headers={"if-match": tag})

@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
+from temporalio.exceptions import ApplicationError
 
 from contracts.batches import (
     BatchAnswer,
@@ -13,6 +15,9 @@ from contracts.batches import (
     BatchProgress,
     CancelMode,
     CaseOrder,
+    DeliveryOrder,
+    DeliverySeen,
+    DocumentCounts,
     Phase,
     PolledDepth,
     Purpose,
@@ -23,7 +28,9 @@ from contracts.batches import (
     ValidationOutcome,
 )
 from contracts.dependencies import Dependency
+from contracts.errors import NOT_YET
 from tests.support.batches.scripted import (
+    TODAY,
     ScriptedBatch,
     ScriptedCase,
     ScriptedSweep,
@@ -56,6 +63,19 @@ async def reach(handle: Handle, phase: Phase) -> None:
 async def whole_way(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
+    await _end(handle, script)
+
+
+async def _end(handle: Handle, script: ScriptedBatch) -> None:
+    await reach(handle, Phase.ENDING)
+    await handle.signal(BatchLifecycle.take, ended())
+
+
+async def _missing_then_accepted(handle: Handle, script: ScriptedBatch) -> None:
+    await handle.signal(BatchLifecycle.take, ended())
+    await handle.signal(BatchLifecycle.take, finished(documents=3))
+    await reach(handle, Phase.PARKED)
+    await handle.execute_update("skip", BatchAnswer(by="ann"))
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
@@ -63,6 +83,15 @@ async def whole_way(handle: Handle, script: ScriptedBatch) -> None:
 async def _cancel_while_provisioning(handle: Handle, script: ScriptedBatch) -> None:
     await script.working.wait()
     await handle.signal(BatchLifecycle.take, cancelled())
+
+
+async def _cancel_without_room(handle: Handle, script: ScriptedBatch) -> None:
+    await eventually(lambda: _has_asked(script))
+    await handle.signal(BatchLifecycle.take, cancelled())
+
+
+async def _has_asked(script: ScriptedBatch) -> bool:
+    return script.made("take_leases") > 0
 
 
 async def cancel_partly(handle: Handle, script: ScriptedBatch) -> None:
@@ -160,7 +189,15 @@ async def _two_batches(handle: Handle, script: ScriptedCase) -> None:
     ]
     for number in (2, 1):
         await handle.execute_update(CaseQueue.take, started(BatchKey(case_id=1, batch_id=number)))
+    for count in (1, 2):
+        await eventually(lambda count=count: _are_ending(script, count), seconds=90)
+        # An end counts after it was asked for.
+        await handle.signal("take", ended(script.ending()[-1]))
     await eventually(lambda: script.has_closed(2), seconds=90)
+
+
+async def _are_ending(script: ScriptedCase, count: int) -> bool:
+    return len(script.ending()) == count
 
 
 async def _cancelled_case(handle: Handle, script: ScriptedCase) -> None:
@@ -253,7 +290,39 @@ def answering(*outcomes: Validation) -> ScriptedBatch:
 
 GO = Validation(outcome=ValidationOutcome.CONTINUE)
 
+
+def _of_today() -> ScriptedBatch:
+    script = ScriptedBatch()
+    script.results["plan"] = TODAY
+    return script
+
+
+def _without_room(asked: int = 2) -> ScriptedBatch:
+    """There is room when it was asked for so often."""
+    script = _of_today()
+    script.fails["take_leases"] = [
+        ApplicationError("position 1", type=NOT_YET, next_retry_delay=timedelta(seconds=1))
+    ] * asked
+    return script
+
+
+def _late_canary() -> ScriptedBatch:
+    """The second look finds the canary."""
+    script = _of_today()
+
+    def look(order: DeliveryOrder) -> DeliverySeen:
+        return DeliverySeen(arrived=script.made("look_for_delivery") > 1)
+
+    script.results["look_for_delivery"] = look
+    return script
+
+
 CASES: dict[str, Case] = {
+    "delivery-proven-between-timers": Case(_late_canary()),
+    "waits-for-leases": Case(_without_room()),
+    "cancelled-while-it-waits-for-leases": Case(_without_room(600), _cancel_without_room),
+    "permissions-of-the-role": Case(_of_today()),
+    "swept-with-permissions-of-the-role": Case(_of_today(), nothing, Purpose.SWEEP),
     "happy": Case(ScriptedBatch(depths=[depth(3), depth(2), depth()])),
     "cancelled-while-provisioning": Case(held("create_function"), _cancel_while_provisioning),
     "cancelled-partly": Case(ScriptedBatch(depths=[depth(3), depth(1), depth()]), cancel_partly),
@@ -270,6 +339,12 @@ CASES: dict[str, Case] = {
         nothing,
     ),
     "parked-then-retried": Case(failing("subscribe"), _retry_then_whole_way),
+    "came-in-after-the-end": Case(
+        ScriptedBatch(depths=[*[depth()] * 3, depth(1), depth(dead=1), depth()]), whole_way
+    ),
+    "documents-missing": Case(
+        ScriptedBatch(counts=DocumentCounts(loaded=1, failed=1)), _missing_then_accepted
+    ),
     "outage-in-a-step": Case(outage("validate")),
     "outage-while-building": Case(outage("subscribe", Dependency.CLOUD)),
     "outage-while-closing": Case(outage("close")),
@@ -280,6 +355,8 @@ CASES: dict[str, Case] = {
         lambda handle, script: handle.signal(BatchLifecycle.take, ended()),
         Purpose.REDRIVE,
     ),
+    "slow": Case(timings=QUICK.model_copy(update={"slow_after": 0}), notices=True),
+    "failed-tried-again": Case(ScriptedBatch(), _end, Purpose.RETRY_FAILED),
     "swept": Case(ScriptedBatch(), nothing, Purpose.SWEEP),
 }
 

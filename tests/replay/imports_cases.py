@@ -24,6 +24,7 @@ from contracts.imports import (
 from tests.support.imports.scripted import (
     OUTCOME,
     ScriptedImport,
+    done,
     import_message,
     permanent,
     planned,
@@ -316,6 +317,10 @@ CASES: dict[str, Case] = {
     ),
     "steps-done-again": Case(
         ScriptedImport(preparations=[planned().model_copy(update={"done": True})])
+    ),
+    "done-by-the-first-step": Case(ScriptedImport(preparations=[done()])),
+    "done-by-the-first-step-although-cancelled": Case(
+        _Deaf("imports.prepare", preparations=[done()]), act=_cancel
     ),
     "refused": Case(
         ScriptedImport(preparations=[Preparation(refused="another message", digest="first")])

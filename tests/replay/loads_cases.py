@@ -94,6 +94,7 @@ CASES: dict[str, Case] = {
     "handed-over": Case(_handed_over()),
     "resumed": Case(ScriptedLoad(done={LoadStep.DEDUPE, LoadStep.EXTRACT})),
     "duplicate": Case(ScriptedLoad(duplicate_of="DOC-0")),
+    "superseded": Case(ScriptedLoad(superseded=True)),
     "dead-letter": Case(_failing(LoadStep.EXTRACT)),
     "refused": Case(_refused()),
     "failed-for-good": Case(_failing(LoadStep.EXTRACT, is_final=True)),

@@ -17,7 +17,7 @@ from tests.replay import (
     outages,
     spreadsheets_cases,
 )
-from tests.support.imports.scripted import ScriptedImport, permanent
+from tests.support.imports.scripted import ScriptedImport, done, permanent
 from tests.support.notices import an_order
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, scripted_undo, transient
@@ -98,6 +98,9 @@ _SKIP = batches_parked_cases.CASES["parked-then-skipped-by-signal"].act
 CASES_OF: Mapping[str, Mapping[str, Any]] = {
     "DocumentImport": {
         "notified-of-the-end": Notified(imports_cases.Case(ScriptedImport())),
+        "notified-of-the-end-of-one-step": Notified(
+            imports_cases.Case(ScriptedImport(preparations=[done()]))
+        ),
         "notified-while-parked-and-retried": Notified(
             imports_cases.Case(_parked_import(), act=_RETRY)
         ),

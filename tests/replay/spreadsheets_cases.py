@@ -30,6 +30,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
+from contracts.spreadsheets.reviews import REVIEW, ReviewChange
 from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
@@ -146,6 +147,37 @@ async def retry(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await handle.execute_update("retry", Answer(by="ann"))
 
 
+async def when_reviewed(handle: Handle, wrong: int) -> None:
+    """Wait until the rows are reviewed, and all of them checked."""
+
+    async def checked() -> bool:
+        status = await handle.query(SpreadsheetImport.status)
+        review = status.review
+        return (
+            status.step == REVIEW
+            and status.waiting_since is not None
+            and review is not None
+            and (review.wrong, review.checked) == (wrong, status.version)
+        )
+
+    await eventually(checked)
+
+
+async def _review(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_reviewed(handle, 2)
+    await handle.execute_update("change_review", ReviewChange(by="ann", operation=1, preview=True))
+    await handle.execute_update("change_review", ReviewChange(by="ann", operation=2))
+    await when_reviewed(handle, 1)
+    await handle.signal("change_review", ReviewChange(by="bea", operation=3))
+    await when_reviewed(handle, 0)
+    await handle.execute_update("confirm_cell_mappings", ANN)
+
+
+async def _import_now(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_reviewed(handle, 0)
+    await handle.execute_update("confirm_cell_mappings", Confirmation(by="ann", import_now=True))
+
+
 @dataclass
 class Case:
     """One way an import can go."""
@@ -205,6 +237,11 @@ CASES: dict[str, Case] = {
     ),
     "outage-while-closing": Case(ScriptedSpreadsheet(fails={"finish": [unavailable()]}), STRAIGHT),
     "reminded-and-abandoned": Case(ScriptedSpreadsheet(), {"patience": IN_NO_TIME}),
+    "reviewed": Case(ScriptedSpreadsheet(wrong=2), {"auto_start": True, "review": True}, _review),
+    "nothing-to-review": Case(ScriptedSpreadsheet(), {"auto_start": True, "review": True}),
+    "dry-run-imported": Case(
+        ScriptedSpreadsheet(), {"auto_start": True, "review": True, "dry_run": True}, _import_now
+    ),
     "dry-run": Case(ScriptedSpreadsheet(), {"auto_start": True, "dry_run": True}),
 }
 

@@ -1,4 +1,4 @@
-"""The ways a sweep of runs can go."""
+"""The ways a sweep of runs and a removal of old rows can go."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,14 +8,19 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 
 from activities.dependencies import Dependencies
+from activities.row_retention import RowRemoval
 from activities.run_sweep import RunSweep
+from contracts.base import Contract
+from contracts.retention import RemovedRows, RowRetentionOrder, RowRetentionResult
 from contracts.sweep import RunsSwept, RunSweepOrder
 from tests.support.scripted import ScriptedActivities, scripted, still_down, unavailable
+from workflows.row_retention import RowRetention
 from workflows.run_sweeper import RunSweeper
 
 Handle = WorkflowHandle[Any, Any]
 SWEPT = RunsSwept(terminated=1, runs=("import/P1/T1",), folders=2)
 
+_SWEEP = RunSweepOrder(pipeline="imports")
 _SOON = timedelta(milliseconds=100)
 
 
@@ -24,7 +29,8 @@ class Case:
     """One sweep."""
 
     script: ScriptedActivities
-    workflow = RunSweeper
+    workflow: type = RunSweeper
+    order: Contract = _SWEEP
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""
@@ -32,9 +38,8 @@ class Case:
 
     async def start(self, client: Client, name: str, task_queue: str) -> Handle:
         """Start the run."""
-        order = RunSweepOrder(pipeline="imports")
         return await client.start_workflow(
-            RunSweeper.run, order, id=f"sweep-{name}", task_queue=task_queue
+            self.workflow.__name__, self.order, id=f"sweep-{name}", task_queue=task_queue
         )
 
     async def go(self, handle: Handle) -> None:
@@ -45,6 +50,13 @@ def _script(**options: Any) -> ScriptedActivities:
     return scripted(RunSweep, Dependencies, results={"sweep": SWEPT}, **options)
 
 
+def _removal(**options: Any) -> Case:
+    removed = RemovedRows(what="status rows of imports", days=365, rows=7, blobs=2)
+    result = RowRetentionResult(kinds=(removed,))
+    script = scripted(RowRemoval, Dependencies, results={"remove_old": result}, **options)
+    return Case(script, RowRetention, RowRetentionOrder(pipeline="imports"))
+
+
 CASES_OF: dict[str, dict[str, Case]] = {
     "RunSweeper": {
         "swept": Case(_script()),
@@ -53,5 +65,11 @@ CASES_OF: dict[str, dict[str, Case]] = {
                 fails={"sweep": [unavailable()], "wait": [still_down(timedelta(milliseconds=100))]}
             )
         ),
-    }
+    },
+    "RowRetention": {
+        "removed": _removal(),
+        "outage": _removal(
+            fails={"remove_old": [unavailable()], "wait": [still_down(timedelta(milliseconds=100))]}
+        ),
+    },
 }

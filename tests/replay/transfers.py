@@ -37,7 +37,7 @@ from contracts.transfers import (
     transfer_workflow_id,
     visit_of,
 )
-from contracts.transfers.ends import KeyWarning, KeyWarnings, KeyWarningsOrder
+from contracts.transfers.key_expiry import KeyWarning, KeyWarnings, KeyWarningsOrder
 from tests.replay import transfer_clocks
 from tests.support.scripted import ScriptedActivities, scripted, unavailable
 from tests.support.transfers.events import (

@@ -47,7 +47,7 @@ from workers.services.spreadsheets import verbs as spreadsheet_verbs
 from workers.services.status import AwaitingRun, PipelineView
 from workers.services.transfers import verbs as transfer_verbs
 from workers.services.verbs import Filters, RunEntry
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.imports import QueueSettings
 from workflows import attributes

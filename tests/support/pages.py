@@ -141,9 +141,12 @@ class PagesSetup:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
 
-    async def upload(self, page: Page, path: Path, *, dry_run: bool = False) -> str:
+    async def upload(
+        self, page: Page, path: Path, *, dry_run: bool = False, review: bool = False
+    ) -> str:
         """Upload a file of event participants; path of its page."""
         await page.goto("/imports/new")
+        await page.get_by_label("Review before").set_checked(review)
         await page.get_by_label("belong to").select_option("City Marathon")
         await page.get_by_label("Spreadsheet").set_input_files(path)
         if dry_run:

@@ -192,6 +192,7 @@ def test_updates_that_people_send_are_those_of_the_workflow(pipeline: Pipeline) 
         ("batch/7/1000000000", BATCHES, "BatchLifecycle", "Batch 1000000000 of case 7"),
         ("case/7", BATCHES, "CaseQueue", "Case 7"),
         ("load/7/1/A-1/relations", BATCHES, "DocumentLoad", None),
+        ("load-group/7/1/0a1b", BATCHES, "DocumentGroup", None),
         (f"job/{SHA}", JOBS, "Job", f"Job {SHA[:8]}"),
         (f"job/{SHA}/1/2", JOBS, "Stage", None),
         (f"job/{SHA}/1/2.1/19", JOBS, "TaskBatch", None),

@@ -12,8 +12,10 @@ from temporalio import activity, workflow
 
 from contracts.base import Contract
 from contracts.batches import BatchProgress, DocumentCounts, WaitingBatches
+from contracts.imports import Preparation
 from contracts.spreadsheets import (
     Analysis,
+    CandidateLists,
     CellSummary,
     ColumnMappings,
     MappingsAnswer,
@@ -28,9 +30,12 @@ from workers.plugin import docflow_plugin
 
 MOST_BYTES = 64 * 1024
 """Of one result at its very worst; Temporal takes payloads of 2 MB and warns from 512 KB."""
-MOST_BYTES_OF_COLUMNS = 1024 * 1024
-"""Of what holds every column of a spreadsheet, or the values that are open."""
+MOST_BYTES_OF_COLUMNS = 3 * 512 * 1024
+"""Of what holds every column of a spreadsheet, or the values that are open, in characters of four
+bytes; a column with a header of 20 letters takes half a kilobyte."""
 WIDER: set[type[Contract]] = {
+    Preparation,
+    CandidateLists,
     WaitingBatches,
     Analysis,
     CellSummary,

@@ -49,7 +49,7 @@ class Intake:
     def __init__(self, *arguments, **options):
         pass
 
-    async def accept(self, raw, earlier, message_id):
+    async def accept(self, raw, earlier, message_id, sent_at=None):
         from workers.services.verdicts import Settle
         logging.getLogger("tests").warning({logged!r})
         return Settle("run")

@@ -35,10 +35,12 @@ OWN: Mapping[str, str] = {
     "adapters/files/job_settings.py": "transfers",
     "adapters/memory/cloud": "batches",
     "adapters/memory/routes.py": "transfers",
+    "adapters/ports/batch_views.py": "batches",
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",
     "adapters/ports/places.py": "transfers",
     "adapters/ports/rasters.py": "jobs",
+    "adapters/ports/spreadsheet_reviews.py": "spreadsheets",
     "adapters/ports/transfer_files.py": "transfers",
     "adapters/ports/vectors.py": "jobs",
     "adapters/ports/watches.py": "transfers",
@@ -54,23 +56,28 @@ OWN: Mapping[str, str] = {
     "workers/bridges/case_events.py": "batches",
     "workers/pipelines/transfer_clocks.py": "transfers",
     "workers/resources/transfer_files.py": "transfers",
-    "workers/resources/far_ends.py": "transfers",
+    "workers/resources/endpoints.py": "transfers",
     "workers/resources/transfer_queues.py": "transfers",
     "workers/settings/transfer_watches.py": "transfers",
     "workers/bridges/import_queue.py": "imports",
     "workers/bridges/job_queue.py": "jobs",
     "workers/bridges/transfer_queues.py": "transfers",
+    "benchmarks/peers": "imports",
+    "benchmarks/status": "imports",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
 _SCHEDULES = "schedules are documents of imports"
 _MESSAGE_FILES = "commands read import messages from files"
+_ROWS = "status rows of two pipelines are read by the million"
 _DEMO = "the demo shows each pipeline by samples of its own"
 
 IMPORTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/models/schedules.py", "contracts.imports"): _SCHEDULES,
     ("adapters/database/rejected.py", "adapters.database.models.imports"): "its table is there",
     ("adapters/ports/documents.py", "domain.imports"): _SCHEDULES,
+    ("benchmarks/status/reading.py", "adapters.database.transfers"): _ROWS,
+    ("benchmarks/status/reading.py", "contracts.transfers"): _ROWS,
     ("stack/demo/run.py", "contracts.batches"): _DEMO,
     ("stack/demo/run.py", "contracts.imports"): _DEMO,
     ("stack/demo/run.py", "stack.demo.batches"): _DEMO,
@@ -93,7 +100,7 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("stack/demo/spreadsheets.py", "contracts.imports"): _DEMO,
     ("workers/cli/message_files.py", "contracts.imports"): _MESSAGE_FILES,
     ("workers/cli/output.py", "contracts.imports"): "states of imports have colours",
-    ("workers/resources/far_ends.py", "workers.settings.batches"): "who asks AWS for secrets",
+    ("workers/resources/endpoints.py", "workers.settings.batches"): "who asks AWS for secrets",
 }
 """File and imported package to the reason for which it may import that."""
 
@@ -103,14 +110,23 @@ _EXAMPLE = "an example in the help of commands that all pipelines share"
 
 TEXTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/migrations/versions/0006_batches.py", "batches"): "a table in a release",
+    ("adapters/database/migrations/versions/0017_batches.py", "batches"): "a table in a release",
+    ("adapters/database/migrations/versions/0018_batches.py", "batches"): "a table in a release",
     ("adapters/database/migrations/versions/0009_jobs.py", "jobs"): "a table in a release",
     (
         "adapters/database/migrations/versions/0011_transfers.py",
         "transfers",
     ): "a table in a release",
+    (
+        "adapters/database/migrations/versions/0029_retention.py",
+        "transfers",
+    ): "a table in a release",
     ("benchmarks/spreadsheets/stack.py", "imports"): _CONTAINER,
     ("benchmarks/stack.py", "imports"): _CONTAINER,
-    ("domain/transfers/settings_check.py", "jobs"): "a key of jobsettings.json",
+    ("benchmarks/processes/__main__.py", "imports"): "the worker that is measured",
+    ("benchmarks/status/reading.py", "docflow list --pipeline transfers"): _ROWS,
+    ("benchmarks/status/rows.py", "transfers"): _ROWS,
+    ("benchmarks/status/rows.py", "transfer/"): _ROWS,
     ("stack/commands.py", "docflow submit imports"): "an example in help",
     ("stack/embedded.py", "imports"): "the container and the worker of the smallest stack",
     ("workers/bridges/function_app.py", "imports"): "the published name of an Azure function",
@@ -129,7 +145,7 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/gateway/spreadsheets/pages/import_list.py", "imports.html"): "a template",
     ("workers/pipelines/batches.py", "jobs"): "the former name of a bridge",
     ("workers/services/verdicts.py", "docflow imports"): "a verb",
-    ("workers/settings/common.py", "imports"): _CONTAINER,
+    ("workers/settings/blobs.py", "imports"): _CONTAINER,
     ("workers/settings/common.py", "docflow spreadsheets"): "the reference says who reads what",
     ("workers/settings/webhooks.py", "docflow submit jobs"): "the reference says who reads what",
 }

@@ -38,7 +38,7 @@ from workers.services.setup.requirements import Finding, Requirement, State, sel
 from workers.services.setup.storage import container_of, scratch_of
 from workers.services.setup.temporal import Connection
 from workers.services.verdicts import Abandon, Settle, Verdict
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.errors import SettingsError
 
 AT_ONCE = Pauses(first=0.01, longest=0.01, settled=0.01)

@@ -21,6 +21,7 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
+from contracts.retention import ROW_RETENTION, RowRetentionOrder
 from contracts.spreadsheets import RetentionOrder
 from contracts.sweep import RUN_SWEEPER, RunSweepOrder
 from stack.temporal import temporal_binary
@@ -164,7 +165,9 @@ async def test_retention_runs_at_two_at_night(client: Client) -> None:
 
 async def test_the_sweeper_of_batches_runs_every_quarter_of_an_hour(client: Client) -> None:
     made = await reconcile(client, ["batches"])
-    assert made == dict.fromkeys(("batch-sweeper", "batches-run-sweeper"), Change.CREATED)
+    assert made == dict.fromkeys(
+        ("batch-sweeper", "batches-run-sweeper", "batches-retention"), Change.CREATED
+    )
     found = await client.get_schedule_handle("batch-sweeper").describe()
     times = found.info.next_action_times
     assert {time.minute for time in times} == {0, 15, 30, 45}
@@ -181,6 +184,22 @@ async def test_runs_of_every_pipeline_are_swept(pipeline: Pipeline) -> None:
     run = pipeline.recognise(f"schedule/{pipeline.sweep_id}-2026-11-22T02:00:00Z")
     assert run is not None
     assert (run.kind.workflow, run.kind.scheduled) == (RUN_SWEEPER, True)
+
+
+@pytest.mark.parametrize("pipeline", catalogue.PIPELINES, ids=lambda pipeline: pipeline.name)
+async def test_old_rows_of_a_pipeline_that_keeps_some_are_removed_every_night(
+    pipeline: Pipeline,
+) -> None:
+    if pipeline.retention_id is None:
+        assert pipeline.kept_rows is None
+        return
+    declared = declared_schedules([pipeline.name])[pipeline.retention_id]
+    assert declared.workflow == ROW_RETENTION
+    assert declared.input == RowRetentionOrder(pipeline=pipeline.name)
+    assert declared.at == daily(4)
+    run = pipeline.recognise(f"schedule/{pipeline.retention_id}-2026-11-22T04:00:00Z")
+    assert run is not None
+    assert (run.kind.workflow, run.kind.scheduled) == (ROW_RETENTION, True)
 
 
 async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:

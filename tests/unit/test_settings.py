@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from adapters.aws.blobs import Bucket, S3Blobs
 from adapters.notices.log import LogNotices
 from adapters.notices.smtp import MailServer, SmtpNotices
 from adapters.notices.webhook import WebhookNotices
+from workers.resources.blobs import open_blobs
 from workers.resources.common import open_notices
-from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.blobs import BlobSettings
+from workers.settings.common import NoticeSettings, ScratchSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 from workers.settings.imports import QueueSettings, RunSettings
@@ -68,6 +71,25 @@ def test_a_folder_takes_the_place_of_a_storage_account(tmp_path: Path) -> None:
     assert settings.connection_string is None
     assert settings.container == "imports"
     assert settings.folder == tmp_path / "imports"
+
+
+def test_a_bucket_takes_the_place_of_a_storage_account() -> None:
+    given = {
+        "DOCFLOW_BLOB_BUCKET": "acme-documents",
+        "DOCFLOW_BLOB_REGION": "eu-central-1",
+        "DOCFLOW_BLOB_ENDPOINT_URL": "https://store.example/",
+        "DOCFLOW_BLOB_ACCESS_KEY_ID": "key",
+        "DOCFLOW_BLOB_SECRET_ACCESS_KEY": "planted",
+    }
+    settings = BlobSettings.read(given)
+    bucket = Bucket("acme-documents", "eu-central-1", "https://store.example", "key", "planted")
+    assert settings.bucket == bucket
+    assert "planted" not in repr(bucket)
+    assert isinstance(open_blobs(settings), S3Blobs)
+    with pytest.raises(SettingsError, match="belong together"):
+        BlobSettings.read({**given, "DOCFLOW_BLOB_ACCESS_KEY_ID": ""})
+    with pytest.raises(SettingsError, match="DOCFLOW_BLOB_BUCKET must be the name of a bucket"):
+        BlobSettings.read({**given, "DOCFLOW_BLOB_BUCKET": "Not a bucket"})
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "not a url", "sqlite://"])

@@ -14,6 +14,7 @@ from workers.process import run_bridge, run_worker
 from workers.resources.common import CommonSettings, open_resources
 from workers.settings.base import Settings
 from workers.settings.batches import BatchSettings, CaseEventSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.check import (
     ELSEWHERE,
     check_at_start,
@@ -21,7 +22,7 @@ from workers.settings.check import (
     declared_groups,
     unread_names,
 )
-from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.common import NoticeSettings, ScratchSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings

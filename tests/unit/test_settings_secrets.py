@@ -6,8 +6,8 @@ import pytest
 
 from workers.settings.base import Settings
 from workers.settings.batches import CloudSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.check import declared_groups, unread_names
-from workers.settings.common import BlobSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
 from workers.settings.gateway import GatewaySettings

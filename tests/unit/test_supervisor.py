@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.forks import ended
 from tests.support.processes import ROOT
 from tests.support.waiting import eventually
 from tests.support.worker_processes import fails, hangs, waits_for_the_database, works
@@ -167,7 +168,7 @@ async def test_a_process_whose_parent_is_gone_ends_though_it_hangs() -> None:
         ours.setblocking(False)
         report = Report.unpacked(await loop.sock_recv(ours, 1 << 16))
         assert report.failure == str(process.pid)
-    await asyncio.to_thread(process.join, 60)
+    await ended(process, 60)
     assert process.exitcode == 1
     process.close()
 

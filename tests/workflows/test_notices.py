@@ -1,5 +1,6 @@
 """Runs tell people that they are needed, remind them, and say how they ended."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,7 +30,7 @@ from contracts.errors import TRANSIENT
 from contracts.imports import Answer, ImportOrder, Retry
 from contracts.notices import NoticeKind, NoticeOrder, NoticeReceipt, delivery_id
 from tests.support.batches.runs import QUICK
-from tests.support.batches.scripted import ScriptedBatch, denied, depth
+from tests.support.batches.scripted import ScriptedBatch, denied, depth, ended
 from tests.support.imports.scripted import ScriptedImport, import_message, permanent
 from tests.support.scripted import ScriptedActivities, scripted, still_down
 from tests.support.waiting import eventually
@@ -306,11 +307,18 @@ async def _batch(runs: Runs, queue: str, key: BatchKey, purpose: Purpose) -> Bat
 
 async def test_a_batch_that_leaves_dead_letters_behind_needs_a_person(runs: Runs) -> None:
     key = BatchKey(case_id=41, batch_id=1)
-    go = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
+    go = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True)
     script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
     script.results["validate"] = go
-    async with runs.worker(script) as queue:
-        await _batch(runs, queue, key, Purpose.LOAD)
+    handle = runs.server.client.get_workflow_handle(key.workflow_id)
+
+    async def asked_for() -> bool:
+        return "BATCH_END_START SUCCESS" in script.events
+
+    async with runs.worker(script) as queue, asyncio.TaskGroup() as work:
+        work.create_task(_batch(runs, queue, key, Purpose.LOAD))
+        await eventually(asked_for)
+        await handle.signal(BatchLifecycle.take, ended(key))
         (told,) = await sent(script, 1)
     assert (told.kind, told.state) == ("needs-you", "complete")
     assert "1 dead letters are kept" in told.reason

@@ -46,8 +46,9 @@ LOOK_SECONDS: Final = 10.0
 """Between two searches for new queues."""
 POLLS: Final = 30
 """Receives under way at once, of the connections that a client has."""
-SHORT: Final = Polling(in_flight=5, batch=5, wait=5)
-"""A batch is one of many: none of its waits delays the others for long."""
+SHORT: Final = Polling(in_flight=10, batch=10, refill=10, wait=5)
+"""What one receive brings is loaded together. A batch is one of many: none of its waits delays the
+others for long."""
 _STOP_LOOKING: Final = 1.0
 
 
@@ -184,6 +185,7 @@ class _Loader:
             queue,
             intake.accept,
             partial(self._write_dead_letter, names),
+            accept_of=lambda message: partial(intake.accept, sent_at=message.sent_at),
             ready=intake.ready,
             polling=self.polling,
             retry=self.retry,

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from adapters.ports import BatchQueues, PortError
 from contracts.batches import BatchKey, Names, names_of
 from workers.bridges.retry import Retry
+from workers.bridges.timestamps import moment_of
 from workers.connect import connect
 from workers.errors import TemporalUnreachable
 from workers.log_context import about, bound
@@ -43,6 +44,7 @@ class Context(Protocol):
 
 class _Attributes(BaseModel):
     receives: int = Field(default=1, alias="ApproximateReceiveCount")
+    sent: str | None = Field(default=None, alias="SentTimestamp")
 
 
 class _Record(BaseModel):
@@ -118,7 +120,8 @@ class LoaderFunction:
     ) -> None:
         raw = record.body.encode("utf-8", "surrogatepass")
         earlier = record.attributes.receives - 1
-        match await retry.run(intake.accept, raw, earlier, record.message_id):
+        accept = partial(intake.accept, sent_at=moment_of(record.attributes.sent))
+        match await retry.run(accept, raw, earlier, record.message_id):
             case Settle():
                 taken.add(record.message_id)
             case DeadLetter() as verdict:

@@ -60,6 +60,8 @@ class Consumer(Generic[Received]):
     limits: Limits = field(default_factory=Limits)
     ordering_key: Callable[[bytes], Hashable | None] | None = None
     """Which messages must not overtake each other, by their bodies; None: any may."""
+    accept_of: Callable[[Received], Accept] | None = None
+    """What decides about a message where more of it counts than its body; None: `accept`."""
     ready: Callable[[], Awaitable[bool]] | None = None
     """Whether what `accept` depends on is available."""
     retry: Retry = field(default_factory=Retry)
@@ -277,9 +279,10 @@ class _Session(Generic[Received]):
     async def _decide(self, message: Received) -> Verdict:
         consumer, time = self._consumer, self._loop.time
         until, was_ready = time() + consumer.hold_while_unavailable, False
+        accept = consumer.accept if consumer.accept_of is None else consumer.accept_of(message)
         while True:
             verdict = await consumer.retry.run(
-                consumer.accept,
+                accept,
                 message.body,
                 message.delivery_count,
                 message.message_id,

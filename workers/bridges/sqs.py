@@ -38,6 +38,8 @@ class Polling:
     """Messages that are received and not yet settled."""
     batch: int = 10
     """Messages that one receive returns at most."""
+    refill: int = 1
+    """Messages that there must be room for before more are received."""
     wait: int = 20
     """Seconds that a receive waits for the first message."""
     quiet: float = 20
@@ -136,6 +138,8 @@ class SqsBridge:
     """Decides about a message; may be called again with the same one."""
     write_dead_letter: WriteDeadLetter
     """Keeps messages that can never be accepted."""
+    accept_of: Callable[[Received], Accept] | None = None
+    """What decides about a message where more of it counts than its body; None: `accept`."""
     ordering_key: Callable[[bytes], Hashable | None] | None = None
     """Which messages must not overtake each other, by their bodies: those of one key are decided
     about one after the other, in the order in which they were received."""
@@ -163,9 +167,11 @@ class SqsBridge:
             Limits(
                 concurrency=polling.in_flight,
                 in_flight=polling.in_flight,
+                refill=polling.refill,
                 wait=polling.wait,
                 quiet=polling.quiet,
             ),
+            accept_of=self.accept_of,
             ordering_key=self.ordering_key,
             ready=self.ready,
             retry=self.retry,

@@ -4,10 +4,12 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from adapters.aws.errors import aws
 from adapters.ports import PortError
+from workers.bridges.timestamps import moment_of
 from workers.services.verdicts import DeadLetter
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Received:
     group: str | None = None
     """Of a FIFO queue: what must not be overtaken by what."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    sent_at: datetime | None = None
+    """When the queue took it; UTC."""
     is_dead_lettered: bool = False
     """It is among the dead letters, and has only to be deleted."""
 
@@ -78,7 +82,11 @@ class SqsQueue:
                     MaxNumberOfMessages=min(most, RECEIVED_AT_ONCE),
                     WaitTimeSeconds=wait,
                     VisibilityTimeout=visibility_timeout,
-                    MessageSystemAttributeNames=["ApproximateReceiveCount", "MessageGroupId"],
+                    MessageSystemAttributeNames=[
+                        "ApproximateReceiveCount",
+                        "MessageGroupId",
+                        "SentTimestamp",
+                    ],
                     MessageAttributeNames=["All"],
                 )
         return [_received(message) for message in got.get("Messages", [])]
@@ -184,6 +192,7 @@ def _received(message: "MessageTypeDef") -> Received:
         receives=int(system.get("ApproximateReceiveCount", 1)),
         handle=message.get("ReceiptHandle", ""),
         group=system.get("MessageGroupId"),
+        sent_at=moment_of(system.get("SentTimestamp")),
         attributes={
             name: {part: value for part, value in attribute.items() if not part.endswith("Values")}
             for name, attribute in message.get("MessageAttributes", {}).items()

@@ -19,6 +19,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "status": "workers.cli.status:app",
     **dict.fromkeys(("list", "show", "report"), "workers.cli.runs:app"),
     **dict.fromkeys(("retry", "skip", "fail", "cancel"), "workers.cli.answers:app"),
+    "clean": "workers.cli.retention:app",
     **dict.fromkeys(("gateway", "token"), "workers.cli.gateway:app"),
 }
 """Command to the entry point of the typer app that has it; those of pipelines come after it."""

@@ -55,8 +55,8 @@ async def _setup(
     from workers.connect import connect
     from workers.services.setup.opening import set_up
     from workers.services.setup.temporal import Connection
+    from workers.settings.blobs import BlobSettings
     from workers.settings.check import check_settings
-    from workers.settings.common import BlobSettings
     from workers.settings.database import DatabaseSettings
 
     check_settings(context.environment, BlobSettings, DatabaseSettings)

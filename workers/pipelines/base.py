@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contracts.base import Contract
 from contracts.dependencies import Dependency
+from contracts.retention import ROW_RETENTION
 from contracts.sweep import RUN_SWEEPER
 from workers.health import Health
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from activities.dependencies import NamedProbe, Probe
-    from adapters.ports import OpenRows
+    from adapters.ports import KeptRows, OpenRows
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
 
@@ -254,6 +255,9 @@ class Pipeline(RunGroup):
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""
+    kept_rows: Callable[["Resources"], Sequence["KeptRows"]] | None = None
+    """Its rows that are kept for a time; a schedule of its workers removes them. None: it has
+    none, or a retention of its own."""
     activity_slots: int = 4
     """Heartbeating activities at once: each may hold a file and a database connection."""
     activity_bytes: int = 64 << 20
@@ -335,10 +339,15 @@ class Pipeline(RunGroup):
         return None if self.open_rows is None else f"{self.name}-run-sweeper"
 
     @property
+    def retention_id(self) -> str | None:
+        """Id of the schedule that removes old rows; None: there is none."""
+        return None if self.kept_rows is None else f"{self.name}-retention"
+
+    @property
     def kinds(self) -> Sequence[RunKind]:
-        """Its own, and the sweeps of its rows."""
-        sweeps = () if self.sweep_id is None else (scheduled(self.sweep_id, RUN_SWEEPER),)
-        return (*self.runs, *sweeps)
+        """Its own, the sweeps of its rows and the removal of old ones."""
+        shared = ((self.sweep_id, RUN_SWEEPER), (self.retention_id, ROW_RETENTION))
+        return (*self.runs, *(scheduled(id, name) for id, name in shared if id is not None))
 
 
 def activities_of(*objects: object) -> Sequence[Callable[..., Any]]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.batches import (
     LARGEST_ID,
+    LOADING_TASK_QUEUE,
     TASK_QUEUE,
     BatchAnswer,
     BatchKey,
     BatchStatus,
     CaseStatus,
+    GroupStatus,
     ImportCancelled,
     LoaderStatus,
     LoadResult,
@@ -20,27 +22,45 @@ from contracts.batches import (
     key_of,
 )
 from contracts.dependencies import WAITING, Dependency
-from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind, scheduled
+from workers.pipelines.base import (
+    Bridge,
+    Context,
+    Lane,
+    Pipeline,
+    Resubmission,
+    RunKind,
+    scheduled,
+)
 
 if TYPE_CHECKING:
     from activities.dependencies import Probe
-    from adapters.ports import OpenRows
+    from adapters.ports import KeptRows, OpenRows
     from workers.pipelines.schedules import Declared
     from workers.resources.batches import BatchResources
     from workers.resources.common import Resources
     from workers.settings.batches import BatchSettings
 
 NAME = "batches"
+LOADING_SLOTS = 16
+"""Documents are read by processes of their own, of which there are fewer."""
 _ID = rf"(?:[1-9][0-9]{{0,8}}|{LARGEST_ID})"
 _BATCH = f"(?P<case>{_ID})/(?P<batch>{_ID})"
 
 
 def _workflows() -> Sequence[type]:
     from workflows.batches.case_queue import BatchLifecycle, CaseQueue
+    from workflows.batches.document_group import DocumentGroup
     from workflows.batches.document_load import DocumentLoad
     from workflows.batches.sweeper import BatchSweeper
 
-    return (CaseQueue, BatchLifecycle, BatchSweeper, DocumentLoad)
+    return (CaseQueue, BatchLifecycle, BatchSweeper, DocumentGroup, DocumentLoad)
+
+
+def _loading_workflows() -> Sequence[type]:
+    from workflows.batches.document_group import DocumentGroup
+    from workflows.batches.document_load import DocumentLoad
+
+    return (DocumentGroup, DocumentLoad)
 
 
 def _settings(environment: Mapping[str, str]) -> "BatchSettings":
@@ -61,12 +81,21 @@ def _open_rows(own: "BatchResources") -> "OpenRows":
     return own.store
 
 
+def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+    from adapters.database.batches.retention import old_documents
+    from adapters.ports import KeptRows
+
+    return (
+        KeptRows("documents of batches", common.keeps.documents, old_documents(common.database)),
+    )
+
+
 def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
     """What a worker of batches runs."""
     from activities.batches.case_backlog import CaseBacklog
     from activities.batches.completion import BatchCompletion
-    from activities.batches.document_load import DocumentLoads
     from activities.batches.drain import BatchDrain
+    from activities.batches.leases import BatchLeases
     from activities.batches.orphans import BatchOrphans
     from activities.batches.plans import BatchPlans
     from activities.batches.provisioning import BatchProvisioning
@@ -80,21 +109,31 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         if own.plan.with_function
         else queue_lock(own.queues, prefix)
     )
-    documents = (
-        *(own.loads, own.store, common.blobs, own.texts, own.queues),
-        *(common.rejected, prefix, common.scratch),
-    )
     return (
         CaseBacklog(own.store, own.runs),
         BatchValidation(own.store, own.runs, lock),
         BatchPlans(own.store, own.plan),
+        BatchLeases(own.leases, own.limits),
         BatchProvisioning(*cloud),
         BatchDrain(own.queues, own.runs, own.store),
         BatchCompletion(own.store, own.topic),
         BatchTeardown(*cloud),
         BatchOrphans(*cloud, own.runs, own.plan),
-        DocumentLoads(*documents),
+        # Loads that a release before started on this task queue, or a function of one.
+        *_loading(common, own),
     )
+
+
+def _loading(common: "Resources", own: "BatchResources") -> Sequence[object]:
+    from activities.batches.document_group import DocumentGroups
+    from activities.batches.document_load import DocumentLoads
+
+    documents = DocumentLoads(
+        *(own.loads, own.store, common.blobs, own.texts, own.queues),
+        *(own.plan.prefix, common.scratch),
+    )
+    groups = DocumentGroups(own.loads, common.blobs, own.texts, documents, common.scratch)
+    return (documents, groups)
 
 
 def _probes(own: "BatchResources") -> Mapping[Dependency, "Probe"]:
@@ -210,13 +249,30 @@ BATCHES = Pipeline(
             parse=_batch,
             status=LoadResult,
         ),
+        RunKind(
+            workflow="DocumentGroup",
+            pattern=re.compile(f"load-group/{_BATCH}/.+"),
+            parse=_batch,
+            status=GroupStatus,
+            is_document=False,
+        ),
         scheduled("batch-sweeper", "BatchSweeper"),
     ),
     workflows=_workflows,
     settings=_settings,
     open=_open,
     activities=activities,
+    lanes=(
+        Lane(
+            "loading",
+            LOADING_TASK_QUEUE,
+            lambda own: LOADING_SLOTS,
+            _loading,
+            workflows=_loading_workflows,
+        ),
+    ),
     open_rows=_open_rows,
+    kept_rows=_kept_rows,
     probes=_probes,
     worker_help="Work on batches and their documents, and maintain their schedules.",
     # Most of them wait for AWS.
@@ -261,8 +317,11 @@ BATCHES = Pipeline(
     show="workers.cli.batches.views:show_run",
     commands={NAME: "workers.cli.batches:app"},
     passthrough=(
+        "workflows.batches.attention",
+        "workflows.batches.delivery",
         "workflows.batches.infrastructure",
         "workflows.batches.pauses",
+        "workflows.batches.requests",
         "workflows.batches.steps",
     ),
 )

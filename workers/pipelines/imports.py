@@ -12,7 +12,7 @@ from domain.imports.chunks import TaskKey
 from workers.pipelines.base import Bridge, Context, Pipeline, Resubmission, RunKind
 
 if TYPE_CHECKING:
-    from adapters.ports import OpenRows
+    from adapters.ports import KeptRows, OpenRows
     from workers.resources.common import Resources
     from workers.resources.imports import ImportResources
     from workers.settings.imports import BridgeSettings, RunSettings
@@ -41,12 +41,32 @@ def _open_rows(own: "ImportResources") -> "OpenRows":
     return own.store
 
 
+def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+    from adapters.database.imports.retention import (
+        old_imports,
+        old_problems,
+        old_rejected,
+        old_resubmitted,
+    )
+    from adapters.ports import KeptRows
+
+    database, keeps = common.database, common.keeps
+    return (
+        KeptRows("problems and reports of imports", keeps.import_problems, old_problems(database)),
+        KeptRows("status rows of imports", keeps.status, old_imports(database)),
+        # Of every queue: no installation does without a worker of imports.
+        KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
+        KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
+    )
+
+
 def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
     """What a worker of imports runs."""
     from activities.imports.deletes import DeleteImports
     from activities.imports.lifecycle import ImportLifecycle
     from activities.imports.rows import RowImports
     from activities.imports.schedules import ScheduleImports
+    from activities.imports.small_tables import SmallTables
     from activities.imports.uploads import UploadImports
 
     store, blobs, scratch = own.store, common.blobs, common.scratch
@@ -58,6 +78,7 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
             common.rejected,
             own.runs.small_document_bytes,
             own.runs.blob_prefixes,
+            SmallTables(blobs, common.documents, scratch),
         ),
         RowImports(store, blobs, common.documents, common.reports, scratch),
         ScheduleImports(store, blobs, common.documents, common.reports, scratch),
@@ -129,6 +150,7 @@ IMPORTS = Pipeline(
     open=_open,
     activities=activities,
     open_rows=_open_rows,
+    kept_rows=_kept_rows,
     worker_help="Work on document imports.",
     optional=False,
     bridges=(

@@ -64,7 +64,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
     from adapters.ports.computing import Computing
     from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
-    from workers.settings.common import BlobSettings
+    from workers.settings.blobs import BlobSettings
     from workers.settings.webhooks import WebhookSettings
 
     common = context.resources

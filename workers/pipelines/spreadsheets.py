@@ -57,6 +57,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
     from activities.spreadsheets.notices import SpreadsheetNotices
     from activities.spreadsheets.reports import SpreadsheetReports
     from activities.spreadsheets.retention import SpreadsheetRetentionSteps
+    from activities.spreadsheets.review import SpreadsheetReview
     from activities.spreadsheets.rows import SpreadsheetRows
     from activities.spreadsheets.staging import SpreadsheetStaging
     from activities.spreadsheets.undo import SpreadsheetUndoSteps
@@ -68,6 +69,7 @@ def activities(common: "Resources", own: "SpreadsheetResources") -> Sequence[obj
         SpreadsheetAnalysis(store, blobs, common.documents, types, scratch),
         SpreadsheetStaging(store, blobs, common.documents, scratch),
         SpreadsheetValues(store, blobs, types, scratch),
+        SpreadsheetReview(store, blobs, types, scratch),
         SpreadsheetRows(store, blobs, types, scratch),
         SpreadsheetReports(store, blobs, common.reports, scratch),
         SpreadsheetUndoSteps(store),
@@ -159,6 +161,7 @@ SPREADSHEETS = Pipeline(
         "workflows.spreadsheets.answers",
         "workflows.spreadsheets.pauses",
         "workflows.spreadsheets.refusals",
+        "workflows.spreadsheets.review",
         "workflows.spreadsheets.staging",
         "workflows.spreadsheets.state",
         "workflows.spreadsheets.steps",

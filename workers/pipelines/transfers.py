@@ -19,13 +19,14 @@ from contracts.transfers import (
     TransferStatus,
     TransferView,
 )
-from contracts.transfers.ends import KeyWarningsOrder
+from contracts.transfers.key_expiry import KeyWarningsOrder
 from workers.pipelines import transfer_clocks
 from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, load, scheduled
 
 if TYPE_CHECKING:
     from activities.dependencies import NamedProbe, Probe
-    from adapters.ports import OpenRows
+    from adapters.places.sftp_session import SftpSession
+    from adapters.ports import KeptRows, OpenRows
     from domain.transfers.queues import Queue
     from workers.pipelines.schedules import Declared
     from workers.resources.common import Resources
@@ -66,7 +67,7 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     from workers.settings.check import check_settings
     from workers.settings.transfer_watches import WatchSettings, clocks_of
     from workers.settings.transfers import (
-        FarEndSettings,
+        EndpointSettings,
         RouteSettings,
         TransferFileSettings,
         TransferSettings,
@@ -76,7 +77,7 @@ def _settings(environment: Mapping[str, str]) -> "TransferSettings":
     groups = (
         TransferSettings,
         RouteSettings,
-        FarEndSettings,
+        EndpointSettings,
         TransferFileSettings,
         WatchSettings,
     )
@@ -90,8 +91,7 @@ async def _open(
 ) -> AsyncGenerator["TransfersOpened"]:
     from adapters.database.transfers.partners import SqlPartnerStore
     from adapters.places.pool import SessionPool
-    from adapters.places.sftp_session import SftpSession
-    from workers.resources.far_ends import end_ports, partner_secrets
+    from workers.resources.endpoints import endpoint_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
     from workers.resources.transfers import route_store, transfer_resources, watch_loops_in
     from workers.settings.transfer_watches import watches_of
@@ -102,7 +102,8 @@ async def _open(
     secrets = partner_secrets(environment)
     files = file_ports(environment, blobs, SqlPartnerStore(database), secrets, scratch)
     queues, routes = queues_of(environment), route_store(environment, database)
-    async with SessionPool[SftpSession]() as pool:
+    sessions: SessionPool[SftpSession] = SessionPool()
+    async with sessions as pool:
         opened = transfer_resources(
             settings,
             queues,
@@ -110,7 +111,7 @@ async def _open(
             blobs,
             common.rejected,
             scratch,
-            end_ports(environment, database, blobs, scratch, files.staging, secrets, pool),
+            endpoint_ports(environment, database, blobs, scratch, files.staging, secrets, pool),
             files,
             load(_SENDER)(context.client, queues),
             load(_SENDER)(context.client, queues, way_in="watch"),
@@ -127,7 +128,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.archives import ArchiveSteps
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.checksum import Checksums
-    from activities.transfers.closing import Closing
+    from activities.transfers.closing import JobClosing
     from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
     from activities.transfers.expecting import Expecting
@@ -145,7 +146,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     return (
         Receiving(own.receiving),
         Planning(own.planning),
-        Closing(own.closing),
+        JobClosing(own.closing),
         FileReading(own.ends),
         FileWriting(own.ends),
         HttpCalling(own.ends),
@@ -195,7 +196,7 @@ def _schedules() -> Mapping[str, "Declared"]:
 
 
 def _named_probes(own: "TransfersOpened") -> Mapping[Dependency, "NamedProbe"]:
-    from activities.transfers.far_ends import partner_probe
+    from activities.transfers.endpoints import partner_probe
 
     ends = own.ends
     return {Dependency.PARTNER: partial(partner_probe, ends.probing, ends.partners)}
@@ -225,6 +226,14 @@ def _open_rows(own: "TransfersOpened") -> "OpenRows":
     from workers.resources.transfers import TransferRows
 
     return TransferRows(own.store, own.staging)
+
+
+def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
+    from adapters.database.transfers.retention import old_transfers
+    from adapters.ports import KeptRows
+
+    kept = old_transfers(common.database)
+    return (KeptRows("status rows of transfers", common.keeps.status, kept),)
 
 
 def _queue_settings(environment: Mapping[str, str]) -> "StorageQueueSettings":
@@ -314,6 +323,7 @@ TRANSFERS = Pipeline(
     activities=activities,
     lanes_of_settings=_lanes,
     open_rows=_open_rows,
+    kept_rows=_kept_rows,
     probes=_probes,
     named_probes=_named_probes,
     schedules=_schedules,

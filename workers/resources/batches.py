@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
+from activities.batches.leases import AccountLimits
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.grants import AwsGrants
 from adapters.aws.queues import AwsQueues
@@ -14,6 +15,7 @@ from adapters.aws.topic import AwsTopic
 from adapters.database import Database
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import (
     BatchFunctions,
@@ -24,6 +26,7 @@ from adapters.ports import (
     LoadStore,
     OpenRuns,
 )
+from adapters.ports.leases import Leases
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchPlan
 from workers.settings.batches import BatchSettings
@@ -43,6 +46,8 @@ class BatchResources:
     loads: LoadStore
     texts: DocumentTexts
     runs: OpenRuns
+    leases: Leases
+    limits: AccountLimits
 
 
 def batch_resources(
@@ -63,6 +68,8 @@ def batch_resources(
         loads=SqlLoadStore(database),
         texts=texts,
         runs=TemporalOpenRuns(client),
+        leases=SqlLeases(database),
+        limits=AccountLimits(settings.filter_policies, settings.reserved_concurrency),
     )
 
 

@@ -1,7 +1,7 @@
 """The blob store alone."""
 
 from adapters.ports import Blobs
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 
 
 def open_blobs(settings: BlobSettings) -> Blobs:
@@ -10,6 +10,10 @@ def open_blobs(settings: BlobSettings) -> Blobs:
         from adapters.files.blobs import FolderBlobs
 
         return FolderBlobs(settings.folder)
+    if (bucket := settings.bucket) is not None:
+        from adapters.aws.blobs import S3Blobs
+
+        return S3Blobs(bucket, settings.container)
     from adapters.azure.blobs import AzureBlobs
 
     assert settings.connection_string is not None

@@ -2,25 +2,29 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from adapters.database import Database
 from adapters.database.rejected import SqlRejectedMessages
-from adapters.files.documents import FileDocuments
-from adapters.files.tables.report import XlsxReportWriter
 from adapters.notices.log import LogNotices
-from adapters.notices.smtp import SmtpNotices
 from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from domain.notices import NoticePolicies
 from workers.resources.blobs import open_blobs
 from workers.resources.tables import open_tables
+from workers.settings.blobs import BlobSettings
 from workers.settings.check import check_settings
-from workers.settings.common import BlobSettings, NoticeSettings, ScratchSettings
+from workers.settings.common import NoticeSettings, ScratchSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.errors import SettingsError
+from workers.settings.retention import RetentionSettings
+
+if TYPE_CHECKING:
+    from adapters.files.documents import FileDocuments
+    from adapters.files.tables.report import XlsxReportWriter
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class CommonSettings:
     database: DatabaseSettings
     notices: NoticeSettings
     scratch: ScratchSettings
+    keeps: RetentionSettings
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -45,10 +50,14 @@ class CommonSettings:
             DatabaseSettings.read(environment),
             NoticeSettings.read(environment),
             ScratchSettings.read(environment),
+            RetentionSettings.read(environment),
         )
 
 
-RESOURCE_SETTINGS: Final = (BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings)
+RESOURCE_SETTINGS: Final = (
+    *(BlobSettings, DatabaseSettings, NoticeSettings, ScratchSettings),
+    RetentionSettings,
+)
 """What `open_resources` reads."""
 LOG: Final = "log"
 """Way to reach people that takes the place of all others where none is set."""
@@ -61,14 +70,30 @@ class Resources:
     database: Database
     rejected: SqlRejectedMessages
     blobs: Blobs
-    documents: FileDocuments
-    reports: XlsxReportWriter
     notices: Mapping[str, Notifications]
     """Ways to reach people, by name."""
     policies: NoticePolicies
     """Who is sent which notices."""
     scratch: Path
     """Folder for files while they are read."""
+    keeps: RetentionSettings = field(default_factory=lambda: RetentionSettings.read({}))
+    """How long rows are kept."""
+
+    # Imported by those who use them: readers and writers of tables take 5 MB of memory.
+
+    @cached_property
+    def documents(self) -> "FileDocuments":
+        """Reads tables and schedules."""
+        from adapters.files.documents import FileDocuments
+
+        return FileDocuments()
+
+    @cached_property
+    def reports(self) -> "XlsxReportWriter":
+        """Writes what was rejected."""
+        from adapters.files.tables.report import XlsxReportWriter
+
+        return XlsxReportWriter()
 
 
 def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
@@ -78,6 +103,8 @@ def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
         channels["webhook"] = WebhookNotices(settings.webhook_url, settings.webhook_secret)
     if settings.mail_server is not None:
         assert settings.sender is not None
+        from adapters.notices.smtp import SmtpNotices
+
         channels["mail"] = SmtpNotices(settings.mail_server, settings.sender)
     return channels or {LOG: LogNotices()}
 
@@ -116,9 +143,8 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             database=database,
             rejected=SqlRejectedMessages(database),
             blobs=open_blobs(settings.blobs),
-            documents=FileDocuments(),
-            reports=XlsxReportWriter(),
             notices=open_notices(settings.notices),
             policies=settings.notices.policies,
             scratch=settings.scratch.folder,
+            keeps=settings.keeps,
         )

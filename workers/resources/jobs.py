@@ -23,7 +23,7 @@ from adapters.ports import Blobs
 from adapters.ports.features import Features
 from adapters.ports.vectors import Vectors
 from workers.resources.blobs import open_blobs
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.jobs import JobSettings
 from workers.settings.webhooks import WebhookSettings
 

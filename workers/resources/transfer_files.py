@@ -16,9 +16,9 @@ from adapters.scanning import Clamd, ClamdAddress
 from adapters.secrets.references import ReferencedSecrets
 from adapters.staging.store import BlobCopies, BlobStaging, SealedBlobs, StagingKeys
 from workers.resources.blobs import open_blobs
-from workers.resources.far_ends import secret_manager
-from workers.settings.common import BlobSettings
-from workers.settings.transfers import FarEndSettings, TransferFileSettings
+from workers.resources.endpoints import secret_manager
+from workers.settings.blobs import BlobSettings
+from workers.settings.transfers import EndpointSettings, TransferFileSettings
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def sealed_blobs(environment: Mapping[str, str], blobs: Blobs) -> SealedBlobs:
     # Its keys are docflow's own, which no partner is given.
     secrets = ReferencedSecrets(
         environment,
-        folders=FarEndSettings.read(environment).secret_folders,
+        folders=EndpointSettings.read(environment).secret_folders,
         aws=secret_manager(environment),
     )
     return SealedBlobs(blobs, StagingKeys(secrets, settings.staging_key, settings.old_staging_keys))

@@ -8,8 +8,8 @@ from pathlib import Path
 from activities.transfers.archives import ArchivePorts
 from activities.transfers.closing import ClosingPorts
 from activities.transfers.crypto import CryptoPorts
+from activities.transfers.endpoints import EndpointPorts
 from activities.transfers.expecting import ExpectedPorts
-from activities.transfers.far_ends import EndPorts
 from activities.transfers.planning import PlanningPorts
 from activities.transfers.receipt import ReceiptPorts
 from activities.transfers.receiving import ReceivingPorts
@@ -57,8 +57,8 @@ class TransfersOpened:
     receiving: ReceivingPorts
     planning: PlanningPorts
     closing: ClosingPorts
-    ends: EndPorts
-    """What actions at far ends are given."""
+    ends: EndpointPorts
+    """What actions at endpoints are given."""
     openpgp: OpenPgp
     crypto: CryptoPorts
     archives: ArchivePorts
@@ -104,7 +104,7 @@ def transfer_resources(
     blobs: Blobs,
     rejected: RejectionRecord,
     scratch: Path,
-    ends: EndPorts,
+    ends: EndpointPorts,
     files: FilePorts,
     sender: EventSender,
     watch_sender: EventSender,
@@ -119,7 +119,7 @@ def transfer_resources(
         blobs: The container of documents.
         rejected: Keeps messages that are no events.
         scratch: Folder for temporary files.
-        ends: What actions at far ends are given.
+        ends: What actions at endpoints are given.
         files: What actions on files are given.
         sender: Has events of jobs carried out.
         watch_sender: Has events of watches carried out.

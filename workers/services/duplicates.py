@@ -1,7 +1,6 @@
 """A message whose run was started before: the same message again, or another one."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
@@ -9,15 +8,6 @@ from contracts.origins import MEMO
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import START_TIMEOUT
 from workers.services.verdicts import KEY_REUSED
-
-_UNDONE: Final = frozenset(
-    {
-        WorkflowExecutionStatus.FAILED,
-        WorkflowExecutionStatus.CANCELED,
-        WorkflowExecutionStatus.TERMINATED,
-        WorkflowExecutionStatus.TIMED_OUT,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +20,14 @@ class EarlierRun:
     """None: it was started by a release that kept none."""
 
     @property
+    def is_open(self) -> bool:
+        """It has not ended."""
+        return self.status is WorkflowExecutionStatus.RUNNING
+
+    @property
     def terminated(self) -> bool:
         """It was ended from outside, and what it held is free again."""
         return self.status is WorkflowExecutionStatus.TERMINATED
-
-    @property
-    def may_run_again(self) -> bool:
-        """It has ended without doing its work."""
-        return self.status in _UNDONE
 
     def refuse_other(self, digest: str) -> None:
         """Refuse a message that is not the one that the run was started by.

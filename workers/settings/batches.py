@@ -181,6 +181,11 @@ class TimingSettings(Settings):
         validation_alias="DOCFLOW_BATCH_PATIENCE_SECONDS",
         description="seconds that a parked batch waits for an answer",
     )
+    slow_after: Seconds = Field(
+        86_400,
+        validation_alias="DOCFLOW_BATCH_SLOW_AFTER_SECONDS",
+        description="seconds that it may load, or drain, before people are asked to look at it",
+    )
 
     @property
     def timings(self) -> Timings:
@@ -255,6 +260,16 @@ class BatchSettings(CloudSettings, TimingSettings):
         validation_alias="DOCFLOW_BATCH_CONCURRENCY",
         description="of a batch's function, where its case names none",
     )
+    filter_policies: Annotated[int, Whole(1, 10_000)] = Field(
+        200,
+        validation_alias="DOCFLOW_BATCH_FILTER_POLICIES",
+        description="of the topic that batches may have at once; others wait in order",
+    )
+    reserved_concurrency: Annotated[int, Whole(2, 100_000)] = Field(
+        900,
+        validation_alias="DOCFLOW_BATCH_RESERVED_CONCURRENCY",
+        description="of the account that batches may reserve at once; others wait in order",
+    )
     max_receives: Annotated[int, Whole(1, 1000)] = Field(
         3,
         validation_alias="DOCFLOW_BATCH_MAX_RECEIVES",
@@ -324,6 +339,9 @@ class BatchSettings(CloudSettings, TimingSettings):
             max_receives=self.max_receives,
             filter_scope=self.filter_scope,
             with_function=self.with_function,
+            static_permissions=True,
+            leases=True,
+            proof_by_timer=True,
         )
 
     def case_events_queue(self) -> str:

@@ -19,12 +19,10 @@ from pydantic import (
 from contracts.base import problem_text
 from domain.notices import NoticePolicies, NoticePolicy
 from workers.settings.base import (
-    HINT,
     Missing,
     Setting,
     Settings,
     Whole,
-    WholeMessage,
     parse_flag,
 )
 
@@ -49,69 +47,6 @@ def web_address(value: str | None) -> str | None:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ValueError(f"must be an address like https://example.org, not {value!r}")
     return value
-
-
-def container_name(name: str) -> str:
-    """The name of one container or folder.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if name in (".", "..") or any(character in name for character in "/\\\0"):
-        raise ValueError(f"must be the name of one container or folder, not {name!r}")
-    return name
-
-
-def _storage_account(connection_string: str | None) -> str | None:
-    # Loaded here so that no command pays for it that needs no storage account.
-    from adapters.azure.storage_account import StorageAccount
-
-    if connection_string is not None:
-        try:
-            StorageAccount.from_connection_string(connection_string)
-        except ValueError as error:
-            raise WholeMessage(f"AZURE_STORAGE_CONNECTION_STRING: {error}") from None
-    return connection_string
-
-
-class BlobSettings(Settings):
-    """Where documents are: a container of Azure Storage, or a folder."""
-
-    title: ClassVar[str] = "Documents"
-    used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
-
-    container: Annotated[str, AfterValidator(container_name)] = Field(
-        "imports",
-        validation_alias="AZURE_STORAGE_CONTAINER_NAME",
-        description="the container, or the folder below `DOCFLOW_BLOB_FOLDER`",
-    )
-    root: Annotated[Path | None, Setting(kind="folder")] = Field(
-        None,
-        validation_alias="DOCFLOW_BLOB_FOLDER",
-        description="takes the place of a storage account",
-    )
-    connection_string: Annotated[
-        str | None,
-        AfterValidator(_storage_account),
-        Setting(secret=True, kind="text", default="required without `DOCFLOW_BLOB_FOLDER`"),
-    ] = Field(
-        None,
-        validation_alias="AZURE_STORAGE_CONNECTION_STRING",
-        description="the storage account of the documents",
-        validate_default=True,
-    )
-
-    @field_validator("connection_string")
-    @classmethod
-    def _needed_without_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is None and info.data.get("root") is None:
-            raise Missing(HINT)
-        return value
-
-    @property
-    def folder(self) -> Path | None:
-        """The container as a folder; None where a storage account is used."""
-        return None if self.root is None else self.root / self.container
 
 
 class ScratchSettings(Settings):

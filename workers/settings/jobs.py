@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from contracts.jobs import HEAVY_MEMORY, RESULT_BYTES
 from workers.machine import cores
 from workers.settings.base import Setting, Settings, Whole, parse_flag
-from workers.settings.common import BlobSettings, ServiceBusSettings, container_name
+from workers.settings.blobs import BlobSettings, container_name
+from workers.settings.common import ServiceBusSettings
 
 
 class TierSettings(Settings):
@@ -51,7 +52,7 @@ class JobSettings(TierSettings):
         description="longer results of tasks go to the blob store, not to the table",
     )
     light_slots: Annotated[int, Whole(1, 1_000)] = Field(
-        100,
+        30,
         validation_alias="DOCFLOW_JOBS_LIGHT_SLOTS",
         description="light tasks at once in a worker; its processes divide them",
     )

@@ -52,6 +52,7 @@ _FUNCTIONS: Final = """\
 them, with `DOCFLOW_BATCH_PREFIX` and what `DOCFLOW_BATCH_FUNCTION_ENVIRONMENT` holds.
 """
 _FIRST: Final = "common"
+_SHARED: Final = ("blobs", _FIRST)
 
 
 def page() -> str:
@@ -72,7 +73,8 @@ def _parts() -> Iterator[str]:
 
 
 def _module(group: type[Settings]) -> str:
-    return group.__module__.rpartition(".")[2]
+    module = group.__module__.rpartition(".")[2]
+    return _FIRST if module in _SHARED else module
 
 
 def _table(group: type[Settings]) -> str | None:

@@ -14,7 +14,7 @@ from contracts.transfers import SecretReference
 from domain.errors import RuleViolation
 from domain.transfers.queues import Queue, read_queues
 from workers.settings.base import Setting, Settings, Whole, parse_flag, parse_list
-from workers.settings.common import container_name
+from workers.settings.blobs import container_name
 from workers.settings.errors import SettingsError
 
 QUEUES: Final = "DOCFLOW_TRANSFERS_QUEUES"
@@ -216,7 +216,7 @@ def _folders(value: object) -> object:
     return found
 
 
-class FarEndSettings(Settings):
+class EndpointSettings(Settings):
     """Which endpoints partners may have, and where their secrets are stored."""
 
     title: ClassVar[str] = "Partners of transfers"

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Final
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -10,7 +11,6 @@ from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_e
 from contracts.batches import (
     Announcement,
     BatchAnswer,
-    BatchEndFinished,
     BatchOrder,
     BatchPlan,
     BatchProgress,
@@ -21,26 +21,28 @@ from contracts.batches import (
     Closing,
     DocumentCounts,
     ImportCancelled,
-    JobFinished,
-    JobStarted,
     LoaderStatus,
     Phase,
     PolledDepth,
     Purpose,
-    RedriveRequested,
-    Validation,
-    ValidationOutcome,
+    RedriveOrder,
+    outcome_of,
 )
 from contracts.errors import BATCH_FAILED
 from domain.notices import counted
-from workflows.batches.pauses import BatchDisplay, BatchOver, BatchPauses, redrive_of
-from workflows.batches.steps import BatchSteps
+from workflows.batches.attention import Attention
+from workflows.batches.pauses import EARLY_END, BatchDisplay, BatchOver, BatchPauses, redrive_of
+from workflows.batches.requests import BatchRequests
+from workflows.batches.steps import BatchSteps, rest
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
 from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Decision, Parking
 from workflows.waiting import Waiting
+
+_LOOKED_AT_AGAIN: Final = "looked-at-again"
+"""Releases before it took an end that came too early, and deleted what had come in after it."""
 
 
 @workflow.defn(name="BatchLifecycle")
@@ -60,17 +62,17 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._cancellation = Cancellation[bool]()
         self._view, self._steps = BatchDisplay(order, self._waiting), BatchSteps(order.key)
         self._building = self._view.building
+        self._attention = Attention(order, self._view, self._notices)
         self._pauses = BatchPauses(
             order, self._view, self._parking, self._waiting, self._cancellation
         )
-        self._validation: ValidationOutcome | None = None
         self._plan: BatchPlan | None = before and before.plan
-        self._redrives, self._asked = (before.redrives, before.asked) if before else (0, 0)
-        self._job_finished = before.job_finished if before else False
-        self._end_finished = before.end_finished if before else False
-        self._cancelled = before and before.cancelled
-        self._cancelled_because = before and before.cancelled_because
+        self._requests = BatchRequests(order.purpose, before)
+        self._redrives = before.redrives if before else 0
         self._empty_since = before and before.empty_since
+        self._ended = before.ended if before else False
+        self._counts: DocumentCounts | None = None
+        self._outcome: str | None = None
 
     @workflow.run
     async def run(self, order: BatchOrder) -> BatchResult:
@@ -109,42 +111,20 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             if self._is_sweep:
                 self._plan = await self._pauses.do("plan", self._steps.plan)
                 raise BatchOver(LoaderStatus.TERMINATED, "its run was terminated")
-            await self._validate()
+            validation = await self._pauses.may_be_built(self._steps)
+            self._requests.add_earlier(validation, self._order.purpose)
             self._plan = await self._pauses.do("plan", self._steps.plan)
             await self._provision(self._plan)
-        await self._load()
-        await self._drain_and_redrive()
-        await self._end()
-
-    async def _validate(self) -> None:
-        since = workflow.now()
-        while True:
-            validation = await self._pauses.do("validate", self._may_be_built)
-            self._validation = validation.outcome
-            if validation.outcome is ValidationOutcome.CONTINUE:
-                again = self._order.purpose is Purpose.REDRIVE
-                self._job_finished |= validation.job_finished or again
-                self._end_finished |= validation.end_finished
-                return
-            if validation.outcome.skips:
-                raise BatchOver(LoaderStatus.SKIPPED, validation.reason)
-            await self._wait_until_unblocked(validation, since)
-
-    async def _may_be_built(self) -> Validation:
-        return await self._steps.validate(self._order.purpose, self._times.grace)
-
-    async def _wait_until_unblocked(self, validation: Validation, since: datetime) -> None:
-        again = validation.retry_at or workflow.now() + timedelta(seconds=self._times.poll)
-        if validation.outcome is ValidationOutcome.BLOCKED:
-            stuck_at = since + timedelta(seconds=self._times.stuck_after)
-            if workflow.now() >= stuck_at:
-                reason = f"stuck for {self._times.stuck_after} s: {validation.reason}"
-                raise BatchOver(LoaderStatus.SKIPPED, reason)
-            again = min(again, stuck_at)
-        self._view.enter(Phase.BLOCKED, validation.reason)
-        await workflow.sleep(max(again - workflow.now(), timedelta(seconds=1)))
+        if not self._ended:
+            await self._load()
+            await self._drain_and_redrive()
+            await self._count()
+            await self._end()
+        if not self._cancelled and workflow.patched(_LOOKED_AT_AGAIN):
+            await self._look_once_more()
 
     async def _provision(self, plan: BatchPlan) -> None:
+        await self._pauses.take_leases(self._steps, plan)
         self._view.enter(Phase.PROVISIONING)
         await self._building.make(plan, lambda why: self._pauses.park("provision", why))
         await self._publish(Announcement.LOADER_STARTED)
@@ -154,30 +134,30 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._view.phase is Phase.DRAINING:
             return
         self._view.enter(Phase.LOADING)
-        while not (self._job_finished or self._cancelled):
+        while not (self._requests.job_finished or self._cancelled):
+            await self._attention.check()
             await self._glance()
             self._cancellation.check()
             self._continue_as_new_when_long()
             await self._wait_for(
-                lambda: self._job_finished, self._times.poll, "waits for JOB_FINISHED"
+                lambda: self._requests.job_finished, self._times.poll, "waits for JOB_FINISHED"
             )
+        self._attention.end()
 
     async def _drain_and_redrive(self) -> None:
         if self._view.phase is not Phase.DRAINING:
             self._view.enter(Phase.DRAINING)
-            await _rest(self._times.settle)
+            await rest(self._times.settle)
         while True:
             depth = await self._drain()
-            most = self._passes
-            if self._cancelled or depth.dead_letters.total == 0 or self._redrives >= most:
+            # One at least where a pass was asked for.
+            most = max(self._times.max_redrives, self._order.purpose.tries_again)
+            most += self._requests.asked
+            is_nothing_left = depth.dead_letters.total == 0 and not self._requests.with_failed
+            if self._cancelled or is_nothing_left or self._redrives >= most:
+                self._attention.end()
                 return
             await self._redrive(final=self._redrives + 1 >= most)
-
-    @property
-    def _passes(self) -> int:
-        """Passes over the dead letters that there may be, one at least where asked for."""
-        least = 1 if self._order.purpose is Purpose.REDRIVE else 0
-        return max(self._times.max_redrives, least) + self._asked
 
     async def _drain(self) -> PolledDepth:
         """Wait until the queue has been empty, and no load open, for long enough."""
@@ -187,6 +167,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
                     "close the intake", lambda: self._building.close_intake(self._planned)
                 )
                 self._empty_since = None
+            await self._attention.check()
             depth = await self._pauses.do("look at the queues", self._look)
             pause = self._times.poll
             if depth.queue.total or depth.loads:
@@ -197,27 +178,54 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
                 if workflow.now() - self._empty_since >= timedelta(seconds=self._times.hold):
                     return depth
             self._continue_as_new_when_long()
-            await _rest(pause)
+            await rest(pause)
 
     async def _redrive(self, *, final: bool) -> None:
         number = self._redrives + 1
         self._view.enter(Phase.REDRIVING, f"pass {number}" + (", the final one" if final else ""))
-        await self._pauses.do(
-            "redrive", lambda: self._steps.redrive(self._planned, number, final=final)
+        with_failed, self._requests.with_failed = self._requests.with_failed, False
+        order = RedriveOrder(
+            key=self._key,
+            plan=self._planned,
+            number=number,
+            final=final,
+            with_failed=with_failed,
         )
+        await self._pauses.do("redrive", lambda: self._steps.redrive(order))
         self._redrives, self._empty_since = number, None
         self._view.enter(Phase.DRAINING, self._view.reason)
-        await _rest(self._times.poll)
+        await rest(self._times.poll)
+
+    async def _count(self) -> None:
+        """Hold what was loaded against the number of documents that JOB_FINISHED said."""
+        while (expected := self._requests.expected) is not None and not self._cancelled:
+            if not await self._pauses.ask_for_missing(expected, self._steps):
+                return
+            self._empty_since = None
+            await self._drain_and_redrive()
+
+    async def _look_once_more(self) -> None:
+        """Load what has come in since BATCH_END_START, before anything is deleted."""
+        self._ended = True
+        self._view.enter(Phase.DRAINING, self._view.reason)
+        plan, self._empty_since = self._planned, None
+        await self._pauses.do_or_leave(
+            "close the intake", lambda: self._building.close_intake(plan)
+        )
+        await self._drain_and_redrive()
 
     async def _end(self) -> None:
         """Let other services do what follows a loaded batch."""
         if self._cancelled:
             return
-        self._view.enter(Phase.ENDING)
-        while not (self._end_finished or self._cancelled):
+        early = self._requests.end_finished and workflow.patched(_LOOKED_AT_AGAIN)
+        if early:
+            self._requests.end_finished = False
+        self._view.enter(Phase.ENDING, self._view.with_reason(EARLY_END if early else None))
+        while not (self._requests.end_finished or self._cancelled):
             await self._publish(Announcement.BATCH_END_START)
             if await self._wait_for(
-                lambda: self._end_finished, self._times.end, "waits for BATCH_END_FINISHED"
+                lambda: self._requests.end_finished, self._times.end, "waits for BATCH_END_FINISHED"
             ):
                 return
             reason = f"BATCH_END_FINISHED has not come within {self._times.end} s"
@@ -225,13 +233,13 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             if answered.decision is Decision.FAIL:
                 raise BatchOver(LoaderStatus.FAILED, answered.explain(reason))
             if answered.decision is Decision.SKIP:
-                self._view.reason = answered.remark
+                self._view.reason = self._view.with_reason(answered.remark)
                 return
 
     async def _close(self, status: LoaderStatus) -> BatchResult:
         """Give the batch its status, remove everything, forget what was needed for loading."""
         if status is LoaderStatus.CANCELLED:
-            self._view.reason = self._cancelled_because or self._view.reason
+            self._view.reason = self._requests.cancelled_because or self._view.reason
         if self._plan is None:
             # Nothing was built.
             if status is LoaderStatus.SKIPPED:
@@ -255,10 +263,10 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await self._pauses.do_or_leave("stop loads", self._steps.cancel_loads)
         await self._pauses.do_or_leave("truncate", self._steps.truncate)
         if not self._is_sweep:
-            outcome = "SUCCESS" if status is LoaderStatus.COMPLETE else status.upper()
+            outcome = outcome_of(status, counts, self._view.kept)
             await self._pauses.do_or_leave(
                 "announce",
-                lambda: self._steps.announce(plan, Announcement.LOADER_FINISHED, outcome),
+                lambda: self._steps.announce(plan, Announcement.LOADER_FINISHED, outcome, counts),
             )
         return await self._done(status, counts or DocumentCounts())
 
@@ -274,8 +282,8 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         return await self._steps.close(closing)
 
     async def _done(self, status: LoaderStatus, counts: DocumentCounts) -> BatchResult:
-        left = self._building.left
-        kept = self._view.dead_letters if self._building.keeps_dead_letters else 0
+        left, kept, self._counts = self._building.left, self._view.kept, counts
+        self._outcome = outcome_of(status, counts, kept)
         kind = self._view.close(status, kept, left)
         reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.
@@ -286,12 +294,13 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         return BatchResult(
             key=self._key,
             status=status,
-            validation=self._validation,
+            validation=self._view.validation,
             reason=self._view.reason,
             documents=counts,
             redrives=self._redrives,
             dead_letters=kept,
             left=left,
+            outcome=self._outcome,
         )
 
     async def _publish(self, event: Announcement) -> None:
@@ -327,15 +336,18 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             phase=self._view.phase,
             resources=self._building.rows,
             depths=tuple(self._view.depths),
+            reason=self._view.reason,
             redrives=self._redrives,
-            asked=self._asked,
-            job_finished=self._job_finished,
-            end_finished=self._end_finished,
-            cancelled=self._cancelled,
-            cancelled_because=self._cancelled_because,
             empty_since=self._empty_since,
+            ended=self._ended,
+            slow_since=self._attention.since,
+            **self._requests.progress,
         )
         workflow.continue_as_new(self._order.model_copy(update={"progress": progress}))
+
+    @property
+    def _cancelled(self) -> CancelMode | None:
+        return self._requests.cancelled
 
     @property
     def _is_sweep(self) -> bool:
@@ -349,26 +361,15 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     @workflow.signal(name="take")
     def take(self, event: CaseEvent) -> None:
         """An event of this batch, forwarded by its case."""
-        match event:
-            case JobFinished():
-                self._job_finished = True
-            case BatchEndFinished():
-                self._end_finished = True
-            case RedriveRequested():
-                self._asked += 1
-            case ImportCancelled():
-                self._cancel(event)
-            case JobStarted():
-                # It is running: the message came twice.
-                return
+        if isinstance(event, ImportCancelled):
+            self._cancel(event)
+        else:
+            self._requests.add(event)
 
     def _cancel(self, event: ImportCancelled) -> None:
-        if (
-            self._view.phase in (Phase.TEARING_DOWN, Phase.DONE)
-            or self._cancelled is CancelMode.FULL
-        ):
+        is_over = self._view.phase in (Phase.TEARING_DOWN, Phase.DONE)
+        if is_over or not self._requests.cancel(event):
             return
-        self._cancelled, self._cancelled_because = event.mode, event.explanation
         if event.mode is CancelMode.FULL or self._view.nothing_in_flight:
             self._cancellation.stop(True)
 
@@ -379,21 +380,17 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         return BatchStatus(
             key=self._key,
             phase=self._view.phase,
-            validation=self._validation,
-            reason=self._parking.reason or self._view.reason,
+            validation=self._view.validation,
+            reason=self._parking.reason or self._view.call_reason or self._view.reason,
             resources=self._building.rows,
             depths=tuple(self._view.depths),
             redrives=self._redrives,
-            job_finished=self._job_finished,
-            end_finished=self._end_finished,
+            job_finished=self._requests.job_finished,
+            end_finished=self._requests.end_finished,
             cancelled=self._cancelled,
             waiting_since=self._parking.since if waits else None,
             next_steps="retry, skip or fail" if waits else None,
             waiting_for=self._waiting.dependency,
+            documents=self._counts,
+            outcome=self._outcome,
         )
-
-
-async def _rest(seconds: int) -> None:
-    # The server fires a timer of no time after a second.
-    if seconds:
-        await workflow.sleep(timedelta(seconds=seconds))

@@ -105,6 +105,9 @@ class DocumentLoad:
                 self._duplicate_of = outcome.duplicate_of
                 self._state = DocumentState.DUPLICATE
                 return
+            if outcome.superseded:
+                self._state = DocumentState.SUPERSEDED
+                return
         self._state = DocumentState.LOADED
 
     async def _do(self, step: LoadStep) -> StepOutcome:

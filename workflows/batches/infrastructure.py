@@ -22,6 +22,7 @@ from contracts.batches import (
     Timings,
 )
 from workflows import policies
+from workflows.batches import delivery
 from workflows.failures import awaited_by, explain, reraise_cancellation
 from workflows.waiting import StepOutages, Waiting
 
@@ -135,11 +136,7 @@ class Building:
 
     async def make(self, plan: BatchPlan, on_failure: OnFailure) -> None:
         """Make everything; a step that fails permanently is retried after `on_failure` returns."""
-        missing = [
-            resource
-            for resource in PROVISIONING
-            if plan.with_function or resource not in OF_FUNCTION
-        ]
+        missing = [resource for resource in PROVISIONING if _is_made(resource, plan)]
         outages = StepOutages(self._waiting)
         while missing:
             failed = await self._make(plan, missing)
@@ -167,7 +164,10 @@ class Building:
                 return
             self._note(resource, ResourceState.CREATING)
             try:
-                done = await self._run(making.step, work, f"make {resource}")
+                if resource is Resource.DELIVERY and plan.proof_by_timer:
+                    done = await delivery.prove(work)
+                else:
+                    done = await self._run(making.step, work, f"make {resource}")
                 missing.remove(resource)
                 self._note(resource, done.state)
             except FailureError as error:
@@ -201,6 +201,9 @@ class Building:
         work = self._input(plan, keep_dead_letters=keep_dead_letters)
         for resource, step in TEARDOWN.items():
             if not plan.with_function and resource in OF_FUNCTION:
+                continue
+            if resource is Resource.PERMISSIONS and plan.static_permissions and on_failure:
+                # A sweep takes back what a release before has granted to the batch.
                 continue
             try:
                 await self._remove_or_ask(resource, step, work, on_failure)
@@ -240,6 +243,12 @@ class Building:
             keep_dead_letters=keep_dead_letters,
             delivery=self._timings.delivery,
         )
+
+
+def _is_made(resource: Resource, plan: BatchPlan) -> bool:
+    if resource is Resource.PERMISSIONS:
+        return plan.needs_grants
+    return plan.with_function or resource not in OF_FUNCTION
 
 
 class LeaveIt(Exception):

@@ -1,6 +1,7 @@
 """How people see a batch, and how it waits for them when a step has failed permanently."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from temporalio import workflow
@@ -9,16 +10,21 @@ from temporalio.exceptions import FailureError
 from contracts.batches import (
     BatchKey,
     BatchOrder,
+    BatchPlan,
     LoaderStatus,
     Phase,
     PolledDepth,
     Purpose,
     Resource,
+    Validation,
+    ValidationOutcome,
 )
 from contracts.batches.runs import DEPTHS_KEPT
-from contracts.notices import NextStep, NoticeKind
+from contracts.notices import REASON_CHARACTERS, NextStep, NoticeKind
+from domain.notices import counted
 from workflows import attributes
 from workflows.batches.infrastructure import Building, LeaveIt, table_of
+from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
 from workflows.parking import Answered, Decision, Parking
@@ -26,6 +32,8 @@ from workflows.waiting import StepOutages, Waiting
 
 T = TypeVar("T")
 
+EARLY_END: Final = "BATCH_END_FINISHED came before BATCH_END_START, and was not used"
+WAITS_FOR_ROOM: Final = "waits for room in the account: other batches go first"
 _NOTHING_IN_FLIGHT: Final = (
     Phase.VALIDATING,
     Phase.BLOCKED,
@@ -49,15 +57,27 @@ class BatchDisplay:
     def __init__(self, order: BatchOrder, waiting: Waiting) -> None:
         before = order.progress
         self.phase = before.phase if before else Phase.VALIDATING
-        self.reason: str | None = None
+        self.reason = before and before.reason
+        self.call_reason: str | None = None
+        """Why people are asked to look at the batch, which continues."""
+        self.validation: ValidationOutcome | None = None
         self.depths = list(before.depths) if before else []
         resources = before.resources if before else ()
         self.building = Building(order.key, order.timings, waiting, resources, self.show)
 
     def enter(self, phase: Phase, reason: str | None = None) -> None:
         """Go to another phase."""
-        self.phase, self.reason = phase, reason
+        self.phase, self.reason, self.call_reason = phase, reason, None
         workflow.upsert_search_attributes(attributes.not_waiting(phase))
+        self.show()
+
+    def with_reason(self, more: str | None) -> str | None:
+        """The reason, and one more."""
+        return "; ".join(filter(None, (self.reason, more)))[:REASON_CHARACTERS] or None
+
+    def call(self, reason: str | None) -> None:
+        """Ask people to look at the batch, which continues; None: no longer."""
+        self.call_reason = reason
         self.show()
 
     def add(self, depth: PolledDepth) -> None:
@@ -99,7 +119,8 @@ class BatchDisplay:
 
     def show(self) -> None:
         """Bring the run's current details up to date."""
-        reason = f": {self.reason}" if self.reason else ""
+        reasons = "; ".join(filter(None, (self.call_reason, self.reason)))
+        reason = f": {reasons}" if reasons else ""
         table = table_of(self.building.rows, self.depths)
         workflow.set_current_details(f"**{self.phase}**{reason}\n\n{table}")
 
@@ -107,6 +128,11 @@ class BatchDisplay:
     def dead_letters(self) -> int:
         """At the last look."""
         return self.depths[-1].dead_letters.total if self.depths else 0
+
+    @property
+    def kept(self) -> int:
+        """Dead letters in a queue that stays."""
+        return self.dead_letters if self.building.keeps_dead_letters else 0
 
 
 def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
@@ -129,7 +155,7 @@ class BatchPauses:
         waiting: Waiting,
         cancellation: Cancellation[bool],
     ) -> None:
-        self._asks = order.purpose is not Purpose.SWEEP
+        self._order, self._asks = order, order.purpose is not Purpose.SWEEP
         self._view, self._parking, self._waiting = view, parking, waiting
         self._cancellation = cancellation
 
@@ -161,6 +187,62 @@ class BatchPauses:
             if not await self._is_to_be_retried(step, explain(failure)):
                 return None
 
+    async def may_be_built(self, steps: BatchSteps) -> Validation:
+        """Wait until a batch may be built; it is ours then.
+
+        Raises:
+            BatchOver: It is to be left alone, or has been blocked for too long.
+        """
+        since, order = workflow.now(), self._order
+        while True:
+            validation = await self.do(
+                "validate", lambda: steps.validate(order.purpose, order.timings.grace)
+            )
+            self._view.validation = validation.outcome
+            if validation.outcome is ValidationOutcome.CONTINUE:
+                return validation
+            if validation.outcome.skips:
+                raise BatchOver(LoaderStatus.SKIPPED, validation.reason)
+            await self._until_unblocked(validation, since)
+
+    async def _until_unblocked(self, validation: Validation, since: datetime) -> None:
+        times = self._order.timings
+        again = validation.retry_at or workflow.now() + timedelta(seconds=times.poll)
+        if validation.outcome is ValidationOutcome.BLOCKED:
+            stuck_at = since + timedelta(seconds=times.stuck_after)
+            if workflow.now() >= stuck_at:
+                reason = f"stuck for {times.stuck_after} s: {validation.reason}"
+                raise BatchOver(LoaderStatus.SKIPPED, reason)
+            again = min(again, stuck_at)
+        self._view.enter(Phase.BLOCKED, validation.reason)
+        await workflow.sleep(max(again - workflow.now(), timedelta(seconds=1)))
+
+    async def take_leases(self, steps: BatchSteps, plan: BatchPlan) -> None:
+        """Wait until the account has room for the batch, in the order of those that wait."""
+        if plan.leases:
+            self._view.enter(Phase.PROVISIONING, WAITS_FOR_ROOM)
+            await self.do("take leases", lambda: steps.take_leases(plan))
+
+    async def ask_for_missing(self, expected: int, steps: BatchSteps) -> bool:
+        """Hold what was loaded against the count of JOB_FINISHED; True: count again.
+
+        Raises:
+            BatchOver: The batch is given up.
+        """
+        counts = await self.do("count documents", steps.count)
+        if counts.sent >= expected:
+            return False
+        reason = (
+            f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known "
+            f"({counted(counts)}): send those that are missing, then retry"
+        )
+        answered = await self.ask("count documents", reason)
+        if answered.decision is Decision.FAIL:
+            raise BatchOver(LoaderStatus.FAILED, answered.explain(reason))
+        if answered.decision is Decision.SKIP:
+            self._view.reason = answered.explain(reason)
+        return answered.decision is Decision.RETRY
+
     async def park(self, step: str, reason: str) -> None:
         """Wait until a person decides that a step is tried again.
 
@@ -183,7 +265,8 @@ class BatchPauses:
         answered = await self._parking.wait(step, reason)
         self._view.phase = before
         self._parking.resume(before)
-        self._view.show()
+        # The search attributes no longer ask for anything.
+        self._view.call(None)
         return answered
 
     async def ask_what_to_leave(self, reason: str) -> None:

@@ -1,11 +1,14 @@
 """Steps of a batch beside its infrastructure: one method, one activity."""
 
+from datetime import timedelta
+
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from activities.batches.case_backlog import CaseBacklog
 from activities.batches.completion import BatchCompletion
 from activities.batches.drain import BatchDrain
+from activities.batches.leases import BatchLeases
 from activities.batches.plans import BatchPlans
 from activities.batches.validation import BatchValidation
 from contracts.batches import (
@@ -48,11 +51,28 @@ class BatchSteps:
             BatchPlans.plan, self._key, summary="read the plan", **policies.SHORT
         )
 
-    async def announce(self, plan: BatchPlan, event: Announcement, status: str = "SUCCESS") -> None:
+    async def take_leases(self, plan: BatchPlan) -> None:
+        """Take what the batch needs of the limits of the account, however long that takes."""
+        await workflow.execute_activity_method(
+            BatchLeases.take_leases,
+            StepInput(key=self._key, plan=plan),
+            summary="take leases of the account",
+            **policies.LONG,
+        )
+
+    async def announce(
+        self,
+        plan: BatchPlan,
+        event: Announcement,
+        status: str = "SUCCESS",
+        documents: DocumentCounts | None = None,
+    ) -> None:
         """Publish an event for other services."""
         await workflow.execute_activity_method(
             BatchCompletion.announce,
-            Announce(key=self._key, plan=plan, event_type=event, status=status),
+            Announce(
+                key=self._key, plan=plan, event_type=event, status=status, documents=documents
+            ),
             summary=f"publish {event}",
             **policies.LONG,
         )
@@ -66,12 +86,12 @@ class BatchSteps:
             **policies.LONG,
         )
 
-    async def redrive(self, plan: BatchPlan, number: int, *, final: bool) -> Redriven:
+    async def redrive(self, order: RedriveOrder) -> Redriven:
         """Move the dead letters back."""
         return await workflow.execute_activity_method(
             BatchDrain.redrive,
-            RedriveOrder(key=self._key, plan=plan, number=number, final=final),
-            summary=f"pass {number}{' (final)' if final else ''}",
+            order,
+            summary=f"pass {order.number}{' (final)' if order.final else ''}",
             **policies.LONG,
         )
 
@@ -85,6 +105,12 @@ class BatchSteps:
         """Record how the batch ends."""
         return await workflow.execute_local_activity_method(
             BatchCompletion.close, closing, summary=f"record {closing.status}", **policies.SHORT
+        )
+
+    async def count(self) -> DocumentCounts:
+        """Count the documents of the batch."""
+        return await workflow.execute_local_activity_method(
+            BatchCompletion.count, self._key, summary="count documents", **policies.SHORT
         )
 
     async def skip(self, reason: str) -> None:
@@ -109,3 +135,9 @@ class BatchSteps:
             await case.signal("batch_ends", self._key.batch_id)
         except FailureError as error:
             workflow.logger.info("%s not notified: %s", self._key.case_workflow_id, error)
+
+
+async def rest(seconds: int) -> None:
+    """Let time pass; none takes none, where the server would fire such a timer after a second."""
+    if seconds:
+        await workflow.sleep(timedelta(seconds=seconds))

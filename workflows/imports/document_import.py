@@ -79,7 +79,8 @@ class _Failed(Exception):
 class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """route -> preflight -> resolve source -> run handler -> record result -> delete blob.
 
-    A step that fails permanently parks the run; what was done before stays done.
+    The first step does all of it for a small table without problems. A step that fails permanently
+    parks the run; what was done before stays done.
     """
 
     @workflow.init
@@ -92,6 +93,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         """Why it waits for another task."""
         self._plan: ImportPlan | None = None
         self._outcome: HandlerOutcome | None = None
+        self._recorded: HandlerOutcome | None = None
+        """What is recorded already, where the first step has done everything."""
         self._step = "waiting for a worker"
         self._state = ImportState.RUNNING
         self._cancellation = Cancellation[Answer]()
@@ -111,6 +114,8 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             await self._fail(str(failed))
         if not is_complete:
             return await self._cancelled()
+        if self._recorded is not None:
+            return await self._end(ImportState.COMPLETED, self._recorded)
         return await self._close(ImportState.COMPLETED)
 
     async def _import(self) -> None:
@@ -123,8 +128,9 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             assert preparation.plan is not None
             self._plan = preparation.plan
             if preparation.done:
-                # All local steps of a workflow task are done again when its worker dies before the
-                # end of the task. The record has the outcome.
+                # A small document; or all local steps of a workflow task are done again because its
+                # worker died before the end of the task: then the record alone has the outcome.
+                self._recorded = preparation.outcome
                 return
             outcome = await self._handle(self._plan)
             if outcome.waits is None:
@@ -248,6 +254,16 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
         outcome = await self._waiting.retried_despite_cancel(
             lambda: self._record(state, reason), self._park_unrecorded
         )
+        return await self._end(state, outcome, reason, kind)
+
+    async def _end(
+        self,
+        state: ImportState,
+        outcome: HandlerOutcome,
+        reason: str | None = None,
+        kind: NoticeKind = NoticeKind.ENDED,
+    ) -> ImportResult:
+        """The result, once it is recorded."""
         self._state, self._step, self._outcome = state, _DONE, outcome
         workflow.upsert_search_attributes(attributes.not_waiting(state))
         workflow.set_current_details("")

@@ -26,7 +26,7 @@ from contracts.jobs import (
     TaskAgain,
     TaskCounts,
 )
-from domain.jobs.fan_out import groups
+from domain.jobs.fan_out import groups, pause
 from workflows import policies
 from workflows.failures import explain, failure_type, failures_logged
 from workflows.jobs.waits import MOST_CHANGES, REPORTED, LaterTasks, wait_of
@@ -161,7 +161,8 @@ class BatchWork:
     async def _later(
         self, working: asyncio.TaskGroup, seconds: float, due: Sequence[TaskAgain]
     ) -> None:
-        await workflow.sleep(seconds, summary=f"{len(due)} tasks are done again")
+        events = workflow.info().get_current_history_length()
+        await workflow.sleep(pause(seconds, events), summary=f"{len(due)} tasks are done again")
         tries = {each.position: each.tries for each in due}
         await self._do(working, [each.position for each in due], tries)
 
@@ -234,9 +235,9 @@ class BatchWork:
 
     async def _record_now_and_then(self) -> None:
         """Show in the table how far a batch is that takes long."""
-        pause = RECORDED_EVERY
+        wait = RECORDED_EVERY
         while True:
-            await workflow.sleep(pause, summary="show progress")
+            await workflow.sleep(wait, summary="show progress")
             self._on_record()
             if self._counts.done > self._recorded or self._running:
                 self._recorded = self._counts.done
@@ -249,7 +250,7 @@ class BatchWork:
                         retry_policy=RetryPolicy(maximum_attempts=1),
                     )
                     self._shown = lines, blobs
-            pause = min(pause * 2, RECORDED_AT_LEAST_EVERY)
+            wait = min(wait * 2, RECORDED_AT_LEAST_EVERY)
 
     @property
     def _is_stopped(self) -> bool:

@@ -20,7 +20,6 @@ from contracts.spreadsheets import (
     FINAL,
     Analysis,
     AnalysisInput,
-    CellDecision,
     CellDecisions,
     ColumnDecisions,
     ColumnMapping,
@@ -34,10 +33,12 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
+from contracts.spreadsheets.reviews import ReviewChange, ReviewChanged
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.spreadsheets import refusals
 from workflows.spreadsheets.pauses import HOPELESS
+from workflows.spreadsheets.review import ReviewStep
 from workflows.spreadsheets.staging import Staging
 from workflows.spreadsheets.state import SpreadsheetRun
 
@@ -52,8 +53,8 @@ _COLLECTING_SECONDS: Final = 20
 class SpreadsheetAnswers:
     """Checks answers about columns and values, and applies them."""
 
-    def __init__(self, run: SpreadsheetRun, staging: Staging) -> None:
-        self._run, self._staging = run, staging
+    def __init__(self, run: SpreadsheetRun, staging: Staging, review: ReviewStep) -> None:
+        self._run, self._staging, self._review = run, staging, review
         # One answer at a time: each is based on what the one before has left.
         self._turn = asyncio.Lock()
 
@@ -118,6 +119,7 @@ class SpreadsheetAnswers:
                     layout=analysis.layout,
                     columns=analysis.columns,
                     fields=analysis.fields,
+                    other_sheets=analysis.other_sheets,
                     version=version,
                     staged=None,
                 )
@@ -159,8 +161,13 @@ class SpreadsheetAnswers:
         return self._run.mappings()
 
     def check_confirm_columns(self, answer: Confirmation) -> None:
-        """Refuse to confirm columns while required fields are missing."""
+        """Refuse to confirm columns while required fields are missing, unless the review may
+        make their columns."""
         self.check_columns_open(answer.expected_version)
+        if answer.incomplete:
+            if not self._run.order.review:
+                raise refusals.wrong_state("only an import with a review can be incomplete")
+            return
         refusals.refuse_open_fields(self._run.mappings())
 
     def _has_moved_on(self) -> bool:
@@ -173,13 +180,13 @@ class SpreadsheetAnswers:
         """Apply decisions about values, all or none."""
         async with self._turn:
             self.check_values(answer)
-            await self._decide_values(answer.decisions, answer.by)
+            await self._decide_values(answer)
         return self._run.mappings()
 
     def check_values(self, answer: CellDecisions) -> None:
-        """Refuse decisions about values that come at the wrong time or are malformed."""
+        """Refuse an answer about values that comes at the wrong time or is malformed."""
         self._check_values_open(answer.expected_version)
-        refusals.refuse_malformed_values(answer.decisions)
+        refusals.refuse_malformed_answer(answer)
 
     def _check_values_open(self, expected_version: int | None) -> None:
         refusals.refuse_other_state(self._run.now.state, _VALUES)
@@ -191,15 +198,14 @@ class SpreadsheetAnswers:
             raise refusals.wrong_state("the values are confirmed already")
         refusals.refuse_other_version(expected_version, self._run.now.version)
 
-    async def _decide_values(
-        self, decisions: tuple[CellDecision, ...], by: str, *, confirm: bool = False
-    ) -> None:
+    async def _decide_values(self, answer: CellDecisions, *, confirm: bool = False) -> None:
         version = self._run.now.version + 1
         decide = DecideCells(
             order=self._run.order,
             version=version,
-            decisions=decisions,
-            by=by,
+            decisions=answer.decisions,
+            rules=answer.rules,
+            by=answer.by,
             at=workflow.now(),
             confirm=confirm,
         )
@@ -211,25 +217,46 @@ class SpreadsheetAnswers:
                 **policies.ANSWER,
             )
         )
-        self._run.set(cells=cells, version=version)
+        known = self._run.now.cells.candidates
+        kept = cells.candidates or known
+        self._run.set(cells=cells.model_copy(update={"candidates": kept}), version=version)
         self._run.touch()
 
-    async def confirm_values(self, answer: Confirmation) -> MappingsAnswer:
-        """Let the rows be processed; returns when they are, or when the run parks."""
+    async def confirm_values(
+        self, answer: Confirmation, *, skip_review: bool = False
+    ) -> MappingsAnswer:
+        """Let the rows be reviewed or processed; returns when they are, or when the run parks."""
+        was_in_review = self._run.now.in_review
         async with self._turn:
             self.check_confirm_values(answer)
-            await self._decide_values((), answer.by, confirm=True)
-            if self._run.now.state is SpreadsheetState.CELL_MAPPING:
-                self._run.set(values_confirmed=True)
+            if self._run.now.in_review:
+                await self._review.confirm(answer)
+            else:
+                await self._decide_values(CellDecisions(by=answer.by), confirm=True)
+                if self._run.now.state is SpreadsheetState.CELL_MAPPING:
+                    reviewed = self._run.now.reviewed or skip_review
+                    self._run.set(values_confirmed=True, reviewed=reviewed)
         await workflow.wait_condition(
             lambda: (
-                self._run.now.state is not SpreadsheetState.CELL_MAPPING or self._run.parking.waits
+                self._run.now.state is not SpreadsheetState.CELL_MAPPING
+                or self._run.parking.waits
+                or (self._run.now.in_review and not was_in_review)
             )
         )
         return self._run.mappings()
 
+    async def change_review(self, change: ReviewChange) -> ReviewChanged:
+        """Apply a change to the rows that are reviewed, or look at it."""
+        async with self._turn:
+            return await self._review.change(change)
+
     def check_confirm_values(self, answer: Confirmation) -> None:
-        """Refuse to confirm values while some are open."""
+        """Refuse to confirm values while some are open; in a review its rows are confirmed."""
+        if self._run.now.in_review:
+            self._review.check_confirm(answer)
+            return
+        if answer.import_now:
+            raise refusals.wrong_state("the rows are not being reviewed")
         self._check_values_open(answer.expected_version)
         refusals.refuse_open_values(self._run.mappings())
 
@@ -238,7 +265,7 @@ class SpreadsheetAnswers:
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
             return await self.confirm_columns(answer, skip_values=True)
         self.check_start(answer)
-        return await self.confirm_values(answer)
+        return await self.confirm_values(answer, skip_review=True)
 
     def check_start(self, answer: Confirmation) -> None:
         """Refuse what neither columns nor values can be confirmed by."""

@@ -39,6 +39,8 @@ class SpreadsheetPauses:
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run
         self._telling: asyncio.Task[None] | None = None
+        self.is_busy: Callable[[], bool] = lambda: False
+        """Whether something is in flight that a new history would lose."""
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do a step; one that fails permanently is retried when a person asks for it.
@@ -64,6 +66,7 @@ class SpreadsheetPauses:
         answered = await parking.wait(step, reason, self._run.record)
         if answered.decision is not Decision.RETRY:
             raise Failed(answered.reason or reason)
+        self._run.note_retry(step, answered.by or "operator")
         parking.resume(self._run.now.state)
 
     async def move(self, state: SpreadsheetState) -> None:
@@ -72,8 +75,14 @@ class SpreadsheetPauses:
         workflow.upsert_search_attributes([attributes.STATE.value_set(state)])
         await self.do(f"show {state}", self._run.record)
 
-    async def wait_for_person(self, answered: Callable[[], bool]) -> None:
+    async def wait_for_person(
+        self, answered: Callable[[], bool], step: str = "wait for a person"
+    ) -> None:
         """Wait until a person has answered; notify, remind, escalate and finally give up.
+
+        Args:
+            answered: Whether nothing more is awaited.
+            step: As people are shown it.
 
         Raises:
             Abandoned: No answer has come.
@@ -85,7 +94,7 @@ class SpreadsheetPauses:
         if is_new:
             self._run.set(waiting_since=since)
             self._run.touch()
-        await self.do("wait for a person", self._run.record)
+        await self.do(step, self._run.record)
         workflow.upsert_search_attributes(
             attributes.waiting(self._run.now.state, since, self._run.now.assignee)
         )
@@ -111,6 +120,7 @@ class SpreadsheetPauses:
             now.assignee,
             self._run.missing_fields,
             now.cells,
+            now.review if now.in_review else None,
         )
         problem = self._run.notices.problem
         workflow.set_current_details(f"{shown}\n{problem}" if problem else shown)
@@ -148,7 +158,8 @@ class SpreadsheetPauses:
         """Send a notice in the background, in place of one that is still being sent."""
         now = self._run.now
         assert now.waiting_since is not None and now.touched is not None
-        wanted = decisions.awaited(now.state, self._run.missing_fields, now.cells)
+        review = now.review if now.in_review else None
+        wanted = decisions.awaited(now.state, self._run.missing_fields, now.cells, review)
         order = self._run.notices.order(
             kind,
             now.state,
@@ -156,7 +167,7 @@ class SpreadsheetPauses:
             waiting_since=now.waiting_since,
             gives_up_at=now.touched + timedelta(seconds=self._run.order.patience.abandon_after),
             answers=("cancel",),
-            steps=decisions.next_steps(self._run.order.uuid, now.state),
+            steps=decisions.next_steps(self._run.order.uuid, now.state, review),
             assignee=now.assignee,
             notify=now.notify,
             about={**self._run.notices.facts["about"], "open": wanted},
@@ -199,6 +210,8 @@ class SpreadsheetPauses:
     async def _continue_as_new(self) -> None:
         """Start a new history where this one has grown long, with nothing in flight."""
         if self._run.now.state is SpreadsheetState.COLUMN_MAPPING and self._run.now.staged is None:
+            return
+        if self.is_busy():
             return
         if self._telling is not None and not self._telling.done():
             # A notice that is being sent would end with this run.

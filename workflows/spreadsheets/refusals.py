@@ -7,7 +7,7 @@ from typing import Final, ParamSpec, TypeVar
 from temporalio.exceptions import ApplicationError
 
 from contracts.errors import WRONG_STATE
-from domain.spreadsheets import decisions
+from domain.spreadsheets import decisions, value_rules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def _for_caller(rule: Callable[P, T]) -> Callable[P, T]:
 
 
 decide_columns: Final = _for_caller(decisions.decide_columns)
-refuse_malformed_values: Final = _for_caller(decisions.refuse_malformed_values)
+refuse_malformed_answer: Final = _for_caller(value_rules.refuse_malformed_answer)
 refuse_other_version: Final = _for_caller(decisions.refuse_other_version)
 refuse_other_state: Final = _for_caller(decisions.refuse_other_state)
 refuse_open_fields: Final = _for_caller(decisions.refuse_open_fields)

@@ -1,7 +1,6 @@
 """One spreadsheet, from the upload over the pauses for a person to rows in the database."""
 
 import asyncio
-from collections.abc import Awaitable
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, NoReturn
@@ -16,6 +15,7 @@ from contracts.notices import NoticeKind
 from contracts.spreadsheets import (
     FINAL,
     Answer,
+    CandidateLists,
     CellDecisions,
     CellSummary,
     ColumnDecisions,
@@ -32,14 +32,16 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     SpreadsheetStatus,
 )
+from contracts.spreadsheets.reviews import ReviewChange, ReviewChanged
 from domain.notices import counted
 from workflows import attributes, policies
-from workflows.failures import explain, reraise_cancellation
+from workflows.failures import explain
 from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Parking
 from workflows.spreadsheets.answers import SpreadsheetAnswers
 from workflows.spreadsheets.pauses import Abandoned, Failed, SpreadsheetPauses
+from workflows.spreadsheets.review import ReviewStep
 from workflows.spreadsheets.staging import Staging
 from workflows.spreadsheets.state import SpreadsheetRun
 from workflows.spreadsheets.steps import SpreadsheetSteps
@@ -69,7 +71,9 @@ class SpreadsheetImport(Parkable, retry=Answer):
         self._steps = SpreadsheetSteps(self._run)
         self._staging = Staging(self._run)
         self._pauses = SpreadsheetPauses(self._run)
-        self._answers = SpreadsheetAnswers(self._run, self._staging)
+        self._review = ReviewStep(self._run, self._pauses)
+        self._pauses.is_busy = lambda: self._review.is_busy
+        self._answers = SpreadsheetAnswers(self._run, self._staging, self._review)
         self._report: BlobRef | None = None
 
     @workflow.run
@@ -106,9 +110,18 @@ class SpreadsheetImport(Parkable, retry=Answer):
         run = self._run
         await self._pauses.do("make the status row", self._steps.begin)
         analysis = await self._pauses.do("read the top of the file", self._steps.analyse)
-        run.set(layout=analysis.layout, columns=analysis.columns, fields=analysis.fields, version=1)
-        # Before anyone can answer: columns that are confirmed are not to change any more.
-        run.set(columns_confirmed=run.order.auto_start and not run.missing_fields)
+        run.set(
+            layout=analysis.layout,
+            columns=analysis.columns,
+            fields=analysis.fields,
+            other_sheets=analysis.other_sheets,
+            version=1,
+        )
+        # Before anyone can answer: columns that are confirmed are not to change any more. Which of
+        # several sheets is meant is asked.
+        asks_sheet = analysis.other_sheets and run.order.layout.sheet is None
+        is_clear = not run.missing_fields and not asks_sheet
+        run.set(columns_confirmed=run.order.auto_start and is_clear)
         await self._pauses.move(SpreadsheetState.COLUMN_MAPPING)
 
     async def _map_columns(self) -> None:
@@ -135,6 +148,8 @@ class SpreadsheetImport(Parkable, retry=Answer):
         if self._is_no_answer_needed():
             run.set(values_confirmed=True)
         await self._pauses.wait_for_person(lambda: run.now.values_confirmed)
+        if self._review.is_wanted:
+            await self._review.hold()
         await self._pauses.move(SpreadsheetState.PROCESSING)
 
     def _is_no_answer_needed(self) -> bool:
@@ -185,6 +200,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         run.check_next(state)
         run.step = "record the end"
         await self._staging.ended()
+        await self._review.ended()
         run.set(state=state, sequence=run.now.sequence + 1, waiting_since=None)
         result = SpreadsheetResult(
             uuid=run.order.uuid,
@@ -235,7 +251,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="update_column_mappings")
     async def update_column_mappings_signal(self, answer: ColumnDecisions) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("update_column_mappings", self._answers.update_columns(answer))
+        await self._run.apply_signal("update_column_mappings", self._answers.update_columns(answer))
 
     @workflow.update(name="change_layout")
     async def change_layout(self, change: LayoutChange) -> MappingsAnswer:
@@ -249,7 +265,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="change_layout")
     async def change_layout_signal(self, change: LayoutChange) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("change_layout", self._answers.change_layout(change))
+        await self._run.apply_signal("change_layout", self._answers.change_layout(change))
 
     @workflow.update(name="confirm_column_mappings")
     async def confirm_column_mappings(self, answer: Confirmation) -> MappingsAnswer:
@@ -263,7 +279,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="confirm_column_mappings")
     async def confirm_column_mappings_signal(self, answer: Confirmation | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal(
+        await self._run.apply_signal(
             "confirm_column_mappings", self._answers.confirm_columns(answer or Confirmation())
         )
 
@@ -279,7 +295,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="update_cell_mappings")
     async def update_cell_mappings_signal(self, answer: CellDecisions) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("update_cell_mappings", self._answers.update_values(answer))
+        await self._run.apply_signal("update_cell_mappings", self._answers.update_values(answer))
 
     @workflow.update(name="confirm_cell_mappings")
     async def confirm_cell_mappings(self, answer: Confirmation) -> MappingsAnswer:
@@ -293,9 +309,23 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="confirm_cell_mappings")
     async def confirm_cell_mappings_signal(self, answer: Confirmation | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal(
+        await self._run.apply_signal(
             "confirm_cell_mappings", self._answers.confirm_values(answer or Confirmation())
         )
+
+    @workflow.update(name="change_review")
+    async def change_review(self, change: ReviewChange) -> ReviewChanged:
+        """Apply a change to the rows that are reviewed, or find out what it would change."""
+        return await self._answers.change_review(change)
+
+    @change_review.validator
+    def _validate_change_review(self, change: ReviewChange) -> None:
+        self._review.check_change(change)
+
+    @workflow.signal(name="change_review")
+    async def change_review_signal(self, change: ReviewChange) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._run.apply_signal("change_review", self._answers.change_review(change))
 
     @workflow.update(name="start")
     async def start(self, answer: Confirmation) -> MappingsAnswer:
@@ -309,7 +339,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="start")
     async def start_signal(self, answer: Confirmation | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("start", self._answers.start(answer or Confirmation()))
+        await self._run.apply_signal("start", self._answers.start(answer or Confirmation()))
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> MappingsAnswer:
@@ -323,7 +353,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="cancel")
     async def cancel_signal(self, answer: Answer | None = None) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("cancel", self._stop(answer or Answer()))
+        await self._run.apply_signal("cancel", self._stop(answer or Answer()))
 
     @workflow.update(name="reassign")
     async def reassign(self, answer: Reassignment) -> MappingsAnswer:
@@ -337,7 +367,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
     @workflow.signal(name="reassign")
     async def reassign_signal(self, answer: Reassignment) -> None:
         """Twin of the update, for `temporal workflow signal`."""
-        await self._apply_signal("reassign", self._answers.reassign(answer))
+        await self._run.apply_signal("reassign", self._answers.reassign(answer))
 
     async def _stop(self, answer: Answer) -> MappingsAnswer:
         self._answers.check_not_over()
@@ -347,17 +377,6 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     def _answered(self) -> MappingsAnswer:
         return self._run.mappings()
-
-    async def _apply_signal(self, name: str, answer: Awaitable[MappingsAnswer]) -> None:
-        """Apply the answer of a signal; its sender gets no refusal, so the status shows it."""
-        try:
-            await answer
-        except FailureError as error:
-            reraise_cancellation(error)
-            self._run.last_refusal = f"{name}: {explain(error)}"
-            workflow.logger.warning("signal %s refused: %s", name, explain(error))
-        else:
-            self._run.last_refusal = None
 
     @workflow.query(name="status")
     def status(self) -> SpreadsheetStatus:
@@ -373,3 +392,8 @@ class SpreadsheetImport(Parkable, retry=Answer):
     def cell_mappings(self) -> CellSummary:
         """The values in figures, and the first that are open."""
         return self._run.now.cells
+
+    @workflow.query(name="candidates")
+    def candidates(self) -> CandidateLists:
+        """What the open values may mean: the first rows of each field, with their ids."""
+        return CandidateLists(fields=self._run.now.cells.candidates)

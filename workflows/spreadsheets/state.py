@@ -1,8 +1,10 @@
 """The state of one spreadsheet import, shared by its workflow, its answers and its pauses."""
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Final
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from contracts.spreadsheets import (
@@ -20,9 +22,13 @@ from contracts.spreadsheets import (
 from domain.spreadsheets import decisions
 from workflows import policies
 from workflows.cancellation import Cancellation
+from workflows.failures import explain, reraise_cancellation
 from workflows.notices import Notices
 from workflows.parking import Parking
 from workflows.waiting import Waiting
+
+_RETRIES: Final = 4
+"""Retries of one status record that stand in the trail, beside another line; the last ones."""
 
 
 class SpreadsheetRun:
@@ -55,6 +61,7 @@ class SpreadsheetRun:
         self.cancellation = Cancellation[Answer]()
         self.parking, self.waiting = parking, waiting
         self.notices = notices
+        self._retries: tuple[DecisionRecord, ...] = ()
         notices.facts = {
             "link": order.link,
             "about": {
@@ -94,11 +101,17 @@ class SpreadsheetRun:
             version=self.now.version,
             missing_fields=self.missing_fields,
             cells=self.now.cells,
+            left_out_columns=decisions.left_out(self.now.columns),
+            left_out_sheets=self.now.other_sheets,
         )
 
     def trail(self, kind: str, decision: str, by: str) -> DecisionRecord:
         """One line of the trail of decisions."""
         return DecisionRecord(kind=kind, decision=decision[:200], by=by, at=workflow.now())
+
+    def note_retry(self, step: str, by: str) -> None:
+        """Put who had a step retried into the trail, with the next status record."""
+        self._retries = (*self._retries, self.trail("retry", step, by))[-_RETRIES:]
 
     async def record(self, *trail: DecisionRecord) -> None:
         """Bring the status row up to date."""
@@ -109,6 +122,7 @@ class SpreadsheetRun:
             summary=f"record {self.now.state}",
             **policies.SHORT,
         )
+        self._retries = ()
 
     def status_record(self, *trail: DecisionRecord, reason: str | None = None) -> StatusRecord:
         """The status row as it is to be."""
@@ -123,8 +137,19 @@ class SpreadsheetRun:
             waiting_since=self.parking.since or self.now.waiting_since,
             cells=self.now.cells,
             at=workflow.now(),
-            trail=trail,
+            trail=(*self._retries, *trail),
         )
+
+    async def apply_signal(self, name: str, answer: Awaitable[object]) -> None:
+        """Apply the answer of a signal; its sender gets no refusal, so the status shows it."""
+        try:
+            await answer
+        except FailureError as error:
+            reraise_cancellation(error)
+            self.last_refusal = f"{name}: {explain(error)}"
+            workflow.logger.warning("signal %s refused: %s", name, explain(error))
+        else:
+            self.last_refusal = None
 
     def status(self) -> SpreadsheetStatus:
         """Where the run stands."""
@@ -140,6 +165,7 @@ class SpreadsheetRun:
             missing_fields=self.missing_fields,
             cells=self.now.cells,
             last_refusal=self.last_refusal,
+            review=self.now.review if self.now.in_review else None,
             waiting_for=self.waiting.dependency,
         )
 

@@ -45,7 +45,9 @@ class SpreadsheetUndo(Parkable, retry=Answer):
             await self._notices.end(NoticeKind.FAILED, "failed", explain(error))
             raise
         workflow.upsert_search_attributes(attributes.not_waiting(result.state))
-        await self._notices.end(NoticeKind.UNDONE, "undone", counted(result.counts))
+        await self._notices.end(
+            NoticeKind.UNDONE, result.state.replace("_", " ").lower(), counted(result.counts)
+        )
         return result
 
     async def _undo(self) -> UndoResult:
@@ -62,4 +64,7 @@ class SpreadsheetUndo(Parkable, retry=Answer):
         answered = await self._parking.wait("undo", explain(failure))
         if answered.decision is not Decision.RETRY:
             raise failure
+        by = (answered.by or "operator",)
+        retried = (*self._order.retried_by, *by)[-20:]
+        self._order = self._order.model_copy(update={"retried_by": retried})
         self._parking.resume()

@@ -13,8 +13,8 @@ from workflows import policies
 from workflows.failures import failure_type
 
 _UNCOUNTED: Final = frozenset({NOT_YET, THROTTLING})
-"""The far end has asked for patience: that is no failure."""
-_AT_FAR_ENDS: Final = RetryPolicy(
+"""The endpoint has asked for patience: that is no failure."""
+_AT_ENDPOINTS: Final = RetryPolicy(
     initial_interval=policies.BACKOFF.initial_interval,
     backoff_coefficient=policies.BACKOFF.backoff_coefficient,
     maximum_interval=policies.BACKOFF.maximum_interval,
@@ -27,12 +27,12 @@ _LONGEST: Final = timedelta(days=1)
 def options_of(action: Action) -> policies.RemoteStep:
     """Of the activity of an action.
 
-    The server passes over crashes, and waits as the far end asks; failures of a file at a far end
-    are counted here, as the settings of the job say.
+    The server passes over crashes, and waits as the endpoint asks; failures of a file are counted
+    here, as the settings of the job say.
     """
     if side_of(action) is Side.OWN:
         return policies.LONG
-    return {**policies.LONG, "retry_policy": _AT_FAR_ENDS}
+    return {**policies.LONG, "retry_policy": _AT_ENDPOINTS}
 
 
 class Attempts:

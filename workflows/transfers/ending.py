@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.transfers.closing import Closing
+from activities.transfers.closing import JobClosing
 from activities.transfers.receiving import Receiving
 from contracts.blobs import BlobRef
 from contracts.transfers import (
@@ -145,12 +145,12 @@ class Ending:
 
         async def locally() -> None:
             await workflow.execute_local_activity_method(
-                Closing.close, closing, summary=summary, **policies.SHORT
+                JobClosing.close, closing, summary=summary, **policies.SHORT
             )
 
         async def remotely() -> None:
             await workflow.execute_activity_method(
-                Closing.close, closing, summary=summary, **policies.LONG
+                JobClosing.close, closing, summary=summary, **policies.LONG
             )
 
         await self._last(locally if files.files <= _FEW_FILES else remotely)

@@ -43,7 +43,7 @@ _ARRIVED: Final = "arrived"
 class ExpectedFilesCheck:
     """judge the days -> begin or close the runs about gaps -> record; started by a schedule.
 
-    Nothing is recorded before people were told: a check that was broken off is made again.
+    Nothing is recorded before the notices were sent: a check that was broken off is made again.
     """
 
     @workflow.run
@@ -90,7 +90,7 @@ async def _begin(gap: GapOrder) -> None:
             EXPECTED_FILES,
             gap,
             id=gap_id(day.name, day.day, day.state),
-            # Of one gap people are told once, also when they have closed it.
+            # One gap causes one notice, also when a person has closed it.
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             parent_close_policy=ParentClosePolicy.ABANDON,
             search_attributes=attributes.at_start("transfers", "expected", day.name),
@@ -113,7 +113,7 @@ async def _close(day: ExpectedDay) -> None:
 class ExpectedFiles(Parkable, skip=Answer):
     """One gap: it waits in the inbox until its files come, or a person closes it.
 
-    Files that came late are only told of: nothing is left to do.
+    Files that came late only cause a notice: nothing is left to do.
     """
 
     @workflow.init
@@ -141,7 +141,7 @@ class ExpectedFiles(Parkable, skip=Answer):
     async def _wait(self) -> None:
         answered = await self._parking.wait(self._day.state.value, self._sentence)
         if self._has_arrived or answered.answer is None:
-            # When nobody has answered it stays in the record as it is.
+            # Without an answer it stays in the record as it is.
             return
         closed = {"state": ExpectedState.CLOSED, "by": answered.by}
         self._day = self._day.model_copy(update=closed)

@@ -56,7 +56,7 @@ _SUMMARY: Final = 200
 
 
 class _LeftOut(Exception):
-    """A person decided that nothing is to be done, or nobody has answered in time."""
+    """A person decided that nothing is to be done, or there was no answer in time."""
 
     def __init__(self, state: str, reason: str, by: str | None) -> None:
         super().__init__(reason)
@@ -220,7 +220,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
     async def _refuse(self, reception: Reception) -> NoReturn:
         """End without a row: that of this id is of the event that came first."""
-        # Whoever meets this run by its id compares with the event that has it.
+        # A start that meets this run by its id compares with the event that has it.
         workflow.upsert_memo({MEMO: reception.digest})
         reason = reception.refused or ""
         view = await self._end(TransferStatus.FAILED, reason, NoticeKind.FAILED)

@@ -16,7 +16,6 @@ from contracts.errors import TRANSFER_FAILED, WRONG_STATE
 from contracts.notices import NoticeKind
 from contracts.transfers import (
     FILE_JOB,
-    REMARKS,
     Action,
     ActionOrder,
     ActionResult,
@@ -32,6 +31,7 @@ from contracts.transfers import (
 from domain.transfers.chains import loop_of
 from domain.transfers.events import file_of
 from domain.transfers.job_settings import may_be_left_out, verb_of
+from domain.transfers.remarks import in_one_sentence
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
@@ -334,13 +334,11 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         return self._plan
 
     def _remark(self, *remarks: str) -> None:
-        new = [each[:500] for each in remarks if each[:500] not in self._remarks]
-        self._remarks = [*self._remarks, *new][:REMARKS]
+        self._remarks = [*dict.fromkeys((*self._remarks, *remarks))]
 
     def _explained(self, reason: str | None) -> str | None:
         """Why it has ended so; a success has its remarks."""
-        said = [reason] if reason else self._remarks
-        return "; ".join(said)[:500] or None
+        return (reason or in_one_sentence(self._remarks))[:500] or None
 
     def _show(self, waits: str | None = None) -> None:
         if not self._parking.waits:

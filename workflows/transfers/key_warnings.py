@@ -6,7 +6,7 @@ from temporalio import workflow
 
 from activities.transfers.key_expiry import KeyExpiry
 from contracts.notices import NoticeKind, notice_id
-from contracts.transfers.ends import KeysTold, KeyWarnings, KeyWarningsOrder
+from contracts.transfers.key_expiry import KeysTold, KeyWarnings, KeyWarningsOrder
 from workflows import policies
 from workflows.notices import Notices
 from workflows.waiting import Waiting
@@ -18,7 +18,7 @@ class PartnerKeyWarnings:
 
     @workflow.run
     async def run(self, order: KeyWarningsOrder) -> KeysTold:
-        """Look once; what people were told of before is not sent again."""
+        """Look once; notices that were sent before are not sent again."""
         notices = Notices(order.notices)
         while found := (await Waiting().done(partial(_found, order))).warnings:
             for warning in found:

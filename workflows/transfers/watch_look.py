@@ -1,4 +1,4 @@
-"""One look of a watch at a far end; started by its schedule."""
+"""One look of a watch at an endpoint; started by its schedule."""
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -16,8 +16,8 @@ from workflows.waiting import Waiting
 class WatchLook:
     """list -> start an event for each new file that is complete.
 
-    A far end that is away is waited for; the schedule starts no other look meanwhile. Any other
-    failure ends this look, people are told of it once a day, and the next look tries again.
+    An endpoint that is unavailable is waited for; the schedule starts no other look meanwhile. Any
+    other failure ends this look, causes one notice a day, and the next look tries again.
     """
 
     @workflow.run

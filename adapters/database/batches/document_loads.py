@@ -1,30 +1,32 @@
 """Documents of batches: each step's rows and its checkpoint in one transaction."""
 
 import json
-import unicodedata
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, case, delete, not_, or_, select, update
+from sqlalchemy import and_, case, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import mail_threads
-from adapters.database.batches.keys import key_text
+from adapters.database.batches import (
+    attached_files,
+    checkpoints,
+    claims,
+    families,
+    mail_threads,
+    tag_rows,
+    versions,
+)
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import (
-    attachments,
-    doc_dedupe,
     document_relations,
-    document_tags,
     document_texts,
     documents,
-    process_checkpoints,
-    tag_dedupe,
 )
-from adapters.ports import Attached, Extracted, LoadFacts
+from adapters.ports import Attached, Extracted, LoadFacts, Superseded, WholeDocument
 from contracts.batches import (
     STEPS,
     DocumentAttachments,
@@ -34,9 +36,10 @@ from contracts.batches import (
     DocumentState,
     LoadStep,
     Relation,
+    message_key,
 )
 from contracts.blobs import BlobRef
-from contracts.origins import digest_of
+from domain.batches.families import Family
 
 
 class SqlLoadStore:
@@ -47,63 +50,85 @@ class SqlLoadStore:
         self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
-        """How far a load is."""
+        """How far the load of a message is."""
         async with self._database.reading() as connection:
-            columns = process_checkpoints.c.step, process_checkpoints.c.digest
-            steps = await connection.execute(select(*columns).where(_checkpoints(event)))
+            known = await checkpoints.of(connection, event)
             row = (await connection.execute(select(documents).where(_is(event)))).one_or_none()
-        digests = {LoadStep(step): digest for step, digest in steps}
-        done = frozenset(digests)
-        digest = next((digests[step] for step in LoadStep if step in done), None)
+        done = known.steps
+        if isinstance(event, DocumentProcessed) and (
+            versions.is_superseded(row, event)
+            or (LoadStep.DEDUPE in done and versions.is_of_another(row, event))
+        ):
+            return LoadFacts(None, done, superseded=True, etag=known.etag)
         if row is None or row.batch_id != event.batch_id:
-            return LoadFacts(None, done, digest=digest)
+            return LoadFacts(None, done, etag=known.etag)
         source = None
         if row.blob_name is not None:
             source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
-        return LoadFacts(DocumentState(row.state), done, source, row.duplicate_of, digest)
+        state = DocumentState(row.state)
+        return LoadFacts(state, done, source, row.duplicate_of, etag=known.etag)
 
-    async def forget(self, event: DocumentEvent) -> None:
-        """Remove the checkpoints of an event; the bytes of its document are free."""
-        async with self._database.transaction() as connection:
-            await connection.execute(delete(process_checkpoints).where(_checkpoints(event)))
-            await connection.execute(delete(doc_dedupe).where(_claims(event)))
+    async def forget(self, event: DocumentProcessed) -> None:
+        """Remove the checkpoints of a message; the bytes of its document are free."""
+        async with self._locked(event) as connection:
+            await checkpoints.forget(connection, event)
+            await claims.release(connection, event)
 
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
-        assert source.sha256 is not None
-        async with self._database.transaction() as connection:
-            if not await self._check(connection, event, LoadStep.DEDUPE):
+        async with self._locked(event) as connection:
+            if not await self._check(connection, event, LoadStep.DEDUPE, source.etag):
                 return await connection.scalar(select(documents.c.duplicate_of).where(_is(event)))
-            first = await self._claim(connection, event, source.sha256)
-            state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
-            values: dict[str, Any] = {
-                "batch_id": event.batch_id,
-                "state": state.value,
-                "blob_name": source.name,
-                "filename": None if event.filename is None else clean(event.filename),
-                "etag": source.etag,
-                "sha256": source.sha256,
-                "size": source.size,
-                "duplicate_of": first,
-                "updated_at": datetime.now(UTC),
-            }
-            await self._upsert_document(connection, event, values, _failures_of_others(event))
+            row = await versions.current(connection, event)
+            superseded = versions.is_superseded(row, event)
+            if superseded:
+                await self._write_version(connection, event, source)
+                first = None
+            else:
+                first = await self._write_source(connection, event, source, row)
+        if superseded:
+            raise Superseded
         return first
+
+    async def save_version(self, event: DocumentProcessed, source: BlobRef) -> None:
+        """The checkpoint `dedupe` of a message whose document is that of a later one."""
+        async with self._locked(event) as connection:
+            if await self._check(connection, event, LoadStep.DEDUPE, source.etag):
+                await self._write_version(connection, event, source)
+
+    async def save_whole(
+        self, event: DocumentProcessed, whole: WholeDocument
+    ) -> DocumentState | None:
+        """The checkpoints of all steps; None: there are others than those that were seen."""
+        source = whole.source
+        async with self._locked(event) as connection:
+            known = await checkpoints.of(connection, event)
+            if (known.steps, known.etag) != (whole.seen.done, whole.seen.etag):
+                return None
+            if known.steps:
+                await checkpoints.forget(connection, event)
+                await claims.release(connection, event)
+            row = await versions.current(connection, event)
+            if versions.is_superseded(row, event):
+                await self._check(connection, event, LoadStep.DEDUPE, source.etag)
+                await self._write_version(connection, event, source)
+                return DocumentState.SUPERSEDED
+            if await self._write_source(connection, event, source, row) is not None:
+                await self._check(connection, event, LoadStep.DEDUPE, source.etag)
+                return DocumentState.DUPLICATE
+            await checkpoints.write(connection, self._insert, event, LoadStep, source.etag)
+            await self._write_text(connection, event, whole.extracted)
+            await tag_rows.save(connection, self._insert, event, whole.tags)
+            await self._write_relations(connection, event, event.relations)
+            await self._write_loaded(connection, event)
+        return DocumentState.LOADED
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
         """The checkpoint `extract`: document, text, and the mail's message ids."""
 
         async def write(connection: AsyncConnection) -> None:
-            await connection.execute(
-                update(documents).where(_is(event)).values(**_columns_of(extracted))
-            )
-            text = {"text": clean(extracted.text)}
-            await connection.execute(
-                self._insert(document_texts)
-                .values(case_id=event.case_id, document_id=event.document_id, **text)
-                .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=text)
-            )
-            await mail_threads.save(connection, self._insert, event, extracted.thread)
+            if await self._has_document(connection, event):
+                await self._write_text(connection, event, extracted)
 
         await self._once(event, LoadStep.EXTRACT, write)
 
@@ -111,9 +136,8 @@ class SqlLoadStore:
         """The checkpoint `tags`; the same tag in other cases or spaces is the same tag."""
 
         async def write(connection: AsyncConnection) -> None:
-            await connection.execute(delete(document_tags).where(_belongs(document_tags, event)))
-            for key, tag in sorted({_tag_key(tag): clean(tag) for tag in reversed(tags)}.items()):
-                await self._write_tag(connection, event, key, tag)
+            if await self._has_document(connection, event):
+                await tag_rows.save(connection, self._insert, event, tags)
 
         await self._once(event, LoadStep.TAGS, write)
 
@@ -121,134 +145,142 @@ class SqlLoadStore:
         """The checkpoint `relations`; mails that answer each other are found by message id."""
 
         async def write(connection: AsyncConnection) -> None:
-            found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
-            found += await mail_threads.relations(connection, event)
-            for document_id, related_id, kind in sorted(set(found)):
-                await connection.execute(
-                    self._insert(document_relations)
-                    .values(
-                        case_id=event.case_id,
-                        document_id=document_id,
-                        related_id=related_id,
-                        kind=kind,
-                    )
-                    .on_conflict_do_nothing()
-                )
+            await self._write_relations(connection, event, relations)
 
         await self._once(event, LoadStep.RELATIONS, write)
 
+    async def family(self, event: DocumentEvent) -> Family:
+        """Where the document stands in its family, and how large that is."""
+        async with self._database.reading() as connection:
+            return await families.family_of(connection, event)
+
     async def save_attachments(
-        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+        self,
+        event: DocumentProcessed | DocumentAttachments,
+        files: Sequence[Attached],
+        note: str | None = None,
     ) -> None:
         """The checkpoint `attachments`; the document is `loaded` when it is its last step."""
 
         async def write(connection: AsyncConnection) -> None:
-            for file in files:
-                values = {
-                    "blob_name": file.blob.name,
-                    "filename": clean(file.filename),
-                    "size": file.blob.size,
-                    "sha256": file.blob.sha256,
-                }
-                await connection.execute(
-                    self._insert(attachments)
-                    .values(
-                        case_id=event.case_id,
-                        document_id=event.document_id,
-                        blob_key=key_text(file.blob.name),
-                        **values,
-                    )
-                    .on_conflict_do_update(
-                        index_elements=["case_id", "document_id", "blob_key"], set_=values
-                    )
-                )
+            await attached_files.save(connection, self._insert, event, files)
+            if note is not None:
+                await families.add_note(connection, event, note)
             if STEPS[event.event_type] == tuple(LoadStep):
-                failed = documents.c.failed_event.is_not(None)
-                state = case((failed, DocumentState.FAILED.value), else_=DocumentState.LOADED.value)
-                await connection.execute(
-                    update(documents)
-                    .where(_is(event))
-                    .values(state=state, updated_at=datetime.now(UTC))
-                )
+                await self._write_loaded(connection, event)
 
         await self._once(event, LoadStep.ATTACHMENTS, write)
 
+    async def keep_attachments(
+        self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
+    ) -> None:
+        """Record some of the files, as others of the message are missing; no checkpoint."""
+        async with self._locked(event) as connection:
+            await attached_files.save(connection, self._insert, event, files)
+
     async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a document could not be loaded, permanently."""
+        """Record that a message could not be loaded, permanently, and keep it."""
         values = {
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,
             "reason": clean(reason),
             "failed_event": event.event_type,
             "updated_at": datetime.now(UTC),
+            **families.place_of(event),
         }
-        async with self._database.transaction() as connection:
+        async with self._locked(event) as connection:
+            await versions.record_failure(connection, self._insert, event, reason)
+            row = await versions.current(connection, event)
+            if isinstance(event, DocumentProcessed) and versions.is_superseded(row, event):
+                return
             # A document with the same bytes is not a duplicate of this one; it would have to claim
             # them again.
-            dedupe = process_checkpoints.c.step == LoadStep.DEDUPE.value
-            await connection.execute(delete(process_checkpoints).where(_checkpoints(event), dedupe))
-            await connection.execute(delete(doc_dedupe).where(_claims(event)))
+            await checkpoints.forget(connection, event, LoadStep.DEDUPE)
+            await claims.release(connection, event)
             await self._upsert_document(connection, event, values)
 
-    async def _claim(
-        self, connection: AsyncConnection, event: DocumentProcessed, sha256: str
+    async def _write_source(
+        self, connection: AsyncConnection, event: DocumentProcessed, source: BlobRef, row: Any
     ) -> DocumentId | None:
-        """Who has these bytes; None: this document has them now."""
-        await connection.execute(
-            self._insert(doc_dedupe)
-            .values(
-                case_id=event.case_id,
-                batch_id=event.batch_id,
-                sha256=sha256,
-                document_id=event.document_id,
-            )
-            .on_conflict_do_nothing()
-        )
-        first = await connection.scalar(
-            select(doc_dedupe.c.document_id).where(
-                doc_dedupe.c.case_id == event.case_id,
-                doc_dedupe.c.batch_id == event.batch_id,
-                doc_dedupe.c.sha256 == sha256,
-            )
-        )
-        if first != event.document_id:
-            # It may be a duplicate itself, of a document of an earlier batch: even of this one.
-            original = await connection.scalar(
-                select(documents.c.duplicate_of).where(
-                    documents.c.case_id == event.case_id, documents.c.document_id == first
-                )
-            )
-            return None if original == event.document_id else original or first
-        # Documents of earlier batches of the case; what never got loaded there has no text.
-        return await connection.scalar(
-            select(documents.c.document_id)
-            .where(
-                documents.c.case_id == event.case_id,
-                documents.c.sha256 == sha256,
-                documents.c.document_id != event.document_id,
-                documents.c.state == DocumentState.LOADED.value,
-            )
-            .order_by(documents.c.document_id)
-            .limit(1)
-        )
+        """The document with its file; the one that has the same bytes, or None."""
+        assert source.sha256 is not None
+        await versions.replace(connection, self._insert, event, source.sha256, row)
+        first = await claims.claim(connection, self._insert, event, source.sha256)
+        state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
+        values: dict[str, Any] = {
+            "batch_id": event.batch_id,
+            "state": state.value,
+            "blob_name": source.name,
+            "filename": None if event.filename is None else clean(event.filename),
+            "etag": source.etag,
+            "sha256": source.sha256,
+            "size": source.size,
+            "duplicate_of": first,
+            "message_key": message_key(event),
+            "sent_at": event.sent_at,
+            "updated_at": datetime.now(UTC),
+            **families.place_of(event),
+        }
+        await self._upsert_document(connection, event, values, _failures_of_others(event))
+        if first is not None:
+            # It is read no further: what its message says of it is said of itself.
+            await tag_rows.save(connection, self._insert, event, event.tags)
+            await self._write_relations(connection, event, event.relations)
+            await versions.forget_failure(connection, event)
+        return first
 
-    async def _write_tag(
-        self, connection: AsyncConnection, event: DocumentProcessed, key: str, tag: str
+    async def _write_version(
+        self, connection: AsyncConnection, event: DocumentProcessed, source: BlobRef
     ) -> None:
-        batch = {"case_id": event.case_id, "batch_id": event.batch_id, "tag_key": key}
+        await versions.keep_late(connection, self._insert, event, source)
+        await self._write_relations(connection, event, event.relations)
+        await versions.forget_failure(connection, event)
+
+    async def _write_text(
+        self, connection: AsyncConnection, event: DocumentProcessed, extracted: Extracted
+    ) -> None:
         await connection.execute(
-            self._insert(tag_dedupe).values(**batch, tag=tag).on_conflict_do_nothing()
+            update(documents).where(_is(event)).values(**_columns_of(extracted))
         )
-        spelling = await connection.scalar(
-            select(tag_dedupe.c.tag).where(
-                *(tag_dedupe.c[name] == value for name, value in batch.items())
+        text = {"text": clean(extracted.text)}
+        await connection.execute(
+            self._insert(document_texts)
+            .values(case_id=event.case_id, document_id=event.document_id, **text)
+            .on_conflict_do_update(index_elements=["case_id", "document_id"], set_=text)
+        )
+        await mail_threads.save(connection, self._insert, event, extracted.thread)
+
+    async def _write_loaded(self, connection: AsyncConnection, event: DocumentEvent) -> None:
+        """The last step of a document: it is `loaded`, unless another of its messages failed."""
+        failed = documents.c.failed_event.is_not(None)
+        state = case((failed, DocumentState.FAILED.value), else_=DocumentState.LOADED.value)
+        key = documents.c.message_key
+        await connection.execute(
+            update(documents)
+            .where(_is(event), or_(key.is_(None), key == message_key(event)))
+            .values(state=state, updated_at=datetime.now(UTC))
+        )
+        await versions.forget_failure(connection, event)
+
+    async def _has_document(self, connection: AsyncConnection, event: DocumentProcessed) -> bool:
+        """Whether a document is still that of this message."""
+        row = await versions.current(connection, event)
+        return not versions.is_of_another(row, event)
+
+    async def _write_relations(
+        self, connection: AsyncConnection, event: DocumentEvent, relations: Sequence[Relation]
+    ) -> None:
+        found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
+        found += await mail_threads.relations(connection, event)
+        names = ("document_id", "related_id", "kind")
+        rows = [
+            {"case_id": event.case_id, **dict(zip(names, row, strict=True))}
+            for row in sorted(set(found))
+        ]
+        if rows:
+            await connection.execute(
+                self._insert(document_relations).on_conflict_do_nothing(), rows
             )
-        )
-        await connection.execute(
-            self._insert(document_tags)
-            .values(case_id=event.case_id, document_id=event.document_id, tag_key=key, tag=spelling)
-            .on_conflict_do_nothing()
-        )
 
     async def _upsert_document(
         self,
@@ -272,16 +304,21 @@ class SqlLoadStore:
         write: Callable[[AsyncConnection], Awaitable[None]],
     ) -> None:
         """Write the rows of a step together with its checkpoint, unless that stands there."""
-        async with self._database.transaction() as connection:
+        async with self._locked(event) as connection:
             if await self._check(connection, event, step):
                 await write(connection)
                 await self._recover(connection, event)
 
     async def _recover(self, connection: AsyncConnection, event: DocumentEvent) -> None:
-        """A document that failed because of its relations or attachments is no longer failed."""
+        """A document whose relations or attachments failed is not failed once all are loaded."""
         if isinstance(event, DocumentProcessed):
             return
+        other = await versions.forget_failure(connection, event)
         failed = documents.c.state == DocumentState.FAILED.value
+        mine = and_(_is(event), documents.c.failed_event == event.event_type)
+        if other is not None:
+            await connection.execute(update(documents).where(mine).values(reason=other))
+            return
         state = case(
             (not_(failed), documents.c.state),
             (documents.c.duplicate_of.is_not(None), DocumentState.DUPLICATE.value),
@@ -292,48 +329,31 @@ class SqlLoadStore:
         )
         await connection.execute(
             update(documents)
-            .where(_is(event), documents.c.failed_event == event.event_type, is_there)
+            .where(mine, is_there)
             .values(state=state, reason=None, failed_event=None)
         )
 
     async def _check(
-        self, connection: AsyncConnection, event: DocumentEvent, step: LoadStep
+        self,
+        connection: AsyncConnection,
+        event: DocumentEvent,
+        step: LoadStep,
+        etag: str | None = None,
     ) -> bool:
         """Write a checkpoint; False: it is there already."""
-        done = await connection.execute(
-            self._insert(process_checkpoints)
-            .values(
-                case_id=event.case_id,
-                batch_id=event.batch_id,
-                document_id=event.document_id,
-                event_type=event.event_type,
-                step=step.value,
-                done_at=datetime.now(UTC),
-                digest=digest_of(event),
-            )
-            .on_conflict_do_nothing()
-            .returning(process_checkpoints.c.step)
-        )
-        return done.scalar_one_or_none() is not None
+        return await checkpoints.write(connection, self._insert, event, (step,), etag)
+
+    @asynccontextmanager
+    async def _locked(self, event: DocumentEvent) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that is the only one to write about the document."""
+        async with self._database.transaction() as connection:
+            await checkpoints.lock(connection, event)
+            yield connection
 
 
 def _is(event: DocumentEvent) -> Any:
-    return _belongs(documents, event)
-
-
-def _belongs(table: Any, event: DocumentEvent) -> Any:
-    return and_(table.c.case_id == event.case_id, table.c.document_id == event.document_id)
-
-
-def _checkpoints(event: DocumentEvent) -> Any:
-    return _belongs(process_checkpoints, event) & and_(
-        process_checkpoints.c.batch_id == event.batch_id,
-        process_checkpoints.c.event_type == event.event_type,
-    )
-
-
-def _claims(event: DocumentEvent) -> Any:
-    return _belongs(doc_dedupe, event) & (doc_dedupe.c.batch_id == event.batch_id)
+    columns = documents.c
+    return and_(columns.case_id == event.case_id, columns.document_id == event.document_id)
 
 
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
@@ -345,10 +365,6 @@ def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
         column.name: case((forgotten, None), else_=column)
         for column in (documents.c.reason, documents.c.failed_event)
     }
-
-
-def _tag_key(tag: str) -> str:
-    return key_text(" ".join(unicodedata.normalize("NFKC", tag).casefold().split()))
 
 
 def _columns_of(extracted: Extracted) -> dict[str, Any]:

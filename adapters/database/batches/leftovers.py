@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Text, and_, case, cast, delete, literal, o
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
+from adapters.database.leases import release
 from adapters.database.models.batches import (
     TEMPORARY,
     batches,
@@ -125,6 +126,7 @@ async def terminate(
     for table in TEMPORARY:
         mine = and_(table.c.case_id == key.case_id, table.c.batch_id == key.batch_id)
         await connection.execute(delete(table).where(mine))
+    await release(connection, key.workflow_id)
     return True
 
 
@@ -159,5 +161,7 @@ async def _terminate_document(
         )
         if table is process_checkpoints:
             mine &= and_(table.c.event_type == event_type, table.c.step == LoadStep.DEDUPE.value)
+            # Those of other messages are of versions that are kept.
+            mine &= table.c.message_key.in_(("", row.message_key or ""))
         await connection.execute(delete(table).where(mine))
     return True

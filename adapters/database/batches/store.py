@@ -1,32 +1,37 @@
 """Cases and batches."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
+from sqlalchemy import CursorResult, Select, and_, delete, not_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import leftovers
+from adapters.database.batches.document_counts import counts_of
+from adapters.database.batches.listings import documents_of, failed_messages_of
 from adapters.database.codec import clean
 from adapters.database.engine import Database
-from adapters.database.models.batches import TEMPORARY, batches, cases, documents
-from adapters.ports import BatchFacts, BatchView, OpenRow
+from adapters.database.leases import release
+from adapters.database.models.batches import TEMPORARY, batches, cases
+from adapters.ports import BatchFacts, BatchView, DocumentView, FailedMessage, OpenRow
 from contracts.batches import (
     OPEN_BATCHES,
+    Announcement,
     BatchKey,
     CaseEvent,
     Closing,
     DocumentCounts,
+    DocumentState,
     LoaderStatus,
     Purpose,
     Timings,
     WaitingBatch,
     WaitingBatches,
 )
-from domain.batches.events import changes_of, ended, new_row
+from domain.batches.events import NOT_KNOWN, changes_of, ended, new_row
+from domain.batches.passed_on import fields_for
 
 _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 
@@ -40,8 +45,15 @@ class SqlBatchStore:
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
+        now = datetime.now(UTC)
         async with self._database.transaction() as connection:
-            await self._ensure(connection, keys, datetime.now(UTC))
+            await self._ensure(connection, keys, now, known=True)
+            for key in keys:
+                await connection.execute(
+                    update(batches)
+                    .where(_is(key), not_(batches.c.known))
+                    .values(known=True, loader_status_updated_at=now, updated_at=now)
+                )
 
     async def set_concurrency(self, case_id: int, most: int) -> None:
         """Set `max_processing_daemons` of a case."""
@@ -81,6 +93,7 @@ class SqlBatchStore:
                 status=LoaderStatus(row.loader_status),
                 reason=row.reason,
                 job_finished=row.job_finished_at is not None,
+                documents=row.job_documents,
                 end_finished=row.end_finished_at is not None,
                 dead_letters=row.dead_letters,
                 concurrency=concurrency,
@@ -181,7 +194,11 @@ class SqlBatchStore:
             return await leftovers.terminate(connection, id, reason, unchanged_since)
 
     async def truncate(self, key: BatchKey) -> int:
-        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
+        """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch, and release its leases.
+
+        Returns:
+            Rows removed of these tables.
+        """
         removed = 0
         async with self._database.transaction() as connection:
             for table in TEMPORARY:
@@ -191,12 +208,33 @@ class SqlBatchStore:
                     )
                 )
                 removed += cast(CursorResult[Any], done).rowcount
+            await release(connection, key.workflow_id)
         return removed
 
     async def counts(self, key: BatchKey) -> DocumentCounts:
         """Documents of a batch by state."""
         async with self._database.reading() as connection:
-            return await _counts(connection, key)
+            return (await counts_of(connection, [key]))[key]
+
+    async def passed_on(self, key: BatchKey, announcement: Announcement) -> Mapping[str, Any]:
+        """The fields that docflow does not use of the events that lead to an announcement."""
+        async with self._database.reading() as connection:
+            kept = await connection.scalar(select(batches.c.passed_on).where(_is(key)))
+        return fields_for(announcement, kept)
+
+    async def documents(
+        self, key: BatchKey, state: DocumentState | None = None, after: str = "", limit: int = 100
+    ) -> Sequence[DocumentView]:
+        """Documents of a batch by id, beginning behind one."""
+        async with self._database.reading() as connection:
+            return await documents_of(connection, key, state, after, limit)
+
+    async def failed_messages(
+        self, key: BatchKey, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> Sequence[FailedMessage]:
+        """Messages of a batch that are recorded as failed, by document id and key, behind one."""
+        async with self._database.reading() as connection:
+            return await failed_messages_of(connection, key, after, limit)
 
     async def list(
         self, case_id: int | None = None, limit: int = 100, status: LoaderStatus | None = None
@@ -222,10 +260,11 @@ class SqlBatchStore:
         return views[0] if views else None
 
     async def _ensure(
-        self, connection: AsyncConnection, keys: Iterable[BatchKey], now: datetime
+        self, connection: AsyncConnection, keys: Iterable[BatchKey], now: datetime, *, known: bool
     ) -> None:
         # In one order for all, so that no two writers wait for each other.
-        rows = [new_row(*pair, now) for pair in sorted({(k.case_id, k.batch_id) for k in keys})]
+        pairs = sorted({(key.case_id, key.batch_id) for key in keys})
+        rows = [new_row(*pair, now, known=known) for pair in pairs]
         if rows:
             await connection.execute(self._insert(batches).on_conflict_do_nothing(), rows)
 
@@ -235,7 +274,8 @@ class SqlBatchStore:
         """Rows of the batches that events are about, made where there is none, by key."""
         if not events:
             return {}
-        await self._ensure(connection, (event.key for event in events), now)
+        # What an event says of a batch that is not known is kept until it is started.
+        await self._ensure(connection, (event.key for event in events), now, known=False)
         query = (
             select(batches)
             .where(
@@ -276,7 +316,7 @@ async def _others_in_processing(
 async def _line(connection: AsyncConnection, case_id: int) -> WaitingBatches:
     query = (
         select(batches)
-        .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN))
+        .where(batches.c.case_id == case_id, batches.c.loader_status.in_(_OPEN), batches.c.known)
         # Those that block no other batch must not fill the backlog.
         .order_by(batches.c.skipped, batches.c.batch_id)
         .limit(OPEN_BATCHES)
@@ -296,39 +336,20 @@ def _waiting(row: Any) -> WaitingBatch:
     )
 
 
-async def _counts(connection: AsyncConnection, key: BatchKey) -> DocumentCounts:
-    query = (
-        select(documents.c.state, func.count())
-        .where(documents.c.case_id == key.case_id, documents.c.batch_id == key.batch_id)
-        .group_by(documents.c.state)
-    )
-    return DocumentCounts(**{state: number for state, number in await connection.execute(query)})
-
-
 async def _views(connection: AsyncConnection, chosen: Select[Any]) -> list[BatchView]:
     rows = (await connection.execute(chosen)).all()
-    ours = chosen.subquery()
-    query = (
-        select(documents.c.case_id, documents.c.batch_id, documents.c.state, func.count())
-        .join(
-            ours,
-            and_(ours.c.case_id == documents.c.case_id, ours.c.batch_id == documents.c.batch_id),
-        )
-        .group_by(documents.c.case_id, documents.c.batch_id, documents.c.state)
-    )
-    counts: dict[BatchKey, dict[str, int]] = defaultdict(dict)
-    for case_id, batch_id, state, number in await connection.execute(query):
-        counts[BatchKey(case_id=case_id, batch_id=batch_id)][state] = number
-    return [_view(row, counts) for row in rows]
+    keys = [BatchKey(case_id=row.case_id, batch_id=row.batch_id) for row in rows]
+    counts = await counts_of(connection, keys)
+    return [_view(row, key, counts[key]) for row, key in zip(rows, keys, strict=True)]
 
 
-def _view(row: Any, counts: Mapping[BatchKey, dict[str, int]]) -> BatchView:
-    key = BatchKey(case_id=row.case_id, batch_id=row.batch_id)
+def _view(row: Any, key: BatchKey, counts: DocumentCounts) -> BatchView:
     return BatchView(
         key=key,
         status=LoaderStatus(row.loader_status),
-        reason=row.reason,
+        reason=row.reason if row.known else row.reason or NOT_KNOWN,
         updated_at=row.updated_at,
-        documents=DocumentCounts(**counts.get(key, {})),
+        documents=counts,
         dead_letters=row.dead_letters,
+        known=row.known,
     )

@@ -8,8 +8,9 @@ takes the server less than half the time of the upsert.
 """
 
 import operator
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 import asyncpg
@@ -18,42 +19,38 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
+    Date,
+    DateTime,
     Executable,
-    FromClause,
-    Integer,
-    MetaData,
-    Select,
     Table,
     Text,
     any_,
     bindparam,
     exists,
     func,
-    literal,
-    literal_column,
-    or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
-from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.schema import CreateTable
 
+from adapters.database.bulk import postgresql_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
-from adapters.database.models.base import UtcDateTime
-from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
+from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
+from adapters.database.models.every import key_of
+from adapters.ports import Unavailable
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""
 _SAMPLE: Final = 20
 """Keys that are looked up before: a COPY that fails leaves an error in the server's log."""
-_STAMPS: Final = ("source_line", "version", "source_task", "created_at", "updated_at")
 
 
-class PostgresWriter:
-    """The `BulkWriter` of PostgreSQL."""
+class PostgresBulk:
+    """The `BulkEngine` of PostgreSQL."""
 
-    def insert(self, table: Table) -> Insert:
+    locks = True
+
+    def insert_statement(self, table: Table) -> Insert:
         """An INSERT that knows ON CONFLICT."""
         return insert(table)
 
@@ -100,7 +97,7 @@ class PostgresWriter:
             return len(batch), 0
         await self._copy_incoming(connection, batch)
         return await _run_merge(
-            connection, _merge_from_incoming(batch.table.name, batch.columns), {}, stamp
+            connection, statements.merge_from_incoming(batch.table.name, batch.columns), {}, stamp
         )
 
     async def merge_staged(
@@ -112,13 +109,13 @@ class PostgresWriter:
         stamp: Stamp,
     ) -> tuple[int, int]:
         """The same upsert, from the staging twin."""
-        statement = _merge_from_staged(table.name, columns)
+        statement = statements.merge_from_staged(table.name, columns)
         return await _run_merge(connection, statement, {"load_id": load_id}, stamp)
 
     async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """COPY, then INSERT ... ON CONFLICT DO NOTHING."""
         await self._copy_incoming(connection, batch)
-        statement = _insert_from_incoming(batch.table.name, batch.columns)
+        statement = statements.insert_from_incoming(batch.table.name, batch.columns)
         result = await connection.execute(statement, {"task": stamp.task, "now": stamp.now})
         return result.rowcount
 
@@ -130,9 +127,158 @@ class PostgresWriter:
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """COPY straight into the table."""
-        raw = await connection.get_raw_connection()
-        driver: Any = raw.driver_connection
+        driver = await _driver(connection)
         await driver.copy_records_to_table(table.name, records=rows, columns=columns)
+
+    async def expect_lookups(self, connection: AsyncConnection) -> None:
+        """Look keys up by their index: a table that was empty a moment ago looks small still."""
+        driver = await _driver(connection)
+        await driver.execute(
+            "SET LOCAL enable_seqscan = off; "
+            "SET LOCAL enable_hashjoin = off; "
+            "SET LOCAL enable_mergejoin = off"
+        )
+
+    def stored(
+        self, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> Sequence[tuple[Any, ...]]:
+        """Numbers get their six places."""
+        kinds = [table.c[name].type for name in columns]
+        exact = [place for place, kind in enumerate(kinds) if isinstance(kind, ExactDecimal)]
+        if not exact or not rows:
+            return rows
+        values: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        for place in exact:
+            # Amounts repeat.
+            known = {number: _exact(number) for number in set(values[place]) - {None}}
+            values[place] = list(map(known.get, values[place]))
+        return list(zip(*values, strict=True))
+
+    def parsed(self, table: Table, column: str, values: Sequence[Any]) -> Sequence[Any]:
+        """Dates, moments and exact numbers from their text."""
+        parse = _parser(table.c[column].type)
+        if parse is None:
+            return values
+        return [None if value is None else parse(value) for value in values]
+
+    async def existing(
+        self, connection: AsyncConnection, table: Table, ids: Sequence[int]
+    ) -> set[int]:
+        """Rows locked as a foreign key would lock them."""
+        driver = await _driver(connection)
+        sql = (
+            f'SELECT id FROM "{table.name}" WHERE id = ANY($1::bigint[]) '  # noqa: S608
+            "ORDER BY id FOR KEY SHARE"
+        )
+        return {row[0] for row in await driver.fetch(sql, ids)}
+
+    async def find(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        names: Sequence[str],
+        keys: Sequence[tuple[Any, ...]],
+        columns: Sequence[str],
+        *,
+        lock: bool,
+    ) -> Sequence[Any]:
+        """One array for each column of the key, joined by index."""
+        driver = await _driver(connection)
+        return await driver.fetch(
+            statements.finding(table, tuple(names), tuple(columns), lock),
+            *map(list, zip(*keys, strict=True)),
+        )
+
+    async def rows(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        ids: Sequence[int],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """Rows locked in the order of their ids."""
+        driver = await _driver(connection)
+        return await driver.fetch(
+            f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
+            "WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE",
+            ids,
+        )
+
+    async def lookup(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        owner: tuple[str, int],
+        column: str,
+        values: Sequence[str],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """One array of the values."""
+        driver = await _driver(connection)
+        name, own = owner
+        sql = (
+            f'SELECT {statements.quoted(("id", *columns), "t.")} FROM "{table.name}" AS t '  # noqa: S608
+            f'WHERE t."{name}" = $1 AND t."{column}" = ANY($2::text[])'
+        )
+        return await driver.fetch(sql, own, list(values))
+
+    def as_date(self, value: Any) -> date | None:
+        """As it is."""
+        return value
+
+    async def reserve(self, connection: AsyncConnection, table: Table, count: int) -> Sequence[int]:
+        """The next numbers of the table's sequence."""
+        driver = await _driver(connection)
+        rows = await driver.fetch(
+            f"SELECT nextval('{table.name}_id_seq') FROM generate_series(1, $1::int)",  # noqa: S608
+            count,
+        )
+        return [row[0] for row in rows]
+
+    async def insert(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """COPY straight into the table."""
+        try:
+            await self.fill(connection, table, columns, rows)
+        except asyncpg.UniqueViolationError as error:
+            raise Unavailable(f"another transaction is writing to {table.name}") from error
+
+    async def update(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """UPDATE ... FROM one array for each column."""
+        driver = await _driver(connection)
+        await driver.execute(
+            statements.updating(table, tuple(columns)), *map(list, zip(*rows, strict=True))
+        )
+
+    async def delete(self, connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
+        """All in one statement."""
+        driver = await _driver(connection)
+        await driver.execute(
+            f'DELETE FROM "{table.name}" WHERE id = ANY($1::bigint[])',  # noqa: S608
+            ids,
+        )
+
+    async def referring(
+        self, connection: AsyncConnection, table: Table, column: str, ids: Sequence[int]
+    ) -> Sequence[tuple[int, int]]:
+        """One array of the ids."""
+        driver = await _driver(connection)
+        sql = (
+            f'SELECT id, "{column}" FROM "{table.name}" '  # noqa: S608
+            f'WHERE "{column}" = ANY($1::bigint[])'
+        )
+        return [(row[0], row[1]) for row in await driver.fetch(sql, ids)]
 
     async def _copy_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> bool:
         """COPY rows straight into their table; False, and nothing done, when a key is known."""
@@ -145,7 +291,7 @@ class PostgresWriter:
         rows = [(*batch.rows[place], batch.lines[place], *stamps) for place in places]
         try:
             async with connection.begin_nested():
-                await self.fill(connection, batch.table, (*batch.columns, *_STAMPS), rows)
+                await self.fill(connection, batch.table, (*batch.columns, *statements.STAMPS), rows)
         except asyncpg.UniqueViolationError:
             return False
         return True
@@ -160,7 +306,7 @@ class PostgresWriter:
         return (await connection.execute(known, sent.parameters)).first() is not None
 
     async def _copy_incoming(self, connection: AsyncConnection, batch: RowBatch) -> None:
-        incoming, create = _incoming(batch.table.name)
+        incoming, create = statements.incoming(batch.table.name)
         # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
         # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
         await connection.exec_driver_sql(create)
@@ -178,81 +324,18 @@ async def _run_merge(
     return created, touched - created
 
 
-@lru_cache
-def _incoming(name: str) -> tuple[Table, str]:
-    """The session's temporary table for a chunk; empty again at every commit."""
-    table = DOMAIN[name]
-    incoming = Table(
-        f"incoming_{name}",
-        MetaData(),
-        *(Column(column, table.c[column].type) for column in data_of(table)),
-        Column("source_line", Integer),
-        prefixes=["TEMPORARY"],
-        postgresql_on_commit="DELETE ROWS",
-    )
-    create = CreateTable(incoming, if_not_exists=True).compile(dialect=PGDialect_asyncpg())
-    return incoming, str(create)
+async def _driver(connection: AsyncConnection) -> Any:
+    """asyncpg's own connection; the transaction on it has begun with an earlier statement."""
+    return (await connection.get_raw_connection()).driver_connection
 
 
-def _source(source: FromClause, key: Sequence[str], columns: Sequence[str]) -> Select[Any]:
-    """Rows with their bookkeeping, ordered so that concurrent writers cannot deadlock."""
-    return select(
-        *(source.c[name] for name in columns),
-        source.c["source_line"],
-        literal_column("1", Integer),
-        bindparam("task", type_=Text),
-        bindparam("now", type_=UtcDateTime),
-        bindparam("now", type_=UtcDateTime),
-    ).order_by(*(_as_python_sorts(source.c[name]) for name in key))
+def _exact(number: Decimal | int) -> Decimal:
+    return Decimal(number).quantize(PLACES, ROUND_HALF_UP)
 
 
-def _as_python_sorts(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The order that rows of a straight COPY are in, whatever the collation of the database."""
-    return column.collate("C") if isinstance(column.type, Text) else column
-
-
-def _insert(table: Table, columns: Sequence[str], source: Select[Any]) -> Insert:
-    return insert(table).from_select([*columns, *_STAMPS], source)
-
-
-def _merge(table: Table, columns: Sequence[str], source: Select[Any]) -> Executable:
-    """Counts in one round trip: a created row is at version 1, an updated one beyond."""
-    key = key_of(table)
-    values = [name for name in columns if name not in key]
-    statement = _insert(table, columns, source)
-    if values:
-        new = statement.excluded
-        written = statement.on_conflict_do_update(
-            index_elements=key,
-            set_={
-                **{name: new[name] for name in values},
-                "version": table.c.version + 1,
-                **{name: new[name] for name in ("source_line", "source_task", "updated_at")},
-            },
-            where=or_(*(table.c[name].is_distinct_from(new[name]) for name in values)),
-        )
-    else:
-        written = statement.on_conflict_do_nothing()
-    rows = written.returning(table.c.version).cte("written")
-    return select(func.count().filter(rows.c.version == literal(1)), func.count()).select_from(rows)
-
-
-@lru_cache(maxsize=512)
-def _merge_from_incoming(name: str, columns: tuple[str, ...]) -> Executable:
-    table, (incoming, _) = DOMAIN[name], _incoming(name)
-    return _merge(table, columns, _source(incoming, key_of(table), columns))
-
-
-@lru_cache(maxsize=512)
-def _merge_from_staged(name: str, columns: tuple[str, ...]) -> Executable:
-    table, staged = DOMAIN[name], STAGED[name]
-    source = _source(staged, key_of(table), columns)
-    source = source.where(staged.c.load_id == bindparam("load_id", type_=BigInteger))
-    return _merge(table, columns, source)
-
-
-@lru_cache(maxsize=512)
-def _insert_from_incoming(name: str, columns: tuple[str, ...]) -> Executable:
-    table, (incoming, _) = DOMAIN[name], _incoming(name)
-    source = _source(incoming, key_of(table), columns)
-    return _insert(table, columns, source).on_conflict_do_nothing()
+def _parser(kind: Any) -> Callable[[Any], Any] | None:
+    if isinstance(kind, UtcDateTime | DateTime):
+        return datetime.fromisoformat
+    if isinstance(kind, Date):
+        return date.fromisoformat
+    return Decimal if isinstance(kind, ExactDecimal) else None

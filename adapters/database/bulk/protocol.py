@@ -1,9 +1,10 @@
 """Rows on their way into a table, and what each database must be able to do with them."""
 
 import hashlib
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol, Self
 
 from sqlalchemy import ColumnElement, FromClause, Table, select
@@ -12,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.models.base import key_of
 
+Row = tuple[Any, ...]
+"""Values of one row, in the order of its columns."""
 AnyInsert = postgresql.Insert | sqlite.Insert
 """Both know ON CONFLICT, with the same methods."""
 
@@ -52,7 +55,7 @@ class RowBatch:
     def column(self, name: str) -> list[Any]:
         """The values of one column."""
         place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+        return list(map(operator.itemgetter(place), self.rows))
 
     def with_column(self, name: str, values: Sequence[Any]) -> "RowBatch":
         """The same rows with one column replaced or added."""
@@ -69,7 +72,10 @@ class RowBatch:
     def keys(self, names: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
         """Each row's natural key, or these columns of it."""
         wanted = key_of(self.table) if names is None else names
-        return list(zip(*(self.column(name) for name in wanted), strict=True))
+        places = [self.columns.index(name) for name in wanted]
+        if len(places) == 1:
+            return [(row[places[0]],) for row in self.rows]
+        return list(map(operator.itemgetter(*places), self.rows))
 
 
 @dataclass(frozen=True)
@@ -97,10 +103,18 @@ class KeySource:
     parameters: Mapping[str, Any]
 
 
-class BulkWriter(Protocol):
-    """What differs between the databases."""
+class BulkEngine(Protocol):
+    """Rows by the thousand, within an open transaction: what each database must be able to do.
 
-    def insert(self, table: Table) -> AnyInsert:
+    `merge`, `merge_staged` and `insert_new` write rows that a natural key alone names, with their
+    bookkeeping. What follows `stored` is for rows with ids of their own; it takes and gives values
+    as the database keeps them, and `stored` and `parsed` make them so.
+    """
+
+    locks: bool
+    """Rows can change under a reader, so that those about to be changed are locked first."""
+
+    def insert_statement(self, table: Table) -> AnyInsert:
         """An INSERT that knows ON CONFLICT."""
         ...
 
@@ -153,7 +167,102 @@ class BulkWriter(Protocol):
         columns: Sequence[str],
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
-        """Insert rows into a table of the store's own."""
+        """Insert rows of Python values."""
+        ...
+
+    async def expect_lookups(self, connection: AsyncConnection) -> None:
+        """Plan the rest of the transaction for look-ups by index."""
+        ...
+
+    def stored(self, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> Sequence[Row]:
+        """Rows as the database will give them back."""
+        ...
+
+    def parsed(self, table: Table, column: str, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of one column as the database keeps them, from their JSON."""
+        ...
+
+    async def existing(
+        self, connection: AsyncConnection, table: Table, ids: Sequence[int]
+    ) -> set[int]:
+        """Which of these ids are there; they stay until the transaction ends."""
+        ...
+
+    async def find(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        names: Sequence[str],
+        keys: Sequence[Row],
+        columns: Sequence[str],
+        *,
+        lock: bool,
+    ) -> Sequence[Any]:
+        """Rows whose columns `names` are one of the keys: place among the keys, id, the columns."""
+        ...
+
+    async def rows(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        ids: Sequence[int],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """Rows of these ids, locked: id, then the columns."""
+        ...
+
+    async def lookup(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        owner: tuple[str, int],
+        column: str,
+        values: Sequence[str],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """Rows of an owner whose column has one of the values: id, then the columns."""
+        ...
+
+    def as_date(self, value: Any) -> date | None:
+        """A date as rules know it, from a row of `lookup`."""
+        ...
+
+    async def reserve(self, connection: AsyncConnection, table: Table, count: int) -> Sequence[int]:
+        """Reserved ids, in ascending order."""
+        ...
+
+    async def insert(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+    ) -> None:
+        """Insert rows.
+
+        Raises:
+            Unavailable: A concurrent writer inserted one of them.
+        """
+        ...
+
+    async def update(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+    ) -> None:
+        """Set the columns of rows; each row is its id, then their values."""
+        ...
+
+    async def delete(self, connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
+        """Delete rows."""
+        ...
+
+    async def referring(
+        self, connection: AsyncConnection, table: Table, column: str, ids: Sequence[int]
+    ) -> Sequence[tuple[int, int]]:
+        """Rows whose column refers to one of these ids: id of the row, and of what it refers to."""
         ...
 
 
@@ -163,8 +272,8 @@ def advisory_lock_key(name: str) -> int:
     return int.from_bytes(digest, signed=True)
 
 
-async def acquire_advisory_lock(connection: AsyncConnection, writer: BulkWriter, name: str) -> None:
+async def acquire_advisory_lock(connection: AsyncConnection, bulk: BulkEngine, name: str) -> None:
     """Take the advisory lock of `name` until the transaction ends, waiting for its holder."""
-    turn = writer.turn(alone=True)
+    turn = bulk.turn(alone=True)
     if turn is not None:
         await connection.execute(select(turn), {"turn": advisory_lock_key(name)})

@@ -6,7 +6,7 @@ touched but not which of them it created.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from datetime import date
 from itertools import repeat
 from typing import Any
 
@@ -26,20 +26,21 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk import sqlite_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import UtcDateTime
-from adapters.database.models.every import DOMAIN, STAGED, key_of
-
-_STAMPS = ("source_line", "source_task", "created_at", "updated_at", "version")
+from adapters.database.models.every import STAGED, key_of
 
 
-class SqliteWriter:
-    """The `BulkWriter` of SQLite."""
+class SqliteBulk:
+    """The `BulkEngine` of SQLite, where a writer has the whole database to itself."""
+
+    locks = False
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
 
-    def insert(self, table: Table) -> Insert:
+    def insert_statement(self, table: Table) -> Insert:
         """An INSERT that knows ON CONFLICT."""
         return insert(table)
 
@@ -77,8 +78,8 @@ class SqliteWriter:
         """Insert what is new; when that was not everything, update what differs."""
         rows = list(self._stamped(batch, stamp))
         name, columns = batch.table.name, batch.columns
-        created = await _execute_many(connection, _insert_sql(name, columns), rows)
-        change = _update_sql(name, columns)
+        created = await _execute_many(connection, statements.insert_sql(name, columns), rows)
+        change = statements.update_sql(name, columns)
         if created == len(rows) or change is None:
             return created, 0
         return created, await _execute_many(connection, change, rows)
@@ -95,7 +96,7 @@ class SqliteWriter:
         staged, key = STAGED[table.name], key_of(table)
         mine = staged.c.load_id == load_id
         new = insert(table).from_select(
-            [*columns, *_STAMPS],
+            [*columns, *statements.STAMPS],
             select(
                 *(staged.c[name] for name in columns),
                 staged.c.source_line,
@@ -130,7 +131,9 @@ class SqliteWriter:
     async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """INSERT ... ON CONFLICT DO NOTHING."""
         rows = list(self._stamped(batch, stamp))
-        return await _execute_many(connection, _insert_sql(batch.table.name, batch.columns), rows)
+        return await _execute_many(
+            connection, statements.insert_sql(batch.table.name, batch.columns), rows
+        )
 
     async def fill(
         self,
@@ -140,11 +143,144 @@ class SqliteWriter:
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """Plain inserts."""
-        stored = zip(*self._stored(table, columns, rows), strict=True)
-        await _execute_many(connection, _fill_sql(table.name, tuple(columns)), list(stored))
+        await self.insert(connection, table, columns, self.stored(table, columns, rows))
+
+    async def expect_lookups(self, connection: AsyncConnection) -> None:
+        """Nothing: the statements themselves name what is looked up by index."""
+
+    def stored(
+        self, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> Sequence[tuple[Any, ...]]:
+        """Dates, moments and exact numbers as text."""
+        if not any(_processor(table.c[name].type, self._dialect) for name in columns):
+            return rows
+        return list(zip(*self._stored(table, columns, rows), strict=True))
+
+    def parsed(self, table: Table, column: str, values: Sequence[Any]) -> Sequence[Any]:
+        """As they are: what SQLite keeps is what JSON knows."""
+        return values
+
+    async def existing(
+        self, connection: AsyncConnection, table: Table, ids: Sequence[int]
+    ) -> set[int]:
+        """They cannot be deleted before the transaction ends."""
+        sql = f'SELECT id FROM "{table.name}" WHERE id IN (SELECT value FROM json_each(?))'  # noqa: S608
+        return {row[0] for row in await _fetch(connection, sql, json.dumps(list(ids)))}
+
+    async def find(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        names: Sequence[str],
+        keys: Sequence[tuple[Any, ...]],
+        columns: Sequence[str],
+        *,
+        lock: bool,
+    ) -> Sequence[Any]:
+        """One JSON array of the keys, joined by index."""
+        columns_of_keys: list[Sequence[Any]] = list(zip(*keys, strict=True))
+        same = [len(set(values)) == 1 for values in columns_of_keys]
+        if sum(same) == len(keys[0]) - 1:
+            varying = columns_of_keys[same.index(False)]
+            sent: Sequence[Any] = varying
+        else:
+            same, sent = [False] * len(same), keys
+        constants = [values[0] for values, one in zip(columns_of_keys, same, strict=True) if one]
+        sql = statements.finding(table, tuple(names), tuple(columns), tuple(same))
+        return await _fetch(connection, sql, json.dumps(sent), *constants)
+
+    async def rows(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        ids: Sequence[int],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """One JSON array of the ids."""
+        sql = (
+            f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
+            "WHERE id IN (SELECT value FROM json_each(?))"
+        )
+        return await _fetch(connection, sql, json.dumps(list(ids)))
+
+    async def lookup(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        owner: tuple[str, int],
+        column: str,
+        values: Sequence[str],
+        columns: Sequence[str],
+    ) -> Sequence[Any]:
+        """One JSON array of the values, joined by index."""
+        name, own = owner
+        sql = (
+            f"SELECT {statements.quoted(('id', *columns), 't.')} FROM json_each(?1) AS sent "  # noqa: S608
+            f'CROSS JOIN "{table.name}" AS t '
+            f'WHERE t."{name}" = ?2 AND t."{column}" = sent.value'
+        )
+        return await _fetch(connection, sql, json.dumps(list(values)), own)
+
+    def as_date(self, value: Any) -> date | None:
+        """From its text."""
+        return None if value is None else date.fromisoformat(value)
+
+    async def reserve(self, connection: AsyncConnection, table: Table, count: int) -> Sequence[int]:
+        """The numbers after the highest that was ever given; the inserts make them known."""
+        rows = await _fetch(
+            connection, "SELECT seq FROM sqlite_sequence WHERE name = ?", table.name
+        )
+        highest = rows[0][0] if rows else 0
+        return range(highest + 1, highest + 1 + count)
+
+    async def insert(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """Plain inserts."""
+        await _execute_many(connection, statements.fill_sql(table.name, tuple(columns)), rows)
+
+    async def update(
+        self,
+        connection: AsyncConnection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """An UPDATE for each row; numbered parameters take the rows as they are."""
+        changes = ", ".join(
+            f'"{column}" = ?{place}' for place, column in enumerate(columns, start=2)
+        )
+        await _execute_many(
+            connection,
+            f'UPDATE "{table.name}" SET {changes} WHERE id = ?1',  # noqa: S608
+            rows,
+        )
+
+    async def delete(self, connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
+        """One by one, by primary key."""
+        await _execute_many(
+            connection,
+            f'DELETE FROM "{table.name}" WHERE id = ?',  # noqa: S608
+            list(zip(ids, strict=True)),
+        )
+
+    async def referring(
+        self, connection: AsyncConnection, table: Table, column: str, ids: Sequence[int]
+    ) -> Sequence[tuple[int, int]]:
+        """One JSON array of the ids."""
+        sql = (
+            f'SELECT id, "{column}" FROM "{table.name}" '  # noqa: S608
+            f'WHERE "{column}" IN (SELECT value FROM json_each(?))'
+        )
+        rows = await _fetch(connection, sql, json.dumps(list(ids)))
+        return [(row[0], row[1]) for row in rows]
 
     def _stamped(self, batch: RowBatch, stamp: Stamp) -> Iterable[tuple[Any, ...]]:
-        """Rows as SQLite stores them, followed by their bookkeeping in the order of `_STAMPS`."""
+        """Rows as SQLite stores them, followed by their bookkeeping in the order of `STAMPS`."""
         (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
         return zip(
             *self._stored(batch.table, batch.columns, batch.rows),
@@ -161,9 +297,9 @@ class SqliteWriter:
         for place, name in enumerate(names):
             process = _processor(table.c[name].type, self._dialect)
             if process is not None:
-                columns[place] = [
-                    None if value is None else process(value) for value in columns[place]
-                ]
+                # Dates and amounts repeat, and putting them into text takes time.
+                known = {value: process(value) for value in set(columns[place]) - {None}}
+                columns[place] = list(map(known.get, columns[place]))
         return columns
 
 
@@ -171,43 +307,17 @@ def _processor(column_type: Any, dialect: Dialect) -> Callable[[Any], Any] | Non
     return column_type.dialect_impl(dialect).bind_processor(dialect)
 
 
+async def _fetch(connection: AsyncConnection, sql: str, *parameters: Any) -> Sequence[Any]:
+    driver: Any = (await connection.get_raw_connection()).driver_connection
+    return list(await driver.execute_fetchall(sql, parameters))
+
+
 async def _execute_many(
     connection: AsyncConnection, sql: str, rows: Sequence[tuple[Any, ...]]
 ) -> int:
-    raw = await connection.get_raw_connection()
-    driver: Any = raw.driver_connection
+    driver: Any = (await connection.get_raw_connection()).driver_connection
     cursor = await driver.executemany(sql, rows)
     try:
         return cursor.rowcount
     finally:
         await cursor.close()
-
-
-@lru_cache(maxsize=512)
-def _insert_sql(name: str, columns: tuple[str, ...]) -> str:
-    return f"{_fill_sql(name, (*columns, *_STAMPS))} ON CONFLICT DO NOTHING"
-
-
-@lru_cache(maxsize=512)
-def _fill_sql(name: str, columns: tuple[str, ...]) -> str:
-    names = ", ".join(f'"{column}"' for column in columns)
-    marks = ", ".join("?" * len(columns))
-    return f'INSERT INTO "{name}" ({names}) VALUES ({marks})'  # noqa: S608 - names of our models
-
-
-@lru_cache(maxsize=512)
-def _update_sql(name: str, columns: tuple[str, ...]) -> str | None:
-    """Numbered parameters, so that it takes the very rows of the INSERT."""
-    key = key_of(DOMAIN[name])
-    number = {column: f"?{place}" for place, column in enumerate((*columns, *_STAMPS), start=1)}
-    values = [column for column in columns if column not in key]
-    if not values:
-        return None
-    stamps = ("source_line", "source_task", "updated_at")
-    changes = ", ".join(f'"{column}" = {number[column]}' for column in (*values, *stamps))
-    differs = " OR ".join(f'"{column}" IS NOT {number[column]}' for column in values)
-    found = " AND ".join(f'"{column}" = {number[column]}' for column in key)
-    return (
-        f'UPDATE "{name}" SET {changes}, version = version + {number["version"]} '  # noqa: S608
-        f"WHERE {found} AND ({differs})"
-    )

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter
+from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.models.base import metadata
 from adapters.database.models.imports import import_answers
 from domain.imports.chunks import TaskKey
@@ -15,7 +15,7 @@ from domain.imports.chunks import TaskKey
 
 async def remember(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     key: TaskKey,
     document_type: str,
     question: str,
@@ -26,7 +26,7 @@ async def remember(
     values = {"answer": answer, "task_id": key.task_id, "answered_at": now}
     names = {"project_id": key.project_id, "document_type": document_type, "question": question}
     await connection.execute(
-        writer.insert(import_answers)
+        bulk.insert_statement(import_answers)
         .values(**names, **values)
         .on_conflict_do_update(index_elements=list(names), set_=values)
     )
@@ -54,18 +54,22 @@ async def zero_led_lengths(
 ) -> Sequence[int]:
     """Lengths of the first code where one begins with a zero, but for rows of the task itself."""
     found = metadata.tables[table]
-    led = or_(*(found.c[name].like("0%") for name in names))
     query = (
         select(func.length(found.c[names[0]]))
-        .where(_within(found, scope), led, found.c.source_task != key.task_id)
+        .where(_within(found, scope), zero_led(found, names), found.c.source_task != key.task_id)
         .distinct()
     )
     return sorted((await connection.execute(query)).scalars())
 
 
+def zero_led(table: Table, names: Sequence[str]) -> ColumnElement[bool]:
+    """Whether some code of a row begins with a zero."""
+    return or_(*(table.c[name].like("0%") for name in names))
+
+
 async def known(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     key: TaskKey,
     table: str,
     scope: Mapping[str, Any],
@@ -75,7 +79,7 @@ async def known(
     """Codes of a scope by their first one, and whether the task itself has written each."""
     found = metadata.tables[table]
     query = select(*(found.c[name] for name in names), found.c.source_task).where(
-        _within(found, scope), writer.among(found.c[names[0]], firsts)
+        _within(found, scope), bulk.among(found.c[names[0]], firsts)
     )
     rows = await connection.execute(query.distinct())
     return {tuple(row[:-1]): row[-1] == key.task_id for row in rows}

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
 from adapters.database.models.every import STAGED
 from adapters.database.models.tables import crew_members
 from domain.imports.crew_assignments import Assignments, Term, end_before_next
@@ -16,11 +16,11 @@ _PERSON: Final = ("project_id", "employee_no")
 
 
 async def stored_assignments(
-    connection: AsyncConnection, writer: BulkWriter, batch: RowBatch
+    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch
 ) -> Assignments:
     """Read the assignments of the batch's employees."""
     people = sorted(set(batch.keys(_PERSON)))
-    sent = writer.keys(crew_members, _PERSON, people)
+    sent = bulk.keys(crew_members, _PERSON, people)
     members = crew_members.c
     query = (
         select(members.project_id, members.employee_no, members.valid_from, members.valid_to)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.codec import clean
+from adapters.database.codec import clean, literals
 from adapters.database.imports.progress import end_load, lock_existing
 from adapters.database.models.imports import import_tasks
 from adapters.ports import OpenRow
@@ -25,7 +25,8 @@ async def open_rows(
     rows = await connection.execute(
         select(tasks.c.workflow_id, tasks.c.updated_at)
         .where(
-            tasks.c.state.in_(_OPEN),
+            # In the text of the statement: the index covers states that are not `completed`.
+            tasks.c.state.in_(literals(_OPEN)),
             tasks.c.updated_at <= before,
             tasks.c.workflow_id > after,
         )

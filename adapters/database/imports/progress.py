@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, advisory_lock_key
+from adapters.database.bulk.protocol import BulkEngine, advisory_lock_key
 from adapters.database.codec import dump_cells, dump_problems, load_cells, load_problems
 from adapters.database.engine import Database
 from adapters.database.models.base import UtcDateTime, metadata
@@ -69,9 +69,14 @@ class Load:
     staged_columns: tuple[str, ...] = ()
 
 
+def turn_name(table: str, project_id: str) -> str:
+    """What writers of a project's rows in one table take turns on."""
+    return f"{table}/{project_id}"
+
+
 async def open_load(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     key: TaskKey,
     now: datetime,
     *,
@@ -82,13 +87,13 @@ async def open_load(
 
     Args:
         connection: In a transaction.
-        writer: Of this database.
+        bulk: Of this database.
         key: The task.
         now: Time of the transaction.
         turn: What to wait one's turn for as well, in the same round trip.
         alone: Whether it is locked exclusively.
     """
-    statement = _opening(writer, turn is not None, alone)
+    statement = _opening(bulk, turn is not None, alone)
     parameters: dict[str, Any] = {"project": key.project_id, "task": key.task_id, "now": now}
     if turn is not None:
         parameters["turn"] = advisory_lock_key(turn)
@@ -97,7 +102,7 @@ async def open_load(
 
 
 @lru_cache
-def _opening(writer: BulkWriter, takes_turn: bool, alone: bool) -> Executable:
+def _opening(bulk: BulkEngine, takes_turn: bool, alone: bool) -> Executable:
     progress, tasks = import_progress, import_tasks
     project, task_id = bindparam("project", type_=Text), bindparam("task", type_=Text)
     now = bindparam("now", type_=UtcDateTime)
@@ -116,9 +121,9 @@ def _opening(writer: BulkWriter, takes_turn: bool, alone: bool) -> Executable:
         .where(func.coalesce(task.c.state, "").not_in([state.value for state in FINAL]))
     )
     names = ("project_id", "task_id", "cursor", *COUNTS, "problem_count", "header", "finished")
-    turn = writer.turn(alone=alone) if takes_turn else None
+    turn = bulk.turn(alone=alone) if takes_turn else None
     return (
-        writer.insert(progress)
+        bulk.insert_statement(progress)
         .from_select([*names, "updated_at"], fresh, include_defaults=False)
         .on_conflict_do_update(index_elements=["project_id", "task_id"], set_={"updated_at": now})
         .returning(*progress.c, *(() if turn is None else (turn,)))
@@ -225,7 +230,7 @@ async def restart(connection: AsyncConnection, load: Load, header: Sequence[str]
 
 
 async def add_rejects(
-    connection: AsyncConnection, writer: BulkWriter, load: Load, rows: Iterable[RejectedRow]
+    connection: AsyncConnection, bulk: BulkEngine, load: Load, rows: Iterable[RejectedRow]
 ) -> None:
     """Keep rejected rows for the report."""
     values = [
@@ -233,7 +238,7 @@ async def add_rejects(
     ]
     if values:
         columns = ("load_id", "line", "cells", "problems")
-        await writer.fill(connection, import_rejects, columns, values)
+        await bulk.fill(connection, import_rejects, columns, values)
 
 
 async def read_rejects(database: Database, key: TaskKey) -> AsyncIterator[Sequence[RejectedRow]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, Stamp, acquire_advisory_lock
+from adapters.database.bulk.protocol import BulkEngine, Stamp, acquire_advisory_lock
 from adapters.database.imports import progress as loads
 from adapters.database.imports import schedule_names
 from adapters.database.imports.progress import Load
@@ -27,7 +27,7 @@ class Held(Exception):
 
 async def begin(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     key: TaskKey,
     load: Load,
     header: Sequence[str],
@@ -44,7 +44,7 @@ async def begin(
     is_same = load.mark.header[:-1] == tuple(header)
     if load.mark.finished and is_same:
         return load.mark
-    await _lock(connection, writer, key.project_id)
+    await _lock(connection, bulk, key.project_id)
     names = await schedule_names.names_of(connection, key.project_id)
     is_new = claim.schedule_id not in names.values()
     under_way = await _under_way(connection, key)
@@ -56,7 +56,7 @@ async def begin(
         return None
     if names.get(claim.short_name) != claim.schedule_id:
         await schedule_names.remember(
-            connection, writer, key.project_id, claim.short_name, claim.schedule_id, stamp
+            connection, bulk, key.project_id, claim.short_name, claim.schedule_id, stamp
         )
     if is_same:
         return load.mark
@@ -78,19 +78,19 @@ async def _data_date(connection: AsyncConnection, key: TaskKey, schedule_id: str
     return "" if date is None else date.isoformat()
 
 
-async def refuse_beside(connection: AsyncConnection, writer: BulkWriter, key: TaskKey) -> None:
+async def refuse_beside(connection: AsyncConnection, bulk: BulkEngine, key: TaskKey) -> None:
     """Refuse work beside a load that is under way; none begins until the transaction ends.
 
     Raises:
         Held: There is one.
     """
-    await _lock(connection, writer, key.project_id)
+    await _lock(connection, bulk, key.project_id)
     for task_id in await _under_way(connection, key):
         raise Held(HeldBy(task_id))
 
 
-async def _lock(connection: AsyncConnection, writer: BulkWriter, project_id: str) -> None:
-    await acquire_advisory_lock(connection, writer, f"schedules/{project_id}")
+async def _lock(connection: AsyncConnection, bulk: BulkEngine, project_id: str) -> None:
+    await acquire_advisory_lock(connection, bulk, f"schedules/{project_id}")
 
 
 async def _under_way(connection: AsyncConnection, key: TaskKey) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, and_, delete, exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, Stamp
+from adapters.database.bulk.protocol import BulkEngine, Stamp
 from adapters.database.codec import clean
 from adapters.database.models.base import key_of
 from adapters.database.models.schedules import (
@@ -31,7 +31,7 @@ async def names_of(connection: AsyncConnection, project_id: str) -> Mapping[str,
 
 
 async def holding(
-    connection: AsyncConnection, writer: BulkWriter, project_id: str, task_codes: Sequence[str]
+    connection: AsyncConnection, bulk: BulkEngine, project_id: str, task_codes: Sequence[str]
 ) -> Mapping[str, int]:
     """How many of some task codes each schedule holds."""
     activities = schedule_activities.c
@@ -39,7 +39,7 @@ async def holding(
         select(activities.schedule_id, func.count())
         .where(
             activities.project_id == project_id,
-            writer.among(activities.task_code, [clean(code) for code in task_codes]),
+            bulk.among(activities.task_code, [clean(code) for code in task_codes]),
         )
         .group_by(activities.schedule_id)
     )
@@ -48,7 +48,7 @@ async def holding(
 
 async def remember(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     project_id: str,
     alias: str,
     schedule_id: str,
@@ -59,7 +59,7 @@ async def remember(
     values = {"schedule_id": id, "source_task": stamp.task, "updated_at": stamp.now}
     own = {"project_id": project_id, "alias": name}
     await connection.execute(
-        writer.insert(schedule_aliases)
+        bulk.insert_statement(schedule_aliases)
         .values(**own, **values)
         .on_conflict_do_update(index_elements=[*own], set_=values)
     )

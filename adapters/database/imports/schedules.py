@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
 from adapters.database.codec import clean
 from adapters.database.imports.progress import Load, forget_aside
 from adapters.database.imports.schedule_names import remove_empty
@@ -57,13 +57,13 @@ SEEN_TABLES: Final = frozenset({schedule_activities.name, *(table.name for table
 
 
 async def remember_seen(
-    connection: AsyncConnection, writer: BulkWriter, load: Load, batch: RowBatch
+    connection: AsyncConnection, bulk: BulkEngine, load: Load, batch: RowBatch
 ) -> str:
     """Note which keys the file holds, also of rows that it did not change; in which table."""
     name = batch.table.name
     keys = batch.keys(_own_key(batch.table))
     rows = [(load.id, name, _SEPARATOR.join(map(str, key))) for key in keys]
-    await writer.fill(connection, schedule_seen, ("load_id", "table_name", "key"), rows)
+    await bulk.fill(connection, schedule_seen, ("load_id", "table_name", "key"), rows)
     return schedule_seen.name
 
 
@@ -85,14 +85,14 @@ def _seen(table: Table, load: Load) -> ColumnElement[bool]:
 
 async def retire_unseen(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     load: Load,
     project_id: str,
     schedule_id: str,
     stamp: Stamp,
 ) -> Counts:
     """Flag the activities that the file did not hold, and delete what hung on them."""
-    await writer.expect_many(connection)
+    await bulk.expect_many(connection)
     activities = schedule_activities
     changed = {
         "version": activities.c.version + 1,
@@ -127,13 +127,13 @@ async def retire_unseen(
 
 
 async def change_activities(
-    connection: AsyncConnection, writer: BulkWriter, message: BulkMessage, now: datetime
+    connection: AsyncConnection, bulk: BulkEngine, message: BulkMessage, now: datetime
 ) -> Counts:
     """Apply a bulk operation; `deleted` counts activities, not what went with them."""
-    selected = _selected(writer, message)
+    selected = _selected(bulk, message)
     match message:
         case ScheduleDeleteAllMessage():
-            return await _delete_selected(connection, writer, message, selected)
+            return await _delete_selected(connection, bulk, message, selected)
         case ScheduleFillLevelMessage(payload=payload):
             column, value = f"level_{payload.level}", clean(payload.value)
         case ScheduleClearLevelMessage(payload=payload):
@@ -146,35 +146,35 @@ async def change_activities(
     return await _set_column(connection, selected, column, value, Stamp(message.task_id, now))
 
 
-def _selected(writer: BulkWriter, message: BulkMessage) -> ColumnElement[bool]:
+def _selected(bulk: BulkEngine, message: BulkMessage) -> ColumnElement[bool]:
     """Ids and filters both hold; without either, every activity of the project."""
     columns = schedule_activities.c
     conditions: list[ColumnElement[bool]] = [columns.project_id == message.project_id]
     if message.activity_ids:
-        conditions.append(writer.among(columns.task_code, _cleaned(message.activity_ids)))
+        conditions.append(bulk.among(columns.task_code, _cleaned(message.activity_ids)))
     for name, wanted in (message.filters or {}).items():
         values = wanted if isinstance(wanted, tuple) else (wanted,)
         if name in SCHEDULE_FILTERS:
-            conditions.append(_of_schedule(writer, message, name, columns.schedule_id))
+            conditions.append(_of_schedule(bulk, message, name, columns.schedule_id))
         else:
-            conditions.append(_one_of(writer, columns[name], values))
+            conditions.append(_one_of(bulk, columns[name], values))
     return and_(*conditions)
 
 
 def _of_schedule(
-    writer: BulkWriter, message: BulkMessage, name: str, schedule_id: ColumnElement[str]
+    bulk: BulkEngine, message: BulkMessage, name: str, schedule_id: ColumnElement[str]
 ) -> ColumnElement[bool]:
     """Whether a schedule has one of the ids, or short names, that a filter names."""
     wanted = (message.filters or {})[name]
     values = wanted if isinstance(wanted, tuple) else (wanted,)
-    by_id = _one_of(writer, schedule_id, values)
+    by_id = _one_of(bulk, schedule_id, values)
     if name == "schedule_id":
         return by_id
     aliases = schedule_aliases.c
     known = exists().where(
         aliases.project_id == message.project_id,
         aliases.schedule_id == schedule_id,
-        _one_of(writer, aliases.alias, values),
+        _one_of(bulk, aliases.alias, values),
     )
     return or_(by_id, known)
 
@@ -184,13 +184,13 @@ def _cleaned(values: Iterable[str]) -> list[str]:
 
 
 def _one_of(
-    writer: BulkWriter, column: ColumnElement[Any], values: Sequence[FilterValue]
+    bulk: BulkEngine, column: ColumnElement[Any], values: Sequence[FilterValue]
 ) -> ColumnElement[bool]:
     """Every column that can be filtered by is text; null stands for an empty one."""
     texts = [_as_text(value) for value in values if value is not None]
     choices: list[ColumnElement[bool]] = []
     if texts:
-        choices.append(writer.among(column, _cleaned(texts)))
+        choices.append(bulk.among(column, _cleaned(texts)))
     if None in values:
         choices.append(func.coalesce(column, "") == "")
     return or_(false(), *choices)
@@ -228,12 +228,12 @@ async def _set_column(
 
 async def _delete_selected(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     message: BulkMessage,
     selected: ColumnElement[bool],
 ) -> Counts:
     """Delete activities with what hangs on them; a schedule that loses its last one goes whole."""
-    scope = await _emptied(connection, writer, message, selected)
+    scope = await _emptied(connection, bulk, message, selected)
     for table, condition in _children():
         hangs_on = exists().where(schedule_activities.c.project_id == table.c.project_id, condition)
         await connection.execute(delete(table).where(hangs_on.where(selected)))
@@ -244,7 +244,7 @@ async def _delete_selected(
 
 async def _emptied(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     message: BulkMessage,
     selected: ColumnElement[bool],
 ) -> ColumnElement[bool]:
@@ -252,7 +252,7 @@ async def _emptied(
     schedule_id = schedule_projects.c.schedule_id
     filters = message.filters or {}
     if not message.activity_ids and set(filters) <= SCHEDULE_FILTERS:
-        whole = (_of_schedule(writer, message, name, schedule_id) for name in filters)
+        whole = (_of_schedule(bulk, message, name, schedule_id) for name in filters)
         return and_(true(), *whole)
     touched = select(schedule_activities.c.schedule_id).where(selected).distinct()
     return schedule_id.in_(list(await connection.scalars(touched)))

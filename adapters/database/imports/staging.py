@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
 from adapters.database.codec import dump_cells, load_cells
 from adapters.database.imports.crew_validity import close_absent
 from adapters.database.imports.progress import Load, add_rejects
@@ -32,7 +32,7 @@ class Swapped:
 
 async def stage_batch(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     load: Load,
     batch: RowBatch,
     cells: Sequence[Sequence[Cell]],
@@ -46,13 +46,13 @@ async def stage_batch(
     ]
     columns = ("load_id", "source_line", "cells", *batch.columns)
     twin = STAGED[batch.table.name]
-    await writer.fill(connection, twin, columns, rows)
+    await bulk.fill(connection, twin, columns, rows)
     return {"aside": twin.name, "staged_columns": json.dumps(batch.columns)}
 
 
 async def swap_in(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     load: Load,
     table_name: str,
     scope: Mapping[str, Any],
@@ -64,7 +64,7 @@ async def swap_in(
     table = DOMAIN[table_name]
     gone = Counts()
     if strategy in (Strategy.MERGE, Strategy.REPLACE):
-        await writer.expect_many(connection)
+        await bulk.expect_many(connection)
     if strategy is Strategy.REPLACE:
         if table is crew_members:
             closed = await close_absent(connection, load.id, scope, as_of, stamp)
@@ -74,12 +74,12 @@ async def swap_in(
     if not load.staged_columns:
         return Swapped(gone)
     if strategy in (Strategy.MERGE, Strategy.REPLACE) and table is not crew_members:
-        created, updated = await writer.merge_staged(
+        created, updated = await bulk.merge_staged(
             connection, table, load.id, load.staged_columns, stamp
         )
         unchanged = await _staged_count(connection, load, table_name) - created - updated
         return Swapped(gone.plus(Counts(created=created, updated=updated, unchanged=unchanged)))
-    swapped = await _write_pages(connection, writer, load, table_name, strategy, stamp)
+    swapped = await _write_pages(connection, bulk, load, table_name, strategy, stamp)
     return Swapped(gone.plus(swapped.counts), swapped.problems)
 
 
@@ -103,7 +103,7 @@ async def _delete_absent(
 
 async def _write_pages(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     load: Load,
     table_name: str,
     strategy: Strategy,
@@ -112,12 +112,12 @@ async def _write_pages(
     """Write page by page as chunks are written, and keep what is refused."""
     counts, problems = Counts(), 0
     async for batch, cells in _pages(connection, load, table_name):
-        written = await write_batch(connection, writer, batch, strategy, stamp)
+        written = await write_batch(connection, bulk, batch, strategy, stamp)
         counts = counts.plus(written.counts)
         problems += len(written.refused)
         await add_rejects(
             connection,
-            writer,
+            bulk,
             load,
             (
                 RejectedRow(batch.lines[place], cells[place], (problem,))

@@ -8,11 +8,11 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Executable, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
+from adapters.database.bulk.protocol import BulkEngine, acquire_advisory_lock
 from adapters.database.codec import clean, dump_problems, load_problems
 from adapters.database.imports.progress import counts_of, end_load, first_problems, lock_existing
 from adapters.database.models.imports import FINAL, HOLDING, import_tasks
-from adapters.ports import EarlierImport
+from adapters.ports import EarlierImport, WholeImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     PROBLEMS_IN_RESULT,
@@ -33,7 +33,7 @@ _FINAL: Final = frozenset(FINAL)
 
 async def begin(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     message: ImportMessage,
     plan: ImportPlan,
     workflow_id: str,
@@ -51,8 +51,7 @@ async def begin(
     that began it last: the run of an earlier one is over.
     """
     if guard is not None:
-        name = f"guard/{message.project_id}/{message.document_type}/{guard}"
-        await acquire_advisory_lock(connection, writer, name)
+        await lock_guard(connection, bulk, message, guard)
         holder = await _holder(connection, message, guard)
         if holder is not None:
             await _reopen_terminated(connection, message, digest, now)
@@ -65,7 +64,7 @@ async def begin(
         "started_at": now,
         "updated_at": now,
     }
-    opened = await connection.execute(_opening(writer), {"created_at": now, **values})
+    opened = await connection.execute(_opening(bulk), {"created_at": now, **values})
     if opened.one_or_none() is not None:
         return None
     row = (await connection.execute(_state(), _own(message))).one()
@@ -73,9 +72,38 @@ async def begin(
     if state in _FINAL and state is not ImportState.TERMINATED:
         by_this_run = run_id is not None and row.run_id == run_id
         return EarlierImport(state, message.task_id, row.digest, by_this_run)
-    values |= {"reason": None, "finished_at": None}
+    values |= {"reason": None, "finished_at": None, "problems_removed_at": None}
     await connection.execute(_updating(tuple(values)), _own(message) | values)
     return None
+
+
+async def lock_guard(
+    connection: AsyncConnection, bulk: BulkEngine, message: ImportMessage, guard: str
+) -> None:
+    """Take turns with other tasks of this guard until the transaction ends."""
+    name = f"guard/{message.project_id}/{message.document_type}/{guard}"
+    await acquire_advisory_lock(connection, bulk, name)
+
+
+async def record_completed(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    outcome: HandlerOutcome,
+    now: datetime,
+) -> bool:
+    """Insert the status row of an import that is done; False: the task or its guard is known."""
+    values = {
+        **_status(whole.message, whole.plan, whole.workflow_id),
+        **_outcome_values(outcome, ()),
+        "guard": whole.guard,
+        "digest": whole.digest,
+        "run_id": whole.run_id,
+        "state": ImportState.COMPLETED.value,
+        **dict.fromkeys(("created_at", "started_at", "finished_at", "updated_at"), now),
+    }
+    recorded = await connection.execute(_recording(bulk), values)
+    return recorded.one_or_none() is not None
 
 
 async def _reopen_terminated(
@@ -91,6 +119,7 @@ async def _reopen_terminated(
             state=ImportState.RUNNING.value,
             reason=None,
             finished_at=None,
+            problems_removed_at=None,
             updated_at=now,
         ),
         _own(message),
@@ -109,19 +138,29 @@ def _is_own() -> ColumnElement[bool]:
 
 
 @lru_cache
-def _opening(writer: BulkWriter) -> Executable:
+def _opening(bulk: BulkEngine) -> Executable:
     return (
-        writer.insert(import_tasks)
+        bulk.insert_statement(import_tasks)
         .on_conflict_do_nothing(index_elements=["project_id", "task_id"])
         .returning(import_tasks.c.task_id)
     )
 
 
 @lru_cache
-def _locking(writer: BulkWriter) -> Executable:
+def _recording(bulk: BulkEngine) -> Executable:
+    # Whatever it conflicts with: the task's row, or that of the task with its guard.
+    return (
+        bulk.insert_statement(import_tasks)
+        .on_conflict_do_nothing()
+        .returning(import_tasks.c.task_id)
+    )
+
+
+@lru_cache
+def _locking(bulk: BulkEngine) -> Executable:
     """Locks the status row, made when it is not there yet, and reads it."""
     return (
-        writer.insert(import_tasks)
+        bulk.insert_statement(import_tasks)
         .on_conflict_do_update(
             index_elements=["project_id", "task_id"],
             set_={"workflow_id": import_tasks.c.workflow_id},
@@ -188,7 +227,7 @@ def _status(message: ImportMessage, plan: ImportPlan | None, workflow_id: str) -
 
 async def close(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     closing: Closing,
     workflow_id: str,
     now: datetime,
@@ -203,7 +242,7 @@ async def close(
     message = closing.message
     row = (
         await connection.execute(
-            _locking(writer),
+            _locking(bulk),
             {
                 "state": ImportState.RUNNING.value,
                 "digest": closing.digest,

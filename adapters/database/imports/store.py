@@ -18,9 +18,8 @@ from typing import Any
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.postgresql import PostgresWriter
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
-from adapters.database.bulk.sqlite import SqliteWriter
+from adapters.database.bulk.dialects import bulk_of
+from adapters.database.bulk.protocol import RowBatch, Stamp
 from adapters.database.engine import Database
 from adapters.database.imports import (
     answers,
@@ -31,6 +30,7 @@ from adapters.database.imports import (
     schedules,
     staging,
     status,
+    whole_imports,
 )
 from adapters.database.imports import progress as loads
 from adapters.database.imports.progress import Load
@@ -38,7 +38,7 @@ from adapters.database.imports.upserts import batch_of, needs_table_alone, write
 from adapters.database.models.every import DOMAIN, STAGED
 from adapters.database.models.schedules import schedule_activities
 from adapters.database.storable import unstorable
-from adapters.ports import EarlierImport, HeldBy, OpenRow, ScheduleClaim
+from adapters.ports import EarlierImport, HeldBy, OpenRow, ScheduleClaim, WholeImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     BulkMessage,
@@ -63,11 +63,7 @@ class SqlImportStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._writer: BulkWriter = (
-            SqliteWriter(database.engine.dialect)
-            if database.dialect == "sqlite"
-            else PostgresWriter()
-        )
+        self._bulk = bulk_of(database)
 
     async def begin(
         self,
@@ -80,14 +76,17 @@ class SqlImportStore:
     ) -> EarlierImport | None:
         """Open the status row, or return an import that makes this one unnecessary.
 
-        The guard belongs to the first task that opens with it, until that one is skipped,
-        cancelled or terminated; while it still runs, another task gets `running` or `parked`. A
-        task that is in a final state itself gets that state; one that was terminated begins again.
+        The guard belongs to the first task that opens with it, until that one is skipped, cancelled
+        or terminated. A task that is in a final state gets that; a terminated one begins again.
         """
         async with self._database.transaction() as connection:
             return await status.begin(
-                connection, self._writer, message, plan, workflow_id, guard, digest, run_id, _now()
+                connection, self._bulk, message, plan, workflow_id, guard, digest, run_id, _now()
             )
+
+    async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
+        """Write rows and a completed status row at once; None: it takes the usual steps."""
+        return await whole_imports.complete(self._database, self._bulk, whole)
 
     async def close(self, closing: Closing, workflow_id: str) -> HandlerOutcome:
         """Write the end of an import, or why it waits; a final state is never overwritten.
@@ -95,7 +94,7 @@ class SqlImportStore:
         With a final state the progress mark, the rejects and staged rows of the task go.
         """
         async with self._database.transaction() as connection:
-            return await status.close(connection, self._writer, closing, workflow_id, _now())
+            return await status.close(connection, self._bulk, closing, workflow_id, _now())
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Rows that are running or parked and have not changed since, by workflow id."""
@@ -131,12 +130,12 @@ class SqlImportStore:
         ) as (connection, load):
             if load is None or chunk.cursor <= load.mark.cursor:
                 return _left_alone(load)
-            written = await write_batch(connection, self._writer, batch, strategy, stamp)
+            written = await write_batch(connection, self._bulk, batch, strategy, stamp)
             aside = load.aside
             if chunk.table in schedules.SEEN_TABLES:
                 stored = [n for n in range(len(batch)) if n not in written.refused]
                 aside = await schedules.remember_seen(
-                    connection, self._writer, load, batch.take(stored)
+                    connection, self._bulk, load, batch.take(stored)
                 )
             return await self._advance(
                 connection, load, chunk, written.counts, written.refused, aside=aside
@@ -152,7 +151,7 @@ class SqlImportStore:
                 return _left_alone(load)
             refused = unstorable(batch)
             batch = batch.take([n for n in range(len(batch)) if n not in refused])
-            kept = await staging.stage_batch(connection, self._writer, load, batch, chunk.cells)
+            kept = await staging.stage_batch(connection, self._bulk, load, batch, chunk.cells)
             counts = Counts(rejected=len(refused))
             return await self._advance(connection, load, chunk, counts, refused, **kept)
 
@@ -174,7 +173,7 @@ class SqlImportStore:
             if load is None or load.mark.finished:
                 return _left_alone(load)
             done = await staging.swap_in(
-                connection, self._writer, load, table, scope, strategy, as_of, stamp
+                connection, self._bulk, load, table, scope, strategy, as_of, stamp
             )
             await loads.forget_aside(connection, load)
             mark = loads.advanced(load.mark, load.mark.cursor, done.counts, done.problems)
@@ -184,7 +183,7 @@ class SqlImportStore:
         """Keep an answer for a project and type; the newest counts."""
         async with self._database.transaction() as connection:
             await answers.remember(
-                connection, self._writer, key, document_type, question, answer, _now()
+                connection, self._bulk, key, document_type, question, answer, _now()
             )
 
     async def remembered(self, project_id: str, document_type: str, question: str) -> str | None:
@@ -209,7 +208,7 @@ class SqlImportStore:
     ) -> Mapping[tuple[str, ...], bool]:
         """Codes of a scope by their first one, and whether the task itself has written each."""
         async with self._database.reading() as connection:
-            return await answers.known(connection, self._writer, key, table, scope, names, firsts)
+            return await answers.known(connection, self._bulk, key, table, scope, names, firsts)
 
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
@@ -237,7 +236,7 @@ class SqlImportStore:
             if load.retired is not None:
                 return load.retired
             counts = await schedules.retire_unseen(
-                connection, self._writer, load, key.project_id, schedule_id, stamp
+                connection, self._bulk, load, key.project_id, schedule_id, stamp
             )
             await loads.save_mark(
                 connection, load, load.mark, retired=counts.model_dump_json(), aside=None
@@ -254,7 +253,7 @@ class SqlImportStore:
     ) -> Mapping[str, int]:
         """How many of these codes each schedule of a project holds, by its id."""
         async with self._database.reading() as connection:
-            return await schedule_names.holding(connection, self._writer, project_id, task_codes)
+            return await schedule_names.holding(connection, self._bulk, project_id, task_codes)
 
     async def begin_schedule(
         self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
@@ -265,7 +264,7 @@ class SqlImportStore:
             if load is None:
                 return _left_alone(load)
             return await schedule_loads.begin(
-                connection, self._writer, key, load, header, claim, stamp
+                connection, self._bulk, key, load, header, claim, stamp
             )
 
     async def record_schedule_projects(
@@ -285,8 +284,8 @@ class SqlImportStore:
         key = TaskKey(message.project_id, message.task_id)
 
         async def change(connection: AsyncConnection) -> Counts:
-            await schedule_loads.refuse_beside(connection, self._writer, key)
-            return await schedules.change_activities(connection, self._writer, message, _now())
+            await schedule_loads.refuse_beside(connection, self._bulk, key)
+            return await schedules.change_activities(connection, self._bulk, message, _now())
 
         try:
             return await self._once(
@@ -347,9 +346,9 @@ class SqlImportStore:
     ) -> AsyncGenerator[tuple[AsyncConnection, Load | None]]:
         """A transaction that holds the task's load and, for a table, its turn on that."""
         async with self._database.transaction() as connection:
-            turn = None if table is None else _turn_name(table, key.project_id)
+            turn = None if table is None else loads.turn_name(table, key.project_id)
             load = await loads.open_load(
-                connection, self._writer, key, now or _now(), turn=turn, alone=alone
+                connection, self._bulk, key, now or _now(), turn=turn, alone=alone
             )
             yield connection, load
 
@@ -369,7 +368,7 @@ class SqlImportStore:
                 for n, problem in sorted(refused.items())
             ),
         ]
-        await loads.add_rejects(connection, self._writer, load, rejected)
+        await loads.add_rejects(connection, self._bulk, load, rejected)
         if chunk.header:
             more["header"] = json.dumps(chunk.header)
         counts = counts.plus(Counts(rejected=len(chunk.rejected)))
@@ -380,7 +379,7 @@ class SqlImportStore:
     async def _register(self, key: TaskKey, batch: RowBatch) -> Counts:
         async def register(connection: AsyncConnection) -> Counts:
             stamp = Stamp(key.task_id, _now())
-            done = await write_batch(connection, self._writer, batch, Strategy.MERGE, stamp)
+            done = await write_batch(connection, self._bulk, batch, Strategy.MERGE, stamp)
             return done.counts
 
         return await self._once(key, batch.table.name, repr(batch.rows), register)
@@ -388,10 +387,6 @@ class SqlImportStore:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _turn_name(table: str, project_id: str) -> str:
-    return f"{table}/{project_id}"
 
 
 def _left_alone(load: Load | None) -> LoadMark:

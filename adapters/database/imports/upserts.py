@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import BulkWriter, RowBatch, Stamp
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
 from adapters.database.imports.crew_validity import (
     close_assignments,
     stored_assignments,
@@ -47,7 +47,7 @@ def needs_table_alone(batch: RowBatch, strategy: Strategy) -> bool:
 
 async def write_batch(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
@@ -64,23 +64,23 @@ async def write_batch(
     if strategy in (Strategy.APPEND, Strategy.UPDATE_ONLY) or (
         strategy is Strategy.CREATE_ONLY and batch.table is crew_members
     ):
-        known = await _known(connection, writer, batch)
+        known = await _known(connection, bulk, batch)
         if strategy is Strategy.CREATE_ONLY:
             unchanged = len(known)
             batch = batch.take([n for n in range(len(batch)) if n not in known])
         elif strategy is Strategy.APPEND and key_of(batch.table)[-1] == SEQUENCE:
-            batch = await _renumbered(connection, writer, batch, known)
+            batch = await _renumbered(connection, bulk, batch, known)
         else:
             batch, turned_away = _turn_away(batch, known, strategy)
             refused |= turned_away
-    counts = await _put(connection, writer, batch, strategy, stamp)
+    counts = await _put(connection, bulk, batch, strategy, stamp)
     rejected = Counts(rejected=len(refused), unchanged=unchanged)
     return Written(counts.plus(rejected), refused)
 
 
 async def _put(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     batch: RowBatch,
     strategy: Strategy,
     stamp: Stamp,
@@ -89,23 +89,23 @@ async def _put(
         return Counts()
     closed = 0
     if batch.table is crew_members:
-        stored = await stored_assignments(connection, writer, batch)
+        stored = await stored_assignments(connection, bulk, batch)
         batch, ends = without_overlaps(batch, stored)
         closed = await close_assignments(connection, ends, stamp)
     if strategy is Strategy.CREATE_ONLY:
-        created, updated = await writer.insert_new(connection, batch, stamp), 0
+        created, updated = await bulk.insert_new(connection, batch, stamp), 0
     else:
-        created, updated = await writer.merge(connection, batch, stamp)
+        created, updated = await bulk.merge(connection, batch, stamp)
     unchanged = len(batch) - created - updated
     return Counts(created=created, updated=updated + closed, unchanged=unchanged)
 
 
-async def _known(connection: AsyncConnection, writer: BulkWriter, batch: RowBatch) -> set[int]:
+async def _known(connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch) -> set[int]:
     """Places of the rows whose key is in the table already."""
     if not batch.rows:
         return set()
     table, key = batch.table, key_of(batch.table)
-    sent = writer.keys(table, key, batch.keys())
+    sent = bulk.keys(table, key, batch.keys())
     there = exists().where(and_(*(table.c[name] == sent.columns[name] for name in key)))
     query = select(sent.place).select_from(sent.source).where(there)
     return set((await connection.execute(query, sent.parameters)).scalars())
@@ -134,7 +134,7 @@ def _turn_away(
 
 
 async def _renumbered(
-    connection: AsyncConnection, writer: BulkWriter, batch: RowBatch, known: set[int]
+    connection: AsyncConnection, bulk: BulkEngine, batch: RowBatch, known: set[int]
 ) -> RowBatch:
     """Give rows of known keys the numbers after the highest of the same prefix, in file order."""
     if not known:
@@ -142,7 +142,7 @@ async def _renumbered(
     prefix = key_of(batch.table)[:-1]
     prefixes: Sequence[Any] = batch.keys(prefix)
     numbers: list[int] = batch.column(SEQUENCE)
-    highest = await _highest(connection, writer, batch, sorted({prefixes[n] for n in known}))
+    highest = await _highest(connection, bulk, batch, sorted({prefixes[n] for n in known}))
     for place, number in enumerate(numbers):
         if place not in known and prefixes[place] in highest:
             highest[prefixes[place]] = max(highest[prefixes[place]], number)
@@ -154,12 +154,12 @@ async def _renumbered(
 
 async def _highest(
     connection: AsyncConnection,
-    writer: BulkWriter,
+    bulk: BulkEngine,
     batch: RowBatch,
     prefixes: Sequence[tuple[Any, ...]],
 ) -> dict[tuple[Any, ...], int]:
     table, names = batch.table, key_of(batch.table)[:-1]
-    sent = writer.keys(table, names, prefixes)
+    sent = bulk.keys(table, names, prefixes)
     same = and_(*(table.c[name] == sent.columns[name] for name in names))
     top = select(func.max(table.c[SEQUENCE])).where(same).scalar_subquery()
     rows = await connection.execute(

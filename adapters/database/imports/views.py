@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import select
 
-from adapters.database.codec import load_problems
+from adapters.database.codec import literals, load_problems
 from adapters.database.engine import Database
 from adapters.database.imports.progress import counts_of
 from adapters.database.models.imports import import_tasks
@@ -49,6 +49,8 @@ class ImportTaskRow:
     updated_at: datetime
     corrections: tuple[Correction, ...] = ()
     """What people have changed of the message, the newest last."""
+    problems_removed_at: datetime | None = None
+    """When problems and report were removed because their time was over; None: they were not."""
 
 
 class SqlImportTasks:
@@ -78,7 +80,8 @@ class SqlImportTasks:
         """The newest first."""
         conditions: list[Any] = []
         if state is not None:
-            conditions.append(import_tasks.c.state == state.value)
+            # In the text of the statement: the index of states covers those that are not completed.
+            conditions.append(import_tasks.c.state.in_(literals([state.value])))
         if document_type is not None:
             conditions.append(import_tasks.c.document_type == document_type.value)
         if project_id is not None:
@@ -116,6 +119,7 @@ def _row(row: Any) -> ImportTaskRow:
         workflow_id=row.workflow_id,
         reason=row.reason,
         note=row.note,
+        problems_removed_at=row.problems_removed_at,
         corrections=_CORRECTIONS.validate_json(row.corrections or "[]"),
         created_at=row.created_at,
         started_at=row.started_at,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Table, Text, text, true
 
 from adapters.database.models.base import UtcDateTime, metadata
 
@@ -48,11 +48,18 @@ batches = Table(
     _number("redrive_pass"),
     _flag("final_pass"),
     _number("dead_letters"),
+    Column("job_documents", Integer),
+    Column("passed_on", Text),
+    Column("known", Boolean, nullable=False, server_default=true()),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "updated_at"),
 )
-"""`purpose` is what was requested and is not begun; None: nothing."""
+"""`purpose` is what was requested and is not begun; None: nothing.
+
+`passed_on` is a JSON object: the fields that docflow does not use, by the type of their event. A
+row that is not `known` holds what events said of a batch that was neither started nor expected.
+"""
 
 documents = Table(
     "documents",
@@ -67,14 +74,57 @@ documents = Table(
     Column("pages", Integer),
     *_texts("metadata", "notes", "reason", "failed_event", "duplicate_of"),
     _flag("truncated"),
+    Column("message_key", Text),
+    Column("sent_at", UtcDateTime),
+    *_texts("parent_id", "family_id"),
+    Column("depth", Integer),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "case_id", "batch_id", "state"),
     Index(None, "case_id", "sha256"),
+    Index(None, "case_id", "family_id"),
+    Index(None, "updated_at"),
 )
 """A document id stands for one document of its case, whatever batch brings it.
 
-`failed_event` is the type of the message that could not be loaded.
+`parent_id` is of the document that a file was found in, `family_id` of the one that was sent, and
+`depth` says how many are around it; all are None where the sender announced the document.
+
+`failed_event` is the type of the message that could not be loaded. `message_key` is of the message
+whose file it is; None: a release that kept none wrote the row.
 """
+
+document_versions = Table(
+    "document_versions",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("document_id"),
+    _key("version"),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("blob_name", Text, nullable=False),
+    *_texts("filename", "etag", "sha256", "media_type", "title", "tags", "text"),
+    Column("size", BigInteger),
+    Column("sent_at", UtcDateTime),
+    Column("kept_at", UtcDateTime, nullable=False),
+)
+"""What a document was before another message replaced it, or what an older message brought late.
+
+`version` stands for its message and its bytes, `tags` is a JSON list. `text` is None where what
+replaced it has the same bytes, and where the file came too late to be read.
+"""
+
+failed_messages = Table(
+    "failed_messages",
+    metadata,
+    _key("case_id", BigInteger),
+    _key("batch_id", BigInteger),
+    _key("document_id"),
+    _key("message_key"),
+    Column("event_type", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("failed_at", UtcDateTime, nullable=False),
+)
+"""Messages that could not be loaded, as they came: each stays until it is loaded."""
 
 document_texts = Table(
     "document_texts",
@@ -153,10 +203,22 @@ process_checkpoints = Table(
     _key("document_id"),
     _key("event_type"),
     _key("step"),
+    Column(
+        "message_key",
+        Text,
+        primary_key=True,
+        autoincrement=False,
+        nullable=False,
+        server_default=text("''"),
+    ),
     Column("done_at", UtcDateTime, nullable=False),
     Column("digest", Text),
+    Column("etag", Text),
 )
-"""`digest` is of the message whose step it was; None: of a release that kept none."""
+"""`message_key` is of the message whose step it was, `etag` of the file that was read for it.
+
+Releases that had one checkpoint for each kind of message left `message_key` empty, and stored the
+same in `digest`."""
 
 TEMPORARY = (doc_dedupe, tag_dedupe, process_checkpoints)
 """Emptied when a batch ends."""

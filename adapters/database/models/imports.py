@@ -41,6 +41,9 @@ def _counts() -> list[Column[Any]]:
     return [Column(name, BigInteger, nullable=False, default=0) for name in COUNTS]
 
 
+_NOT_COMPLETED = text("state <> 'completed'")
+HAS_PROBLEMS: Final = text("(report IS NOT NULL OR problems <> '[]')")
+"""Of rows from which problems and report can be removed."""
 _HOLDS = text("guard IS NOT NULL AND state IN ('running', 'parked', 'completed', 'failed')")
 
 import_tasks = Table(
@@ -67,12 +70,28 @@ import_tasks = Table(
     Column("reason", Text),
     Column("note", Text),
     Column("corrections", Text),
+    Column("problems_removed_at", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "task_id"),
     Index(None, "created_at"),
+    Index(None, "project_id", "created_at"),
+    Index(None, "document_type", "created_at"),
+    Index(
+        "ix_import_tasks_not_completed",
+        *("state", "created_at"),
+        postgresql_where=_NOT_COMPLETED,
+        sqlite_where=_NOT_COMPLETED,
+    ),
+    Index(None, "finished_at"),
+    Index(
+        "ix_import_tasks_problems",
+        "finished_at",
+        postgresql_where=HAS_PROBLEMS,
+        sqlite_where=HAS_PROBLEMS,
+    ),
     Index(
         "uq_import_tasks_guard",
         *("project_id", "document_type", "guard"),
@@ -82,7 +101,11 @@ import_tasks = Table(
     ),
 )
 """`digest` is of the message that began the import, `run_id` of its run; None: it was begun by a
-release that kept neither."""
+release that kept neither. `problems_removed_at` says when problems and report were removed because
+their time was over.
+
+Lists are short and sorted by time, so each filter has an index with the time. Nearly all rows are
+completed, and these are not in the index of states."""
 
 import_progress = Table(
     "import_progress",
@@ -126,6 +149,8 @@ import_answers = Table(
 )
 """What people said about the documents of a project and type, so that they are asked once."""
 
+_NOT_RESUBMITTED = text("resubmitted_at IS NULL")
+
 rejected_messages = Table(
     "rejected_messages",
     metadata,
@@ -140,5 +165,12 @@ rejected_messages = Table(
     Column("received_at", UtcDateTime, nullable=False),
     Column("resubmitted_at", UtcDateTime),
     UniqueConstraint("queue", "message_id", "body_sha256"),
+    Index(None, "resubmitted_at"),
+    Index(
+        "ix_rejected_messages_open",
+        *("received_at", "queue"),
+        postgresql_where=_NOT_RESUBMITTED,
+        sqlite_where=_NOT_RESUBMITTED,
+    ),
 )
 """`body_sha256` is of the whole body; empty in rows of earlier releases."""

@@ -52,6 +52,9 @@ def _choice(column: str, table: str) -> Column[Any]:
     return Column(column, BigInteger, ForeignKey(f"{table}.id"))
 
 
+PERSON_LOOKUPS: Final = ("name_key", "mail_key")
+"""Columns of people that follow from others."""
+
 countries = Table(
     "countries",
     metadata,
@@ -74,9 +77,14 @@ persons = Table(
     *map(text_column, ("gender", "phone", "street", "postcode", "city")),
     Column("country_id", Integer, ForeignKey("countries.id")),
     text_column("club"),
+    *map(text_column, PERSON_LOOKUPS),
     UniqueConstraint("organisation_id", "person_key"),
+    Index(None, "organisation_id", "name_key"),
+    Index(None, "organisation_id", "mail_key"),
     sqlite_autoincrement=True,
 )
+"""People of an organisation. `name_key` and `mail_key` are what they are looked up by; they follow
+from the other columns, and are NULL in a row that another program wrote."""
 
 events = Table(
     "events",

@@ -78,6 +78,7 @@ spreadsheet_imports = Table(
     Column("undo_by", Text),
     Column("undo_requested_at", UtcDateTime),
     Column("undo_finished_at", UtcDateTime),
+    Column("undo_attempts", Integer),
     *map(_number, ("undo_deleted", "undo_restored", "undo_left_alone")),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -106,6 +107,8 @@ spreadsheet_columns = Table(
     Column("confidence", Float, nullable=False),
     Column("alternatives", Text, nullable=False),
     Column("samples", Text, nullable=False),
+    Column("why", Text, nullable=False, server_default=text("''"), default=""),
+    Column("blanks", Text, nullable=False, server_default=text("'[]'"), default="[]"),
 )
 
 spreadsheet_values = Table(
@@ -115,6 +118,7 @@ spreadsheet_values = Table(
     Column("import_id", BigInteger, nullable=False),
     Column("field", Text, nullable=False),
     Column("value", Text, nullable=False),
+    Column("search_key", Text, nullable=False, server_default=text("''"), default=""),
     Column("status", Text, nullable=False),
     Column("target_id", BigInteger),
     Column("target_name", Text),
@@ -122,11 +126,19 @@ spreadsheet_values = Table(
     Column("confidence", Float, nullable=False),
     Column("alternatives", Text, nullable=False),
     _number("rows"),
+    Column("question", Text),
+    Column("reason", Text),
+    Column("found_id", BigInteger),
+    Column("found_name", Text),
     UniqueConstraint("import_id", "field", "value"),
     Index(None, "import_id", "status", "id"),
     sqlite_autoincrement=True,
 )
-"""Each distinct value of a field whose cells refer to other tables, and what it means."""
+"""Each distinct value of a field whose cells refer to other tables, and what it means.
+
+`found_id` and `found_name` are what docflow took or suggested; `question` and `reason` are those of
+a question about a person. `search_key` is the value as a part of it is looked for.
+"""
 
 _NOT_CREATED: Final = text("outcome <> 'CREATED'")
 
@@ -154,8 +166,11 @@ spreadsheet_parked = Table(
     _own(),
     Column("line", BigInteger, primary_key=True, autoincrement=False),
     Column("offset", BigInteger, nullable=False),
+    Column("person", Text),
+    Column("person_key", Text),
     sqlite_with_rowid=False,
 )
+"""Rows that wait: with the question about their person, or with its key where that is certain."""
 
 spreadsheet_journal = Table(
     "spreadsheet_journal",
@@ -165,8 +180,12 @@ spreadsheet_journal = Table(
     Column("chunk", Integer, primary_key=True, autoincrement=False),
     Column("images", LargeBinary, nullable=False),
     Column("undone", Boolean, nullable=False),
+    Column("attempt", Integer),
 )
-"""Before- and after-images of the rows that a chunk has written: compressed JSON."""
+"""Before- and after-images of the rows that a chunk has written: compressed JSON.
+
+What an undo took back is taken out; `attempt` is the number of the last undo that looked at it.
+"""
 
 spreadsheet_differences = Table(
     "spreadsheet_differences",
@@ -241,10 +260,12 @@ remembered_columns = Table(
     Column("organisation_id", BigInteger, primary_key=True, autoincrement=False),
     Column("import_type", Text, primary_key=True),
     Column("header", Text, primary_key=True),
-    Column("target", Text, nullable=False),
+    Column("target", Text),
+    Column("shown", Text, nullable=False, server_default=text("''")),
     Column("decided_at", UtcDateTime, nullable=False),
+    Column("decided_by", Text, nullable=False, server_default=text("''")),
 )
-"""Fields that people chose for normalised headers."""
+"""Fields that people chose for normalised headers; NULL for columns that they left out."""
 
 remembered_values = Table(
     "remembered_values",
@@ -253,7 +274,23 @@ remembered_values = Table(
     Column("import_type", Text, primary_key=True),
     Column("field", Text, primary_key=True),
     Column("value", Text, primary_key=True),
-    Column("target_id", BigInteger, nullable=False),
+    Column("target_id", BigInteger),
+    Column("target_name", Text),
+    Column("shown", Text, nullable=False, server_default=text("''")),
     Column("decided_at", UtcDateTime, nullable=False),
+    Column("decided_by", Text, nullable=False, server_default=text("''")),
 )
-"""Rows that people chose for normalised values."""
+"""Rows that people chose for normalised values; neither id nor name for values left empty."""
+
+remembered_people = Table(
+    "remembered_people",
+    metadata,
+    Column("organisation_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("question", Text, primary_key=True),
+    Column("person_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("is_same", Boolean, nullable=False),
+    Column("import_id", BigInteger, nullable=False),
+    Column("decided_at", UtcDateTime, nullable=False),
+    Index(None, "import_id"),
+)
+"""What people answered about people: digest of the question, and whether a person was meant."""

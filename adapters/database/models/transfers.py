@@ -26,6 +26,9 @@ transfers = Table(
     Column("kept", Text),
     Index(None, "at"),
     Index(None, "status", "at"),
+    Index(None, "queue", "at"),
+    Index(None, "account_id", "at"),
+    Index(None, "run"),
 )
 """The state of each transfer now."""
 

@@ -1,6 +1,6 @@
 """What a chunk has done to rows of target tables, kept so that it can be taken back.
 
-The values are those of the database's own form, as JSON: see `Bulk.parsed`.
+The values are those of the database's own form, as JSON: see `BulkEngine.parsed`.
 """
 
 import zlib

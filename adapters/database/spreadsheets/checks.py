@@ -6,8 +6,8 @@ from typing import Any, Final
 from sqlalchemy import Text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.protocol import RowBatch
-from adapters.database.spreadsheets.bulk import Bulk, parents_of, target_table
+from adapters.database.bulk.protocol import BulkEngine, RowBatch
+from adapters.database.spreadsheets.target_tables import parents_of, target_table
 from adapters.database.storable import unstorable
 from contracts.problems import Problem
 from domain.spreadsheets.records import SheetChunk, TargetRows
@@ -17,7 +17,7 @@ _KEY_BYTES: Final = 2_000
 
 
 async def find_faults(
-    connection: AsyncConnection, bulk: Bulk, chunk: SheetChunk
+    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk
 ) -> dict[int, tuple[Problem, ...]]:
     """What is wrong with rows of a chunk, by their place in it.
 
@@ -73,7 +73,7 @@ def _long_keys(batch: RowBatch, name: str, values: Sequence[Any]) -> dict[int, P
 
 
 async def _dangling(
-    connection: AsyncConnection, bulk: Bulk, chunk: SheetChunk, target: TargetRows
+    connection: AsyncConnection, bulk: BulkEngine, chunk: SheetChunk, target: TargetRows
 ) -> dict[int, Problem]:
     """Rows that refer to one which was deleted meanwhile."""
     found: dict[int, Problem] = {}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Column, Select, Table, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
 from adapters.database.models.people import (
     countries,
@@ -19,7 +20,7 @@ from adapters.database.models.people import (
     membership_types,
     races,
 )
-from adapters.database.spreadsheets.locked_import import Tools, acquire_organisation_lock
+from adapters.database.spreadsheets.locked_import import acquire_organisation_lock
 from domain.spreadsheets.records import CustomList, Entity, EntityScope
 
 MOST: Final = 100_000
@@ -79,7 +80,7 @@ async def read_entities(connection: AsyncConnection, scope: EntityScope) -> Sequ
 
 
 async def create_entity(
-    connection: AsyncConnection, tools: Tools, scope: EntityScope, name: str
+    connection: AsyncConnection, bulk: BulkEngine, scope: EntityScope, name: str
 ) -> Entity:
     """Find or make a candidate of this name.
 
@@ -92,7 +93,7 @@ async def create_entity(
     name = " ".join(clean(name).split())
     if not name:
         raise ValueError("a row to choose from needs a name")
-    await acquire_organisation_lock(connection, tools, scope.organisation_id)
+    await acquire_organisation_lock(connection, bulk, scope.organisation_id)
     rows = (await connection.execute(_selected(kind).order_by(kind.table.c.id))).all()
     # SQLite knows the case of ASCII letters only.
     same = [row for row in rows if row.name.casefold() == name.casefold()]

@@ -14,36 +14,14 @@ from typing import Any
 from sqlalchemy import Executable, Select, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.bulk.postgresql import PostgresWriter
-from adapters.database.bulk.protocol import BulkWriter, acquire_advisory_lock
-from adapters.database.bulk.sqlite import SqliteWriter
-from adapters.database.engine import Database
+from adapters.database.bulk.protocol import BulkEngine, acquire_advisory_lock
 from adapters.database.models.spreadsheets import (
     spreadsheet_imports,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets.bulk import Bulk
-from adapters.database.spreadsheets.bulk_postgresql import PostgresBulk
-from adapters.database.spreadsheets.bulk_sqlite import SqliteBulk
 from adapters.database.spreadsheets.statuses import counts_of
 from contracts.spreadsheets import FINAL, MappingStatus, SpreadsheetState
 from domain.spreadsheets.records import SheetMark
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What differs between the databases."""
-
-    writer: BulkWriter
-    bulk: Bulk
-
-
-def tools_of(database: Database) -> Tools:
-    """The tools for a database."""
-    dialect = database.engine.dialect
-    if database.dialect == "sqlite":
-        return Tools(SqliteWriter(dialect), SqliteBulk(dialect))
-    return Tools(PostgresWriter(), PostgresBulk())
 
 
 @dataclass(frozen=True)
@@ -98,10 +76,10 @@ async def lock_known(connection: AsyncConnection, uuid: str) -> LockedImport:
 
 
 async def acquire_organisation_lock(
-    connection: AsyncConnection, tools: Tools, organisation_id: int
+    connection: AsyncConnection, bulk: BulkEngine, organisation_id: int
 ) -> None:
     """Wait until no other import writes rows of the organisation."""
-    await acquire_advisory_lock(connection, tools.writer, f"spreadsheets/{organisation_id}")
+    await acquire_advisory_lock(connection, bulk, f"spreadsheets/{organisation_id}")
 
 
 async def save(

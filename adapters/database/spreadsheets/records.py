@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from contracts.blobs import BlobRef
+from contracts.problems import Problem
 from contracts.spreadsheets import (
     Alternative,
     CellMapping,
@@ -28,6 +29,37 @@ class Page(Generic[T]):
     items: Sequence[T]
     total: int
     """How many there are on all pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearntColumn:
+    """What people decided about a header."""
+
+    organisation_id: int
+    import_type: str
+    header: str
+    """As written."""
+    target: str | None
+    """The field; None: the column is left out."""
+    decided_by: str
+    """"" where an older release did not note it."""
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LearntValue:
+    """What people decided about a value."""
+
+    organisation_id: int
+    import_type: str
+    field: str
+    value: str
+    """As written."""
+    target_id: int | None
+    target_name: str | None
+    """Of the row; without id and name the value is left empty."""
+    decided_by: str
+    decided_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +118,10 @@ class ColumnView:
     confidence: float
     alternatives: tuple[Alternative, ...]
     samples: Sequence[str]
+    why: str = ""
+    """Why it matched by itself, or was left out, where its header does not show it."""
+    blanks: Sequence[str] = ()
+    """Texts among its values that count as blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +143,17 @@ class CellsView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionGroup:
+    """Open questions of one kind."""
+
+    question: str
+    reason: str
+    count: int
+    first_id: int
+    """Of the first value that is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResultRow:
     """Outcome of one row."""
 
@@ -114,11 +161,13 @@ class ResultRow:
     """As the user's program shows it, from 1."""
     outcome: Outcome
     message: str | None
+    problems: Sequence[Problem] = ()
+    """What is wrong with its cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a dry run would change in a row that is there."""
+    """What an import has changed in a row that was there; a dry run: would change."""
 
     line: int
     table: str
@@ -134,7 +183,7 @@ class SummaryView:
     counts: RowCounts
     parked: int
     differences: Sequence[Difference]
-    """The first hundred, of a dry run."""
+    """The first hundred."""
 
 
 @dataclass(frozen=True, slots=True)

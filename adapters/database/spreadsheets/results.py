@@ -36,7 +36,7 @@ async def read_parked(
     """Parked rows by line, above line `after`."""
     parameters = {"uuid": uuid, "after": after, "most": limit}
     rows = await connection.execute(_parked(), parameters)
-    return [ParkedRow(row.line, row.offset) for row in rows]
+    return [ParkedRow(row.line, row.offset, row.person, row.person_key) for row in rows]
 
 
 async def read_errors(
@@ -70,10 +70,10 @@ def _import_id() -> ScalarSelect[int]:
 
 
 @lru_cache
-def _parked() -> Select[Any, Any]:
+def _parked() -> Select[*tuple[Any, ...]]:
     parked = spreadsheet_parked
     return (
-        select(parked.c.line, parked.c.offset)
+        select(parked.c.line, parked.c.offset, parked.c.person, parked.c.person_key)
         .where(
             parked.c.import_id == _import_id(),
             parked.c.line > bindparam("after", type_=BigInteger),

@@ -7,8 +7,13 @@ from typing import Any, Final
 from sqlalchemy import Executable, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.models.spreadsheet_reviews import (
+    spreadsheet_review_blocks,
+    spreadsheet_review_operations,
+    spreadsheet_review_problems,
+    spreadsheet_reviews,
+)
 from adapters.database.models.spreadsheets import (
-    decisions,
     spreadsheet_columns,
     spreadsheet_differences,
     spreadsheet_files,
@@ -19,6 +24,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_uploads,
     spreadsheet_values,
 )
+from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.locked_import import lock, save
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import (
@@ -45,6 +51,10 @@ _PURGED: Final = (
     spreadsheet_parked,
     spreadsheet_differences,
     spreadsheet_files,
+    spreadsheet_reviews,
+    spreadsheet_review_blocks,
+    spreadsheet_review_problems,
+    spreadsheet_review_operations,
 )
 
 
@@ -57,6 +67,7 @@ async def expired(connection: AsyncConnection, order: RetentionOrder, now: datet
         select(imports.c.uuid, imports.c.state)
         .where(
             imports.c.purged_at.is_(None),
+            func.coalesce(imports.c.undo_state, "") != UndoState.RUNNING.value,
             or_(
                 and_(imports.c.state.in_(_ENDED), imports.c.state_since <= ended),
                 and_(
@@ -100,13 +111,12 @@ async def purge(connection: AsyncConnection, uuid: str, now: datetime) -> bool:
     opened = await lock(connection, uuid)
     if opened is None or opened.purged or opened.state is SpreadsheetState.PROCESSING:
         return False
+    if opened.row.undo_state == UndoState.RUNNING.value:
+        # It is purged when the undo has ended.
+        return False
     for table in _PURGED:
         await connection.execute(delete(table).where(table.c.import_id == opened.id))
-    await connection.execute(
-        update(decisions)
-        .where(decisions.c.workflow_id == opened.row.workflow_id)
-        .values(subject="", decision="", by="", alternatives="[]")
-    )
+    await audit_trail.pseudonymise(connection, opened.row.workflow_id)
     blank: dict[str, Any] = dict.fromkeys(("filename", "by", "assignee"), "")
     absent = ("source", "notify", "link", "fingerprint", "reason", "layout", "preview", "fields")
     gone = dict.fromkeys((*absent, "report", "undo_by"))
@@ -118,7 +128,7 @@ async def purge_journals(connection: AsyncConnection, before: datetime, limit: i
     """Remove before-images of imports that ended before; how many imports."""
     imports, journal = spreadsheet_imports, spreadsheet_journal
     due = (
-        select(imports.c.id)
+        select(imports.c.id, imports.c.workflow_id)
         .where(
             func.coalesce(imports.c.finished_at, imports.c.purged_at) < before,
             imports.c.journal_purged_at.is_(None),
@@ -129,14 +139,18 @@ async def purge_journals(connection: AsyncConnection, before: datetime, limit: i
         .limit(limit)
         .with_for_update()
     )
-    ids = (await connection.execute(due)).scalars().all()
+    found = (await connection.execute(due)).all()
+    ids = [row.id for row in found]
     if not ids:
         return 0
+    for row in found:
+        # Who had it undone after it was purged.
+        await audit_trail.pseudonymise(connection, row.workflow_id)
     await connection.execute(delete(journal).where(journal.c.import_id.in_(ids)))
     await connection.execute(
         update(imports)
         .where(imports.c.id.in_(ids))
-        .values(journal_purged_at=datetime.now(UTC), revision=imports.c.revision + 1)
+        .values(journal_purged_at=datetime.now(UTC), undo_by=None, revision=imports.c.revision + 1)
     )
     return len(ids)
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean, dump_problems
+from adapters.database.models.people import PERSON_LOOKUPS
 from adapters.database.models.spreadsheets import (
     COUNTS,
     spreadsheet_differences,
@@ -23,7 +25,6 @@ from adapters.database.spreadsheets.before_images import TableImages
 from adapters.database.spreadsheets.checks import find_faults
 from adapters.database.spreadsheets.locked_import import (
     LockedImport,
-    Tools,
     acquire_organisation_lock,
     counted_values,
     lock_known,
@@ -35,14 +36,14 @@ from contracts.spreadsheets import Outcome, RowCounts
 from domain.spreadsheets.records import SheetChunk, SheetMark
 
 DIFFERENCES: Final = 100
-"""Differences that a dry run reports."""
+"""Differences to rows that were there before that are kept for people."""
 UP_TO_DATE: Final = "already up to date"
 _MESSAGE: Final = 500
 _SHOWN: Final = 200
 
 
 async def write_chunk(
-    connection: AsyncConnection, tools: Tools, uuid: str, chunk: SheetChunk, *, dry_run: bool
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str, chunk: SheetChunk, *, dry_run: bool
 ) -> SheetMark:
     """Write a chunk; one at or before the mark, or of an import that has ended, is left alone."""
     opened = await lock_known(connection, uuid)
@@ -50,20 +51,19 @@ async def write_chunk(
     if opened.ended or opened.purged or not _is_next(chunk, mark):
         return mark
     if not dry_run:
-        await acquire_organisation_lock(connection, tools, opened.row.organisation_id)
-    await tools.bulk.prepare(connection)
-    faults = await find_faults(connection, tools.bulk, chunk)
-    done = await _write_targets(connection, tools, chunk, faults, dry_run=dry_run)
-    if dry_run:
-        await _keep_differences(connection, opened, done.images)
-    else:
-        await _keep_images(connection, tools, opened, chunk, done.images)
-    counts = await _keep_results(connection, tools, opened, chunk, faults, done)
-    parked = await _park(connection, tools, opened, chunk)
+        await acquire_organisation_lock(connection, bulk, opened.row.organisation_id)
+    await bulk.expect_lookups(connection)
+    faults = await find_faults(connection, bulk, chunk)
+    done = await _write_targets(connection, bulk, chunk, faults, dry_run=dry_run)
+    await _keep_differences(connection, opened, done.images)
+    if not dry_run:
+        await _keep_images(connection, bulk, opened, chunk, done.images)
+    counts = await _keep_results(connection, bulk, opened, chunk, faults, done)
+    parked = await _park(connection, bulk, opened, chunk)
     more: dict[str, Any] = {"parked": parked}
     if chunk.found:
         count = "add" if chunk.round == 0 else "keep"
-        await values.add_values(connection, tools, opened, chunk.found, count=count)
+        await values.add_values(connection, bulk, opened, chunk.found, count=count)
         more |= await counted_values(connection, opened)
     return await _advance(connection, opened, chunk, counts, more)
 
@@ -98,7 +98,7 @@ class _Done:
 
 async def _write_targets(
     connection: AsyncConnection,
-    tools: Tools,
+    bulk: BulkEngine,
     chunk: SheetChunk,
     faults: Mapping[int, Any],
     *,
@@ -108,11 +108,11 @@ async def _write_targets(
     ids: dict[str, dict[int, int | None]] = {}
     fresh: dict[str, set[int | None]] = {}
     for target in chunk.targets:
-        incoming = incoming_rows(tools.bulk, target, faults, ids)
+        incoming = incoming_rows(bulk, target, faults, ids)
         met = Met(TableImages(target.table, incoming.columns))
         if incoming.rows:
             new = {name: fresh[table] for name, table in target.references.items()}
-            met = await meet(connection, tools.bulk, incoming, chunk.lines, new, dry_run=dry_run)
+            met = await meet(connection, bulk, incoming, chunk.lines, new, dry_run=dry_run)
             done.images.append(met.images)
         ids.setdefault(target.table, {}).update(met.ids)
         fresh.setdefault(target.table, set()).update(met.ids[origin] for origin in met.created)
@@ -124,7 +124,7 @@ async def _write_targets(
 
 async def _keep_images(
     connection: AsyncConnection,
-    tools: Tools,
+    bulk: BulkEngine,
     opened: LockedImport,
     chunk: SheetChunk,
     changed: Sequence[TableImages],
@@ -135,13 +135,15 @@ async def _keep_images(
     packed = await asyncio.to_thread(before_images.pack, kept)
     columns = ("import_id", "round", "chunk", "images", "undone")
     row = (opened.id, chunk.round, chunk.number, packed, False)
-    await tools.bulk.insert(connection, spreadsheet_journal, columns, [row])
+    await bulk.insert(connection, spreadsheet_journal, columns, [row])
 
 
 async def _keep_differences(
     connection: AsyncConnection, opened: LockedImport, changed: Sequence[TableImages]
 ) -> None:
     """Keep the first differences to rows that are there."""
+    if not any(each.updated for each in changed):
+        return
     mine = spreadsheet_differences.c.import_id == opened.id
     count = select(func.count()).select_from(spreadsheet_differences).where(mine)
     kept = (await connection.execute(count)).scalar_one()
@@ -152,6 +154,7 @@ async def _keep_differences(
         for each in changed
         for row in each.updated
         for column, before, after in zip(row.columns, row.before, row.after, strict=True)
+        if each.columns[column] not in PERSON_LOOKUPS
     )
     rows = [
         {
@@ -177,7 +180,7 @@ def _shown(value: Any) -> str | None:
 
 async def _keep_results(
     connection: AsyncConnection,
-    tools: Tools,
+    bulk: BulkEngine,
     opened: LockedImport,
     chunk: SheetChunk,
     faults: Mapping[int, Sequence[Problem]],
@@ -202,7 +205,7 @@ async def _keep_results(
     rows.sort(key=itemgetter(1))
     columns = ("import_id", "line", "outcome", "message", "problems")
     if rows:
-        await tools.bulk.insert(connection, spreadsheet_results, columns, rows)
+        await bulk.insert(connection, spreadsheet_results, columns, rows)
     outcomes = [row[2] for row in rows]
     return RowCounts(**{name: outcomes.count(name.upper()) for name in COUNTS})
 
@@ -227,15 +230,19 @@ def _row_error(problems: Sequence[Problem]) -> tuple[str, str]:
 
 
 async def _park(
-    connection: AsyncConnection, tools: Tools, opened: LockedImport, chunk: SheetChunk
+    connection: AsyncConnection, bulk: BulkEngine, opened: LockedImport, chunk: SheetChunk
 ) -> int:
     """Put rows aside that wait for a value, take out those that waited; how many wait now."""
     parked = spreadsheet_parked
     mine = parked.c.import_id == opened.id
     if chunk.round == 0:
-        rows = sorted((opened.id, row.line, row.offset) for row in chunk.parked)
+        rows = [
+            (opened.id, row.line, row.offset, _kept(row.person), _kept(row.person_key))
+            for row in sorted(chunk.parked, key=lambda row: row.line)
+        ]
         if rows:
-            await tools.bulk.insert(connection, parked, ("import_id", "line", "offset"), rows)
+            columns = ("import_id", "line", "offset", "person", "person_key")
+            await bulk.insert(connection, parked, columns, rows)
         return opened.row.parked + len(rows)
     handled = [*chunk.lines, *(line for line, _ in (*chunk.errors, *chunk.skipped))]
     if handled:
@@ -244,6 +251,10 @@ async def _park(
     return (
         await connection.execute(select(func.count()).select_from(parked).where(mine))
     ).scalar_one()
+
+
+def _kept(text: str | None) -> str | None:
+    return None if text is None else clean(text)
 
 
 async def _advance(

@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import (
     spreadsheet_files,
@@ -15,7 +16,6 @@ from adapters.database.models.spreadsheets import (
 from adapters.database.spreadsheets import audit_trail, values
 from adapters.database.spreadsheets.locked_import import (
     LockedImport,
-    Tools,
     counted_values,
     lock_known,
     save,
@@ -36,12 +36,12 @@ _ENDS: Final = frozenset(FINAL)
 
 
 async def open_import(
-    connection: AsyncConnection, tools: Tools, order: SpreadsheetOrder, run: str, now: datetime
+    connection: AsyncConnection, bulk: BulkEngine, order: SpreadsheetOrder, run: str, now: datetime
 ) -> None:
     """Make the status row unless it is there, and forget the note of the upload."""
     by = clean(order.by)
     await connection.execute(
-        tools.writer.insert(spreadsheet_imports)
+        bulk.insert_statement(spreadsheet_imports)
         .values(
             uuid=order.uuid,
             workflow_id=run,
@@ -70,7 +70,7 @@ async def open_import(
     )
 
 
-async def record(connection: AsyncConnection, tools: Tools, record: StatusRecord) -> None:
+async def record(connection: AsyncConnection, bulk: BulkEngine, record: StatusRecord) -> None:
     """Write one transition; nothing when a later one is written already, or the end.
 
     One of the same number counts: a worker that died before Temporal knew of its record is followed
@@ -78,11 +78,11 @@ async def record(connection: AsyncConnection, tools: Tools, record: StatusRecord
     """
     opened = await lock_known(connection, record.uuid)
     if not opened.ended and record.sequence >= opened.row.sequence:
-        await _write(connection, tools, opened, record)
+        await _write(connection, bulk, opened, record)
 
 
 async def finish(
-    connection: AsyncConnection, tools: Tools, result: SpreadsheetResult, record: StatusRecord
+    connection: AsyncConnection, bulk: BulkEngine, result: SpreadsheetResult, record: StatusRecord
 ) -> RowCounts:
     """Write the end of an import, once; the counts of the progress mark."""
     opened = await lock_known(connection, record.uuid)
@@ -93,13 +93,13 @@ async def finish(
         report = None if result.report is None else result.report.model_dump_json()
         reason = result.reason if result.reason is not None else record.reason
         more = {"report": report, "reason": None if reason is None else clean(reason)}
-    await _write(connection, tools, opened, record, **more)
+    await _write(connection, bulk, opened, record, **more)
     return counts_of(opened.row)
 
 
 async def _write(
     connection: AsyncConnection,
-    tools: Tools,
+    bulk: BulkEngine,
     opened: LockedImport,
     record: StatusRecord,
     **more: Any,
@@ -122,7 +122,7 @@ async def _write(
         values["reason"] = None if record.reason is None else clean(record.reason)
         if record.assignee is not None:
             values["assignee"] = clean(record.assignee)
-        await audit_trail.add(connection, tools, row.workflow_id, record.trail)
+        await audit_trail.add(connection, bulk, row.workflow_id, record.trail)
     if record.trail:
         values["decided_at"] = audit_trail.latest(record.trail)
     await save(connection, opened, values | more)
@@ -135,10 +135,12 @@ async def save_total(connection: AsyncConnection, uuid: str, total: int) -> None
         await save(connection, opened, {"total": total})
 
 
-async def save_file(connection: AsyncConnection, tools: Tools, uuid: str, blob: BlobRef) -> None:
+async def save_file(
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str, blob: BlobRef
+) -> None:
     """Note a blob that was made for an import, so that it goes when the import is purged."""
     opened = await lock_known(connection, uuid)
-    insert = tools.writer.insert(spreadsheet_files).values(
+    insert = bulk.insert_statement(spreadsheet_files).values(
         import_id=opened.id, name=blob.name, blob=blob.model_dump_json()
     )
     await connection.execute(

@@ -1,18 +1,22 @@
 """The `SpreadsheetStore` on SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.dialects import bulk_of
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.spreadsheets import (
     columns,
     entities,
     leftovers,
+    memory,
+    people,
     results,
     retention,
     rows,
@@ -20,7 +24,9 @@ from adapters.database.spreadsheets import (
     undo,
 )
 from adapters.database.spreadsheets import values as store_values
-from adapters.database.spreadsheets.locked_import import mark_of, tools_of
+from adapters.database.spreadsheets.locked_import import mark_of
+from adapters.database.spreadsheets.records import UndoConflict
+from adapters.database.spreadsheets.reviews import SqlReviewStore
 from adapters.ports import OpenRow
 from contracts.blobs import BlobRef
 from contracts.problems import Problem
@@ -38,8 +44,10 @@ from contracts.spreadsheets import (
     SpreadsheetResult,
     StatusRecord,
     UndoOrder,
+    UndoPreview,
     UndoResult,
 )
+from domain.spreadsheets.people import KnownPerson, PeopleQuery
 from domain.spreadsheets.records import (
     CustomList,
     Entity,
@@ -47,6 +55,7 @@ from domain.spreadsheets.records import (
     FoundValue,
     ParkedRow,
     Preview,
+    RememberedValue,
     SheetChunk,
     SheetMark,
 )
@@ -62,22 +71,26 @@ class SqlSpreadsheetStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._tools = tools_of(database)
+        self._bulk = bulk_of(database)
+        self.memory = memory.SqlSpreadsheetMemory(database)
+        """What was learnt of people's decisions."""
+        self.reviews: SqlReviewStore = SqlReviewStore(database)
+        """Reviews of rows before they are written."""
 
     async def open(self, order: SpreadsheetOrder, workflow_id: str, now: datetime) -> None:
         """Make the status row (UPLOADED), and forget the note of the upload."""
         async with self._database.transaction() as connection:
-            await status.open_import(connection, self._tools, order, workflow_id, now)
+            await status.open_import(connection, self._bulk, order, workflow_id, now)
 
     async def record(self, record: StatusRecord) -> None:
         """Write one transition into the status row, with its trail."""
         async with self._database.transaction() as connection:
-            await status.record(connection, self._tools, record)
+            await status.record(connection, self._bulk, record)
 
     async def finish(self, result: SpreadsheetResult, record: StatusRecord) -> RowCounts:
         """As `record`, with report and final state; the counts as the progress mark has them."""
         async with self._database.transaction() as connection:
-            return await status.finish(connection, self._tools, result, record)
+            return await status.finish(connection, self._bulk, result, record)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Imports that have not ended and undos under way that have not changed since."""
@@ -106,19 +119,20 @@ class SqlSpreadsheetStore:
     async def save_file(self, uuid: str, blob: BlobRef) -> None:
         """Note a blob that was made for an import; `files_of` names it from then on."""
         async with self._database.transaction() as connection:
-            await status.save_file(connection, self._tools, uuid, blob)
+            await status.save_file(connection, self._bulk, uuid, blob)
 
     async def save_columns(self, save: SaveColumns) -> None:
         """Write column mappings with their trail; remember people's decisions if asked to."""
         async with self._database.transaction() as connection:
-            await columns.save_columns(connection, self._tools, save)
+            await columns.save_columns(connection, self._bulk, save)
 
     async def remembered_columns(
         self, organisation_id: int, import_type: str, headers: Sequence[str]
-    ) -> Mapping[str, str]:
-        """Header, as it is asked for, to field, of those that people decided before."""
+    ) -> Mapping[str, str | None]:
+        """Header, as it is asked for, to field, of those that people decided before; None for
+        columns that they left out."""
         async with self._database.reading() as connection:
-            return await columns.remembered(connection, organisation_id, import_type, headers)
+            return await memory.columns_of(connection, organisation_id, import_type, headers)
 
     async def custom_lists(self, organisation_id: int) -> Sequence[CustomList]:
         """The organisation's custom lists."""
@@ -137,15 +151,15 @@ class SqlSpreadsheetStore:
 
     async def remembered_values(
         self, organisation_id: int, import_type: str, field: str
-    ) -> Mapping[str, int]:
-        """Value, without case and extra spaces, to entity id, of those decided before."""
+    ) -> Mapping[str, RememberedValue]:
+        """Key of each value that people decided about before, and what they chose."""
         async with self._database.reading() as connection:
-            return await store_values.remembered(connection, organisation_id, import_type, field)
+            return await memory.values_of(connection, organisation_id, import_type, field)
 
     async def save_values(self, uuid: str, values: Sequence[FoundValue]) -> None:
         """Add distinct values; one that is there keeps its decision and gets this count."""
         async with self._database.transaction() as connection:
-            await store_values.save_values(connection, self._tools, uuid, values)
+            await store_values.save_values(connection, self._bulk, uuid, values)
 
     async def cell_summary(self, uuid: str) -> CellSummary:
         """Figures and the first open values."""
@@ -157,10 +171,42 @@ class SqlSpreadsheetStore:
         async with self._database.reading() as connection:
             return await store_values.some_mappings(connection, await _id_of(connection, uuid), ids)
 
-    async def decide_cells(self, decide: DecideCells, targets: Mapping[int, Entity]) -> CellSummary:
+    async def index_people(self, organisation_id: int) -> None:
+        """Make people findable that another program wrote, or an earlier release."""
+        more = True
+        while more:
+            async with self._database.transaction() as connection:
+                more = await people.index_some(connection, organisation_id)
+
+    async def people(self, organisation_id: int, query: PeopleQuery) -> Sequence[KnownPerson]:
+        """The organisation's people whom rows may be about, by id."""
+        async with self._database.reading() as connection:
+            return await people.find_people(connection, self._bulk, organisation_id, query)
+
+    async def people_by_id(self, organisation_id: int, ids: Sequence[int]) -> Sequence[KnownPerson]:
+        """Some of the organisation's people; ids of others are left out."""
+        async with self._database.reading() as connection:
+            return await people.people_by_id(connection, self._bulk, organisation_id, ids)
+
+    async def search_people(self, organisation_id: int, query: str, limit: int) -> Sequence[Entity]:
+        """People to choose from, by a part of their name or mail address."""
+        async with self._database.reading() as connection:
+            return await people.search_people(connection, organisation_id, query, limit)
+
+    async def remembered_people(self, organisation_id: int) -> Mapping[str, Mapping[int, bool]]:
+        """What people answered before, by digest of the question."""
+        async with self._database.reading() as connection:
+            return await people.remembered(connection, organisation_id)
+
+    async def decide_cells(
+        self,
+        decide: DecideCells,
+        targets: Mapping[int, Entity],
+        rule_targets: Sequence[Entity | None] = (),
+    ) -> CellSummary:
         """Take checked decisions with their trail, all or none."""
         async with self._database.transaction() as connection:
-            return await store_values.decide(connection, self._tools, decide, targets)
+            return await store_values.decide(connection, self._bulk, decide, targets, rule_targets)
 
     def mappings(self, uuid: str) -> AsyncIterator[Sequence[CellMapping]]:
         """Every cell mapping, in pages of at most 1,000."""
@@ -169,7 +215,7 @@ class SqlSpreadsheetStore:
     async def create_entity(self, scope: EntityScope, name: str) -> Entity:
         """Find or make a candidate of this name."""
         async with self._database.transaction() as connection:
-            return await entities.create_entity(connection, self._tools, scope, name)
+            return await entities.create_entity(connection, self._bulk, scope, name)
 
     async def mark(self, uuid: str) -> SheetMark:
         """How far the rows have come."""
@@ -181,7 +227,7 @@ class SqlSpreadsheetStore:
     async def write(self, uuid: str, chunk: SheetChunk, *, dry_run: bool) -> SheetMark:
         """Write one chunk with its progress mark; one at or before the mark is left alone."""
         async with self._database.transaction() as connection:
-            return await rows.write_chunk(connection, self._tools, uuid, chunk, dry_run=dry_run)
+            return await rows.write_chunk(connection, self._bulk, uuid, chunk, dry_run=dry_run)
 
     async def parked(self, uuid: str, after: int, limit: int) -> Sequence[ParkedRow]:
         """Parked rows by line, above line `after`."""
@@ -200,12 +246,23 @@ class SqlSpreadsheetStore:
     async def begin_undo(self, order: UndoOrder) -> str | None:
         """Mark an import as being undone; None, or why it cannot be."""
         async with self._database.transaction() as connection:
-            return await undo.begin_undo(connection, order)
+            return await undo.begin_undo(connection, self._bulk, order)
+
+    async def preview_undo(self, uuid: str) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+        """What an undo would do now, and the first rows that it would leave alone and why."""
+        found = UndoPreview(uuid=uuid)
+        conflicts: Sequence[UndoConflict] = ()
+        with suppress(_RolledBack):
+            async with self._database.transaction() as connection:
+                found, left = await undo.preview(connection, self._bulk, uuid)
+                conflicts = [UndoConflict(*conflict) for conflict in left]
+                raise _RolledBack
+        return found, conflicts
 
     async def undo_chunk(self, uuid: str) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""
         async with self._database.transaction() as connection:
-            return await undo.undo_chunk(connection, self._tools, uuid)
+            return await undo.undo_chunk(connection, self._bulk, uuid)
 
     async def end_undo(self, uuid: str) -> UndoResult:
         """Mark an import as undone; what was done and what was left alone."""
@@ -242,6 +299,10 @@ class SqlSpreadsheetStore:
         """Forget the note of an upload."""
         async with self._database.transaction() as connection:
             await connection.execute(retention.forgetting(blob_name))
+
+
+class _RolledBack(Exception):
+    """Ends a transaction of which nothing is to stay."""
 
 
 async def _id_of(connection: AsyncConnection, uuid: str) -> int | None:

@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy import Table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkEngine, Row
 from adapters.database.models.people import TARGETS
 from adapters.database.spreadsheets.before_images import TableImages, UpdatedImage
-from adapters.database.spreadsheets.bulk import Bulk, Row, target_table
+from adapters.database.spreadsheets.target_tables import target_table
 from domain.spreadsheets.records import TargetRows
 
 
@@ -71,7 +72,7 @@ class Met:
 
 async def meet(
     connection: AsyncConnection,
-    bulk: Bulk,
+    bulk: BulkEngine,
     incoming: Incoming,
     lines: Sequence[int],
     fresh: Mapping[str, Container[int | None]],
@@ -121,7 +122,7 @@ def _perhaps_known(incoming: Incoming, fresh: Mapping[str, Container[int | None]
 
 
 def incoming_rows(
-    bulk: Bulk,
+    bulk: BulkEngine,
     target: TargetRows,
     left_out: Mapping[int, Any],
     ids: Mapping[str, Mapping[int, int | None]],
@@ -215,10 +216,17 @@ class _Sorted:
 
 
 async def _find(
-    connection: AsyncConnection, bulk: Bulk, incoming: Incoming, *, lock: bool
+    connection: AsyncConnection, bulk: BulkEngine, incoming: Incoming, *, lock: bool
 ) -> dict[Row, Any]:
     """Rows that are there, by natural key: id, then the columns."""
-    found = await bulk.find(connection, incoming.table, incoming.keys, incoming.columns, lock=lock)
+    found = await bulk.find(
+        connection,
+        incoming.table,
+        TARGETS[incoming.table.name],
+        incoming.keys,
+        incoming.columns,
+        lock=lock,
+    )
     return {incoming.keys[int(row[0])]: tuple(row)[1:] for row in found}
 
 
@@ -253,7 +261,7 @@ def _compare(incoming: Incoming, lines: Sequence[int], found: Mapping[Row, Any])
 
 async def _update(
     connection: AsyncConnection,
-    bulk: Bulk,
+    bulk: BulkEngine,
     incoming: Incoming,
     found: Mapping[Row, Any],
     sorted_: _Sorted,

@@ -1,52 +1,56 @@
 """Distinct values of the fields whose cells refer to other tables, and what they mean."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Executable, Select, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import (
-    remembered_values,
     spreadsheet_imports,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets import audit_trail
+from adapters.database.spreadsheets import (
+    audit_trail,
+    memory,
+    people,
+    value_decisions,
+    value_rules,
+)
 from adapters.database.spreadsheets.locked_import import (
     LockedImport,
-    Tools,
     counted_values,
     lock_known,
     save,
 )
+from adapters.database.spreadsheets.value_decisions import SHOWN
 from contracts.spreadsheets import (
     OPEN_VALUES,
     Alternative,
-    CellDecision,
     CellMapping,
+    CellRule,
     CellSummary,
     DecideCells,
     DecisionRecord,
     MappingStatus,
     OpenValue,
 )
-from domain.spreadsheets.match_keys import value_key
+from domain.spreadsheets.match_keys import search_key
 from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.value_rules import rule_for_all
 
 PAGE: Final = 1_000
-_SHOWN: Final = 200
-_MATCHED: Final = MappingStatus.MANUAL_MATCHED
 _ASKED: Final = 500
 """Parameters of one IN; SQLite bounds their number."""
 
 
 async def add_values(
     connection: AsyncConnection,
-    tools: Tools,
+    bulk: BulkEngine,
     opened: LockedImport,
     found: Sequence[FoundValue],
     *,
@@ -56,7 +60,7 @@ async def add_values(
 
     Args:
         connection: In a transaction.
-        tools: Of this database.
+        bulk: Of this database.
         opened: The import.
         found: The values.
         count: What happens to the rows counted for a value that is there: `set`, `add`, `keep`.
@@ -69,7 +73,7 @@ async def add_values(
             known["rows"] += row["rows"]
     if not merged:
         return
-    insert = tools.writer.insert(spreadsheet_values)
+    insert = bulk.insert_statement(spreadsheet_values)
     rows = spreadsheet_values.c.rows
     keys = ["import_id", "field", "value"]
     if count == "keep":
@@ -81,13 +85,13 @@ async def add_values(
 
 
 async def save_values(
-    connection: AsyncConnection, tools: Tools, uuid: str, found: Sequence[FoundValue]
+    connection: AsyncConnection, bulk: BulkEngine, uuid: str, found: Sequence[FoundValue]
 ) -> None:
     """Add distinct values; one that is there keeps its decision and gets this count."""
     opened = await lock_known(connection, uuid)
     if opened.purged or not found:
         return
-    await add_values(connection, tools, opened, found, count="set")
+    await add_values(connection, bulk, opened, found, count="set")
     await save(connection, opened, await counted_values(connection, opened))
 
 
@@ -117,7 +121,11 @@ async def summary(connection: AsyncConnection, import_id: int | None) -> CellSum
 
 
 async def decide(
-    connection: AsyncConnection, tools: Tools, order: DecideCells, targets: Mapping[int, Entity]
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    order: DecideCells,
+    targets: Mapping[int, Entity],
+    rule_targets: Sequence[Entity | None],
 ) -> CellSummary:
     """Take checked decisions with their trail, all or none.
 
@@ -137,20 +145,29 @@ async def decide(
             raise LookupError(f"there is no value {lost[0]} in this import")
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         for decision in order.decisions:
-            change = _decided(decision, targets.get(decision.id))
+            change = value_decisions.decided(decision, known[decision.id], targets.get(decision.id))
             alike.setdefault(tuple(change), []).append(change)
         for names, changes in alike.items():
             await connection.execute(_deciding(names), changes)
         lines = [
-            _line(order, decision, known[decision.id], targets.get(decision.id))
+            value_decisions.line(order, decision, known[decision.id], targets.get(decision.id))
             for decision in order.decisions
         ]
+        rules: list[tuple[CellRule, Entity | None]] = [
+            (rule_for_all(decision, known[decision.id].field, known[decision.id].question), None)
+            for decision in order.decisions
+            if decision.for_all
+        ]
+        rules += zip(order.rules, rule_targets, strict=True)
+        for rule, target in rules:
+            count = await value_rules.apply(connection, opened.id, rule, target)
+            lines.append(value_decisions.line_of_rule(order, rule, count, target))
         if order.confirm:
             decision = "values"
             lines.append(
                 DecisionRecord(kind="confirm", decision=decision, by=order.by, at=order.at)
             )
-        await audit_trail.add(connection, tools, opened.row.workflow_id, lines)
+        await audit_trail.add(connection, bulk, opened.row.workflow_id, lines)
         await save(
             connection,
             opened,
@@ -162,106 +179,9 @@ async def decide(
             },
         )
     if order.confirm:
-        await _remember(connection, tools, opened, order.at)
+        await memory.learn_values(connection, bulk, opened, order.at, order.by)
+        await people.remember(connection, bulk, opened, order.at)
     return await summary(connection, opened.id)
-
-
-def _decided(decision: CellDecision, target: Entity | None) -> dict[str, Any]:
-    """Columns that a decision sets, beside the id that it is about."""
-    change: dict[str, Any] = {"own_id": decision.id, "status": _MATCHED.value}
-    if decision.ignore:
-        return change | {
-            "status": MappingStatus.IGNORED.value,
-            "target_id": None,
-            "target_name": None,
-            "create": False,
-        }
-    if decision.confirm:
-        return change
-    return change | {
-        "target_id": None if target is None else target.id,
-        "target_name": None if target is None else clean(target.name)[:_SHOWN],
-        "create": decision.create,
-    }
-
-
-def _line(
-    order: DecideCells, decision: CellDecision, row: Any, target: Entity | None
-) -> DecisionRecord:
-    if decision.ignore:
-        shown = "ignored"
-    elif decision.confirm:
-        shown = "confirmed"
-    elif target is None:
-        shown = "created"
-    else:
-        shown = target.name
-    return DecisionRecord(
-        kind="value",
-        subject=f"{row.field}: {row.value}"[:_SHOWN],
-        decision=clean(shown)[:_SHOWN],
-        by=order.by,
-        at=order.at,
-        confidence=row.confidence if row.target_id is not None else None,
-        alternatives=audit_trail.load_alternatives(row.alternatives),
-    )
-
-
-async def _remember(
-    connection: AsyncConnection, tools: Tools, opened: LockedImport, at: datetime
-) -> None:
-    """What people chose holds for the next file as well; of two spellings the later one wins."""
-    values = spreadsheet_values
-    chosen = await connection.execute(
-        select(values.c.field, values.c.value, values.c.target_id)
-        .where(
-            values.c.import_id == opened.id,
-            values.c.status == _MATCHED.value,
-            values.c.target_id.is_not(None),
-        )
-        .order_by(values.c.id)
-    )
-    rows = {
-        (row.field, value_key(row.value)): {
-            "organisation_id": opened.row.organisation_id,
-            "import_type": opened.row.import_type,
-            "field": row.field,
-            "value": value_key(row.value),
-            "target_id": row.target_id,
-            "decided_at": at,
-        }
-        for row in chosen
-    }
-    if not rows:
-        return
-    insert = tools.writer.insert(remembered_values)
-    await connection.execute(
-        insert.on_conflict_do_update(
-            index_elements=["organisation_id", "import_type", "field", "value"],
-            set_={name: insert.excluded[name] for name in ("target_id", "decided_at")},
-        ),
-        list(rows.values()),
-    )
-
-
-async def remembered(
-    connection: AsyncConnection, organisation_id: int, import_type: str, field: str
-) -> Mapping[str, int]:
-    """Key of each value to what people chose for it.
-
-    Rows of older releases are spelled in another way; of two for one key the later one counts.
-    """
-    memory = remembered_values
-    rows = await connection.execute(
-        select(memory.c.value, memory.c.target_id)
-        .where(
-            memory.c.organisation_id == organisation_id,
-            memory.c.import_type == import_type,
-            memory.c.field == field,
-        )
-        .order_by(memory.c.decided_at, memory.c.value)
-    )
-    return {value_key(row.value): row.target_id for row in rows}
 
 
 async def some_mappings(
@@ -297,27 +217,40 @@ def mapping_of(row: Any) -> CellMapping:
         confidence=row.confidence,
         alternatives=audit_trail.load_alternatives(row.alternatives),
         rows=row.rows,
+        question=row.question,
+        reason=row.reason,
     )
 
 
 def _row(import_id: int, value: FoundValue) -> dict[str, Any]:
-    known = value.target_id is not None
+    known = value.target_id is not None or value.create
     status = MappingStatus.AUTO_MATCHED if known else MappingStatus.UNMATCHED
+    if value.ignored:
+        status = MappingStatus.IGNORED
     alternatives = [
-        Alternative(name=clean(name)[:_SHOWN], score=score, id=id)
+        Alternative(name=clean(name)[:SHOWN], score=score, id=id)
         for id, name, score in value.alternatives[:3]
     ]
+    found = alternatives[0] if value.question and alternatives else None
+    if value.target_id is not None:
+        name = clean(value.target_name or "")[:SHOWN]
+        found = Alternative(name=name, score=value.confidence, id=value.target_id)
     return {
         "import_id": import_id,
         "field": value.field,
         "value": clean(value.value),
+        "search_key": clean(search_key(value.value)),
         "status": status.value,
         "target_id": value.target_id,
-        "target_name": None if value.target_name is None else clean(value.target_name)[:_SHOWN],
-        "create": False,
+        "target_name": None if value.target_name is None else clean(value.target_name)[:SHOWN],
+        "create": value.create,
         "confidence": value.confidence,
         "alternatives": audit_trail.dump_alternatives(alternatives),
         "rows": value.rows,
+        "question": value.question,
+        "reason": value.reason,
+        "found_id": found.id if found else None,
+        "found_name": found.name if found else None,
     }
 
 

@@ -1,14 +1,15 @@
 """Reading spreadsheet imports, for people: status, mappings, results, trail."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 
-from adapters.database.codec import clean
+from adapters.database.bulk.dialects import bulk_of
+from adapters.database.codec import clean, load_problems
 from adapters.database.models.spreadsheets import (
     decisions,
     spreadsheet_columns,
@@ -19,15 +20,15 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_uploads,
     spreadsheet_values,
 )
-from adapters.database.spreadsheets import audit_trail
+from adapters.database.spreadsheets import audit_trail, value_rules
 from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
-from adapters.database.spreadsheets.locked_import import tools_of
 from adapters.database.spreadsheets.records import (
     CellsView,
     ColumnsView,
     ColumnView,
     Difference,
     Page,
+    QuestionGroup,
     ResultRow,
     SpreadsheetRow,
     SummaryView,
@@ -35,6 +36,7 @@ from adapters.database.spreadsheets.records import (
     UndoView,
 )
 from adapters.database.spreadsheets.results import is_outcome
+from adapters.database.spreadsheets.review_views import SqlReviewViews
 from adapters.database.spreadsheets.statuses import (
     SqlSpreadsheetStatuses,
     count,
@@ -42,6 +44,7 @@ from adapters.database.spreadsheets.statuses import (
     paged,
     reading_status,
 )
+from adapters.database.spreadsheets.value_rules import EVERY_VALUE, ValueFilter
 from adapters.database.spreadsheets.values import mapping_of
 from contracts.spreadsheets import (
     DecisionRecord,
@@ -52,18 +55,21 @@ from contracts.spreadsheets import (
 from domain.spreadsheets.records import Preview
 
 __all__ = [
+    "EVERY_VALUE",
     "AvailableContext",
     "CellsView",
     "ColumnView",
     "ColumnsView",
     "Difference",
     "Page",
+    "QuestionGroup",
     "ResultRow",
     "SpreadsheetRow",
     "SqlSpreadsheetViews",
     "SummaryView",
     "UndoConflict",
     "UndoView",
+    "ValueFilter",
 ]
 
 
@@ -74,6 +80,11 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
     nothing asks whose import it is: callers look it up first. One that is not there is empty.
     Pages count from 0.
     """
+
+    @property
+    def reviews(self) -> SqlReviewViews:
+        """Reviews of rows before they are written."""
+        return SqlReviewViews(self._database)
 
     async def changed(self, uuid: str) -> int | None:
         """The revision of the status; None when there is no such import."""
@@ -105,9 +116,8 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
     async def cells(
         self,
         uuid: str,
+        wanted: ValueFilter = EVERY_VALUE,
         *,
-        field: str | None = None,
-        status: MappingStatus | None = None,
         page: int = 0,
         size: int = 50,
     ) -> CellsView:
@@ -117,15 +127,42 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
             if row is None:
                 return CellsView(0, (), 0)
-            conditions: list[ColumnElement[bool]] = [values.c.import_id == row.id]
-            if field is not None:
-                conditions.append(values.c.field == field)
-            if status is not None:
-                conditions.append(values.c.status == status.value)
+            conditions = wanted.conditions(row.id)
             total = await connection.execute(count(values, *conditions))
             query = select(values).where(*conditions).order_by(values.c.id)
             found = await connection.execute(paged(query, page, size))
             return CellsView(row.version, [mapping_of(each) for each in found], total.scalar_one())
+
+    async def cell_counts(self, uuid: str, wanted: ValueFilter) -> Mapping[str, int]:
+        """How many values match, by field, in the order in which they were found."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
+            return {} if row is None else await value_rules.counts(connection, row.id, wanted)
+
+    async def questions(self, uuid: str) -> Sequence[QuestionGroup]:
+        """Open questions about people, by kind."""
+        values, imports = spreadsheet_values, spreadsheet_imports
+        query = (
+            select(
+                values.c.question,
+                func.min(values.c.reason).label("reason"),
+                func.count().label("open"),
+                func.min(values.c.id).label("first_id"),
+            )
+            .join(imports, imports.c.id == values.c.import_id)
+            .where(
+                imports.c.uuid == uuid,
+                values.c.question.is_not(None),
+                values.c.status == MappingStatus.UNMATCHED.value,
+            )
+            .group_by(values.c.question)
+            .order_by(values.c.question)
+        )
+        async with self._database.reading() as connection:
+            return [
+                QuestionGroup(row.question, row.reason, row.open, row.first_id)
+                for row in await connection.execute(query)
+            ]
 
     async def results(
         self, uuid: str, *, outcome: Outcome | None = None, page: int = 0, size: int = 50
@@ -137,18 +174,27 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             if row is None or row.purged_at is not None:
                 return Page((), 0)
             counts = counts_of(row)
-            query = select(results.c.line, results.c.outcome, results.c.message)
+            columns = (results.c.line, results.c.outcome, results.c.message, results.c.problems)
+            query = select(*columns)
             query = query.where(results.c.import_id == row.id).order_by(results.c.line)
             total = counts.done
             if outcome is not None:
                 query = query.where(is_outcome(outcome))
                 total = getattr(counts, outcome.value.lower())
             found = await connection.execute(paged(query, page, size))
-            items = [ResultRow(each.line, Outcome(each.outcome), each.message) for each in found]
+            items = [
+                ResultRow(
+                    each.line,
+                    Outcome(each.outcome),
+                    each.message,
+                    load_problems(each.problems or "[]"),
+                )
+                for each in found
+            ]
         return Page(items, total)
 
     async def summary(self, uuid: str) -> SummaryView:
-        """Outcome of the rows in figures, and what a dry run would change."""
+        """Outcome of the rows in figures, and what was changed in rows that were there."""
         differences = spreadsheet_differences
         async with self._database.reading() as connection:
             row = (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
@@ -213,8 +259,8 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         }
         async with self._database.transaction() as connection:
             await connection.execute(
-                tools_of(self._database)
-                .writer.insert(spreadsheet_uploads)
+                bulk_of(self._database)
+                .insert_statement(spreadsheet_uploads)
                 .values(values)
                 .on_conflict_do_nothing(index_elements=["blob_name"])
             )
@@ -245,6 +291,8 @@ def _column(row: Any) -> ColumnView:
         confidence=row.confidence,
         alternatives=audit_trail.load_alternatives(row.alternatives),
         samples=json.loads(row.samples),
+        why=row.why,
+        blanks=json.loads(row.blanks),
     )
 
 

@@ -12,7 +12,7 @@ from adapters.database.models.transfers import jobstatus, transfer_turns, transf
 from adapters.ports import OpenRow
 from contracts.transfers import TransferStatus
 
-_OPEN: Final = tuple(
+OPEN: Final = tuple(
     status.value
     for status in (
         TransferStatus.READ_MESSAGE,
@@ -28,7 +28,7 @@ async def open_rows(
     """Transfers that have not ended and have not changed since, by the run that would end them."""
     rows = await connection.execute(
         select(transfers.c.run, transfers.c.at)
-        .where(transfers.c.status.in_(_OPEN), transfers.c.at <= before, transfers.c.run > after)
+        .where(transfers.c.status.in_(OPEN), transfers.c.at <= before, transfers.c.run > after)
         .order_by(transfers.c.run)
         .limit(limit)
     )
@@ -41,7 +41,7 @@ async def terminate(
     """Close a transfer as failed, and let the next run of its sequence key have its turn."""
     query = select(transfers).where(transfers.c.run == run).with_for_update()
     row = (await connection.execute(query)).one_or_none()
-    if row is None or row.status not in _OPEN or unchanged_since not in (None, row.at):
+    if row is None or row.status not in OPEN or unchanged_since not in (None, row.at):
         return False
     now, status = datetime.now(UTC), TransferStatus.FAILED.value
     said = clean(reason)[:1_500]

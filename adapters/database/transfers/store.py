@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Executable, Select, and_, bindparam, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
@@ -24,6 +24,9 @@ _KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", 
 """What a row that leaves it out does not change."""
 _SAME: Final = ("status", "queue", "job", "reason", "by", "run")
 _ENDED: Final = tuple(each.value for each in (TransferStatus.SUCCEEDED, TransferStatus.FAILED))
+_BEFORE: Final = (
+    select(transfers).where(transfers.c.transfer_id == bindparam("id")).with_for_update()
+)
 
 
 class SqlTransferStore:
@@ -31,42 +34,23 @@ class SqlTransferStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        # Made once: a row is written three times for each event.
+        self._newest = _newest(insert(transfers))
+        self._trail = insert(jobstatus).on_conflict_do_nothing()
 
     async def record(self, row: StatusRow) -> None:
         """Add a state; the same one twice is one, and an older one never replaces a newer one,
         unless it is the end."""
         values = _values(row)
-        insert = self._insert(transfers)
-        new = insert.excluded
-        changed = {
-            **{name: new[name] for name in ("status", "at", "reason", "by")},
-            **{name: func.coalesce(new[name], transfers.c[name]) for name in _KEPT},
-            # The event whose id it is stays the one that came first.
-            "digest": func.coalesce(transfers.c.digest, new.digest),
-        }
-        newest = insert.on_conflict_do_update(
-            index_elements=["transfer_id"],
-            set_=changed,
-            where=or_(
-                transfers.c.at < new.at,
-                # Of one moment the end counts; and an end counts whatever the clock said of the
-                # machine that wrote the state before it.
-                and_(
-                    or_(transfers.c.at == new.at, new.status.in_(_ENDED)),
-                    transfers.c.status.not_in(_ENDED),
-                ),
-            ),
-        )
-        trail = self._insert(jobstatus).on_conflict_do_nothing()
-        before = select(transfers).where(transfers.c.transfer_id == row.transfer_id)
         async with self._database.transaction() as connection:
-            known = (await connection.execute(before.with_for_update())).mappings().one_or_none()
+            asked = await connection.execute(_BEFORE, {"id": row.transfer_id})
+            known = asked.mappings().one_or_none()
             if known is not None and all(known[name] == values[name] for name in _SAME):
                 # Another attempt at the step that has written it.
                 return
-            await connection.execute(newest, [values])
-            await connection.execute(trail, [{name: values[name] for name in _TRAIL}])
+            await connection.execute(self._newest, [values])
+            await connection.execute(self._trail, [{name: values[name] for name in _TRAIL}])
 
     async def get(self, transfer_id: str) -> StatusRow | None:
         """The state of a transfer now; None: there is none."""
@@ -78,7 +62,9 @@ class SqlTransferStore:
         text = beginning.lower()
         if len(text) < _PREFIX or set(text) - set("0123456789abcdef"):
             return ()
-        query = select(transfers).where(transfers.c.transfer_id.like(f"{text}%"))
+        # A range, which the index of any collation answers; `g` comes after every hex digit.
+        id = transfers.c.transfer_id
+        query = select(transfers).where(id >= text, id < f"{text}g")
         return await self._rows(query.order_by(transfers.c.at.desc()).limit(_FOUND))
 
     async def trail(self, transfer_id: str) -> Sequence[StatusRow]:
@@ -103,6 +89,7 @@ class SqlTransferStore:
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
+        after: StatusRow | None = None,
     ) -> Sequence[StatusRow]:
         """The state of each transfer now, the newest change first."""
         query = select(transfers).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
@@ -115,7 +102,16 @@ class SqlTransferStore:
                 query = query.where(column == value)
         if before is not None:
             query = query.where(transfers.c.at < before)
+        if after is not None:
+            at, id = transfers.c.at, transfers.c.transfer_id
+            query = query.where(at <= after.at, or_(at < after.at, id > after.transfer_id))
         return await self._rows(query.limit(limit))
+
+    async def count(self, status: TransferStatus) -> int:
+        """How many transfers are in a state now."""
+        query = select(func.count()).where(transfers.c.status == status.value)
+        async with self._database.reading() as connection:
+            return (await connection.execute(query)).scalar_one()
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Transfers that have not ended."""
@@ -133,6 +129,30 @@ class SqlTransferStore:
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings()
             return [_row(dict(row)) for row in found]
+
+
+def _newest(insert: sqlite.Insert | postgresql.Insert) -> Executable:
+    """Insert a row, or replace what it changes in an older one."""
+    new = insert.excluded
+    changed = {
+        **{name: new[name] for name in ("status", "at", "reason", "by")},
+        **{name: func.coalesce(new[name], transfers.c[name]) for name in _KEPT},
+        # The event whose id it is stays the one that came first.
+        "digest": func.coalesce(transfers.c.digest, new.digest),
+    }
+    return insert.on_conflict_do_update(
+        index_elements=["transfer_id"],
+        set_=changed,
+        where=or_(
+            transfers.c.at < new.at,
+            # Of one moment the end counts; and an end counts whatever the clock said of the
+            # machine that wrote the state before it.
+            and_(
+                or_(transfers.c.at == new.at, new.status.in_(_ENDED)),
+                transfers.c.status.not_in(_ENDED),
+            ),
+        ),
+    )
 
 
 def _event_of(row: StatusRow) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class SqlTurns:
         line = (
             select(turns.run, turns.begun)
             .where(turns.key == own)
-            # Whoever has begun stays first, even when an earlier event arrives late.
+            # A run that has begun stays first, even when an earlier event arrives late.
             .order_by(turns.begun.desc(), turns.arrived, turns.run)
         )
         async with self._database.transaction() as connection:

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from stream_zip import ZIP_AUTO, stream_zip
-
 from adapters.files.archives import tars, zips
 from adapters.files.archives.bounds import Bounds
 from adapters.files.archives.gzips import WBITS, unzipped
@@ -226,6 +224,8 @@ async def _zipped(files: Sequence[ArchiveInput], password: str | None) -> AsyncG
             yield piece
         if (failure := pulled[-1].failure) is not None:
             raise failure
+
+    from stream_zip import ZIP_AUTO, stream_zip
 
     def entries() -> Iterator[tuple[str, datetime, int, object, Iterator[bytes]]]:
         for file in files:

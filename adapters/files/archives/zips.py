@@ -12,13 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from stream_unzip import (
-    IncorrectPasswordError,
-    NotStreamUnzippable,
-    UnzipError,
-    stream_unzip,
-)
-
 from adapters.files.package import check_directory
 from adapters.ports import UnreadableDocument
 from adapters.ports.transfer_files import ExtractionLimits
@@ -170,6 +163,14 @@ def _read(archive: zipfile.ZipFile, member: ZipMember) -> Iterator[bytes]:
 
 def _streamed(file: BinaryIO, member: ZipMember, password: str | None) -> Iterator[bytes]:
     """Unpack one file from its place on; what the library does not know of is not asked for."""
+    # With its ciphers it takes 4 MB of memory, which few workers need.
+    from stream_unzip import (
+        IncorrectPasswordError,
+        NotStreamUnzippable,
+        UnzipError,
+        stream_unzip,
+    )
+
     secret = None if password is None else password.encode()
     try:
         found = stream_unzip(_from(file, member.info.header_offset), secret, _PIECE)

@@ -88,13 +88,63 @@ def _records(
         skipped: Lines at the beginning that are not records.
         widths: Filled with the number of fields of the first records, empty ones included.
     """
-    start = 1 + skipped
-    taken = 0
+    # As long as every line is a record, nothing has to be known of each of them.
+    start = 1
+    while batch := file.readlines(_BATCH):
+        records = _one_each_line(batch[skipped:], delimiter)
+        if records is None:
+            yield from _records_of_lines(file, batch, start, delimiter, skipped, widths)
+            return
+        start += skipped
+        skipped = 0
+        for line, record in enumerate(records, start):
+            if record:
+                if len(widths) < _FIRST_RECORDS:
+                    widths[line] = len(record)
+                while record and not record[-1]:
+                    record.pop()
+                if record:
+                    yield line, cast("list[Cell]", record)
+        start += len(records)
+
+
+def _one_each_line(lines: list[str], delimiter: str) -> list[list[str]] | None:
+    """Records of which each is a line of its own; None where there may be others, or a mistake."""
+    try:
+        records = list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+    if len(records) < len(lines) or max(map(len, records), default=0) > limits.COLUMNS:
+        return None
+    return records
+
+
+def _records_of_lines(
+    file: io.TextIOBase,
+    first: list[str],
+    start: int,
+    delimiter: str,
+    skipped: int,
+    widths: dict[int, int],
+) -> Iterator[Row]:
+    """Records of any number of lines; see `_records`.
+
+    Args:
+        file: Open behind the first lines.
+        first: The first lines.
+        start: Number of the first of them.
+        delimiter: Between fields.
+        skipped: How many of them are not records.
+        widths: See `_records`.
+    """
+    before = start - 1 + skipped
+    start = 1 + before
+    taken = before - skipped
     ended = False
 
     def batches() -> Iterator[list[str]]:
         nonlocal taken
-        while batch := file.readlines(_BATCH):
+        for batch in chain([first], iter(lambda: file.readlines(_BATCH), [])):
             taken += len(batch)
             if taken - start > limits.RECORD_LINES + len(batch):
                 raise UnreadableDocument(
@@ -116,7 +166,7 @@ def _records(
     try:
         for record in reader:
             if record:
-                if reader.line_num + skipped > start:
+                if reader.line_num + before > start:
                     _refuse_swallowed_rows(record, delimiter, start)
                 if len(widths) < _FIRST_RECORDS:
                     widths[start] = len(record)
@@ -128,7 +178,7 @@ def _records(
                     )
                 if record:
                     yield start, cast("list[Cell]", record)
-            start = reader.line_num + 1 + skipped
+            start = reader.line_num + 1 + before
     except csv.Error as error:
         if ended:
             raise UnreadableDocument(

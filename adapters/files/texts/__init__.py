@@ -1,1 +1,1 @@
-"""Text and metadata of PDF, DOCX, EML, MSG and plain text, read in processes of their own."""
+"""Text and metadata of documents of all kinds, read in processes of their own."""

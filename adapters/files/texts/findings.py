@@ -45,6 +45,8 @@ class Findings:
         self.created_at: datetime | None = None
         self.modified_at: datetime | None = None
         self.pages: int | None = None
+        self.has_rtf_alone = False
+        """Its text is there as RTF and in no other form, and is not read yet."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -97,22 +99,39 @@ class Findings:
         Raises:
             Unavailable: It cannot be written.
         """
+        self.keep_pieces(filename, (content,), len(content))
+
+    def keep_pieces(self, filename: str | None, pieces: Iterable[bytes], size: int) -> None:
+        """Keep a file that was inside the document, piece by piece.
+
+        Args:
+            filename: As the document has it.
+            pieces: Its bytes; what they raise passes through, and the file is not kept.
+            size: How many there are, at most.
+
+        Raises:
+            Unavailable: It cannot be written.
+        """
         number = len(self._files) + 1
-        if number > limits.ATTACHED_FILES or len(content) > self._files_room:
+        if number > limits.ATTACHED_FILES or size > self._files_room:
             self._left_out += 1
             return
         path = self._folder / f"{number:04}"
+        digest = hashlib.sha256()
         try:
-            path.write_bytes(content)
+            with path.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                    digest.update(piece)
+                written = file.tell()
         except OSError as error:
             full = Dependency.SCRATCH_DISK if error.errno in _FULL else None
             raise Unavailable(
                 f"an attached file cannot be written: {error.strerror}", full
             ) from error
-        self._files_room -= len(content)
+        self._files_room -= written
         name = safe_filename(filename, f"file {number}")
-        digest = hashlib.sha256(content).hexdigest()
-        self._files.append(ExtractedFile(name, path, len(content), digest))
+        self._files.append(ExtractedFile(name, path, written, digest.hexdigest()))
 
     def note(self, sentence: str) -> None:
         """Keep what could not be read although the document as a whole could."""
@@ -127,9 +146,12 @@ class Findings:
                 f" {limits.ATTACHED_FILES:,} of together"
                 f" {limits.ATTACHED_BYTES // limits.MB} MB are"
             )
+        text = "".join(self._pieces).strip()
+        if not text and not self._notes:
+            self.note("it holds no words")
         return Extracted(
             media_type=media_type,
-            text="".join(self._pieces).strip(),
+            text=text,
             truncated=self._truncated,
             title=clean_line(self.title or "", limits.METADATA_CHARACTERS) or None,
             author=clean_line(self.author or "", limits.METADATA_CHARACTERS) or None,

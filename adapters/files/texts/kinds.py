@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from adapters.files.encodings import find_encoding
-from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, holds_pdf
+from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
 from adapters.ports import UnreadableDocument
 
@@ -21,32 +22,86 @@ class TextKind(Enum):
     MAIL = "message/rfc822"
     HTML = "text/html"
     TEXT = "text/plain"
+    ZIP = "application/zip"
+    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
+    XLS = "application/vnd.ms-excel"
+    ODS = "application/vnd.oasis.opendocument.spreadsheet"
+    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    PPT = "application/vnd.ms-powerpoint"
+    ODP = "application/vnd.oasis.opendocument.presentation"
+    DOC = "application/msword"
+    ODT = "application/vnd.oasis.opendocument.text"
+    RTF = "application/rtf"
 
 
-ADVICE: Final = "send it as PDF, DOCX, EML, MSG or plain text"
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """A document of a kind whose words are not read."""
+
+    media_type: str
+    why: str
+    """For people: what it is, and what to do to have its words."""
+
+
 LOCKED: Final = "is protected by a password; remove it and send the document again"
-_READ: Final = {Format.DOCX: TextKind.DOCX, Format.MSG: TextKind.MSG}
-_ZIP: Final = "the document is a zip archive; send each file inside it as a document of its own"
-_REASONS: Final = {
-    Format.ZIP: _ZIP,
-    Format.OFFICE_PACKAGE: _ZIP,
+NO_OCR: Final = "words in pictures are not read (no OCR)"
+_ADVICE: Final = "its words are not read; send them as PDF, an Office file, mail or plain text"
+_READ: Final = {
+    Format.PDF: TextKind.PDF,
+    Format.DOCX: TextKind.DOCX,
+    Format.MSG: TextKind.MSG,
+    Format.ZIP: TextKind.ZIP,
+    Format.XLSX: TextKind.XLSX,
+    Format.XLSB: TextKind.XLSB,
+    Format.XLS: TextKind.XLS,
+    Format.ODS: TextKind.ODS,
+    Format.PPTX: TextKind.PPTX,
+    Format.PPT: TextKind.PPT,
+    Format.ODP: TextKind.ODP,
+    Format.DOC: TextKind.DOC,
+    Format.ODT: TextKind.ODT,
+    Format.RTF: TextKind.RTF,
+    Format.XER: TextKind.TEXT,
+}
+_REFUSED: Final = {
     Format.LOCKED_OFFICE: f"the document {LOCKED}",
     Format.LOCKED_ODS: f"the document {LOCKED}",
+    Format.LOCKED_OPEN_DOCUMENT: f"the document {LOCKED}",
     Format.DAMAGED_COMPOUND: damaged("document"),
 }
+_ANYTHING: Final = "application/octet-stream"
+_PICTURES: Final = {
+    Format.PNG: "image/png",
+    Format.JPEG: "image/jpeg",
+    Format.GIF: "image/gif",
+    Format.TIFF: "image/tiff",
+}
+_OTHERS: Final = {
+    Format.GZIP: "application/gzip",
+    Format.SEVEN_ZIP: "application/x-7z-compressed",
+    Format.RAR: "application/vnd.rar",
+    Format.TNEF: "application/vnd.ms-tnef",
+    Format.SQLITE: "application/vnd.sqlite3",
+}
+_UNKNOWN: Final = NotRead(_ANYTHING, f"it is of no kind that is known: {_ADVICE}")
+_MBOX: Final = NotRead(
+    "application/mbox", "it is an mbox file with many mails: send each of them as a document"
+)
 _HEAD_BYTES = 1 << 16
 """Mails may begin with many fields about the way they came."""
 _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
 _CONTROLS_AT_MOST = 0.05
 """Part of a text that may be control characters."""
 _HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
+_MBOX_START = re.compile(rb"From \S+ .*\d{4}\s*\r?\n[!-9;-~]{1,100}:")
 _HEADERS = frozenset(
     {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
     | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
 )
 
 
-def kind_of(path: Path, filename: str | None) -> TextKind:
+def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     """Find out what a document is.
 
     Args:
@@ -54,28 +109,38 @@ def kind_of(path: Path, filename: str | None) -> TextKind:
         filename: The name its owner knows it by.
 
     Raises:
-        UnreadableDocument: It is of no kind that is read; the message says what it seems to be.
+        UnreadableDocument: It is empty, damaged, hostile or protected; the message says which.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
-    if holds_pdf(head):
-        return TextKind.PDF
     found = format_of(path, "document")
     if found in _READ:
         return _READ[found]
+    if found in _REFUSED:
+        raise UnreadableDocument(_REFUSED[found])
     if found is not Format.PLAIN:
-        raise UnreadableDocument(_REASONS.get(found, f"the document is {found.value}; {ADVICE}"))
+        return _not_read(found)
     start = head.removeprefix(BYTE_ORDER_MARK)
+    if _MBOX_START.match(start):
+        return _MBOX
     # The last line may be cut off in the middle of a field's name.
     if _is_mail(start.splitlines()[: -1 if len(head) == _HEAD_BYTES else None], filename):
         return TextKind.MAIL
+    if is_pdf_after_others(path, head):
+        return TextKind.PDF
     encoding = find_encoding(path)
     if encoding is None or (not encoding.startswith("utf-16") and _is_binary(head)):
-        raise UnreadableDocument(f"the document is of no kind that is known; {ADVICE}")
+        return _UNKNOWN
     is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", start, re.IGNORECASE)
     return TextKind.HTML if is_page else TextKind.TEXT
+
+
+def _not_read(found: Format) -> NotRead:
+    if found in _PICTURES:
+        return NotRead(_PICTURES[found], f"it is {found.value}: {NO_OCR}")
+    return NotRead(_OTHERS.get(found, _ANYTHING), f"it is {found.value}: {_ADVICE}")
 
 
 def _is_binary(head: bytes) -> bool:

@@ -24,6 +24,11 @@ _CUT_OFF: Final = (
 )
 _PARSED_CHARACTERS: Final = 10_000
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
+_SEALED: Final = {
+    "application/pkcs7-mime": "S/MIME",
+    "application/x-pkcs7-mime": "S/MIME",
+    "multipart/encrypted": "OpenPGP",
+}
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
 
 
@@ -59,6 +64,9 @@ def read_mail(path: Path, into: Findings) -> None:
     into.add_text(_text(bodies, into))
     if mail.is_multipart() and any(isinstance(found, _CUT_OFF) for found in mail.defects):
         into.note("the mail is cut off: its last part does not end")
+    for part in mail.walk():
+        if how := _SEALED.get(part.get_content_type()):
+            into.note(f"the mail is encrypted or signed as a whole ({how}): its words are not read")
     for part in _parts(mail):
         if into.is_late:
             into.note("not all attached files were taken out: time was over")

@@ -9,6 +9,7 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED
+from adapters.files.texts.pdf_forms import Annotations
 from adapters.ports import UnreadableDocument
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
@@ -31,7 +32,7 @@ def read_pdf(path: Path, into: Findings) -> None:
         ) from error
     with document:
         _describe(document, into)
-        _read_pages(document, into)
+        _read_pages(document, Annotations(document, into), into)
         _take_out_files(document, into)
 
 
@@ -46,7 +47,7 @@ def _describe(document: PdfDocument, into: Findings) -> None:
     into.describe("PDF version", f"{version / 10:.1f}" if version else None)
 
 
-def _read_pages(document: PdfDocument, into: Findings) -> None:
+def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings) -> None:
     into.pages = count = len(document)
     blank = unreadable = 0
     for number in range(count):
@@ -55,7 +56,7 @@ def _read_pages(document: PdfDocument, into: Findings) -> None:
         if into.is_cut_off:
             break
         try:
-            text = _page_text(document, number)
+            text = _page_text(document, number, annotations)
         except PdfiumError:
             unreadable += 1
             continue
@@ -67,12 +68,12 @@ def _read_pages(document: PdfDocument, into: Findings) -> None:
         into.note(f"{blank:,} of {count:,} pages hold no text: they are blank, or pictures")
 
 
-def _page_text(document: PdfDocument, number: int) -> str:
+def _page_text(document: PdfDocument, number: int, annotations: Annotations) -> str:
     page = document[number]
     try:
         text = page.get_textpage()
         try:
-            return text.get_text_bounded()
+            return "\n".join((text.get_text_bounded(), *annotations.words(page)))
         finally:
             text.close()
     finally:

@@ -6,7 +6,6 @@ from adapters.files import limits
 from adapters.files.encodings import find_encoding
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
-from adapters.files.texts.kinds import ADVICE
 from adapters.ports import UnreadableDocument
 
 
@@ -39,6 +38,6 @@ def read_page(path: Path, into: Findings) -> None:
 def _encoding(path: Path, into: Findings) -> str:
     encoding = find_encoding(path)
     if encoding is None:
-        raise UnreadableDocument(f"the document holds NUL characters, and is not text; {ADVICE}")
+        raise UnreadableDocument("the document holds NUL characters, and is not text")
     into.describe("encoding", encoding)
     return encoding

@@ -10,6 +10,7 @@ from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.ports import Extracted, Unavailable, UnreadableDocument
 
 _CHILD: Final = "adapters.files.texts.child"
+_OFFICE_CHILD: Final = "adapters.files.texts.office_child"
 _AT_ONCE: Final = 4
 _WORDING: Final = Wording(
     when_slow="print it to a new PDF, or split it",
@@ -31,18 +32,22 @@ class FileTexts:
     def __init__(self, bounds: Bounds | None = None, at_once: int = _AT_ONCE) -> None:
         self._bounds = bounds or Bounds()
         self._forks = Forks(_CHILD, at_once, wording=_WORDING)
+        self._office = Forks(_OFFICE_CHILD, at_once, wording=_WORDING)
 
     async def extract(self, path: Path, filename: str | None, folder: Path) -> Extracted:
         """Read a document by what it holds."""
         order = ReadOrder(
             path=path.absolute(), filename=filename, folder=folder.absolute(), bounds=self._bounds
         )
-        body = b"".join([piece async for piece in self._forks.answer(_as_order(order))])
-        return _checked(_understood(body), order.folder)
+        answer = await _ask(self._forks, order)
+        if answer.needs_library:
+            answer = await _ask(self._office, order)
+        return _checked(_found(answer), order.folder)
 
     async def aclose(self) -> None:
         """End the processes; no document is being read any more."""
         await self._forks.aclose()
+        await self._office.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -60,14 +65,18 @@ def _as_order(order: ReadOrder) -> Order:
     )
 
 
-def _understood(body: bytes) -> Extracted:
+async def _ask(forks: Forks, order: ReadOrder) -> Answer:
+    body = b"".join([piece async for piece in forks.answer(_as_order(order))])
     try:
-        answer = Answer.model_validate_json(body)
+        return Answer.model_validate_json(body)
     except ValidationError as error:
         raise UnreadableDocument(
             "the document could not be read: its reader process returned invalid data;"
             " save it again and send the new file"
         ) from error
+
+
+def _found(answer: Answer) -> Extracted:
     if answer.unavailable is not None:
         raise Unavailable(answer.unavailable, answer.dependency)
     if answer.extracted is None:

@@ -22,6 +22,8 @@ class Answer(BaseModel):
     """Its outcome: what was found, or why nothing was."""
 
     extracted: Extracted | None = None
+    needs_library: bool = False
+    """It has to be read by a process that has the library for Office files."""
     unreadable: str | None = None
     unavailable: str | None = None
     dependency: Dependency | None = None

@@ -1,12 +1,14 @@
 """Reads one document; runs in a process whose time and memory are limited."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
+from adapters.files.texts.archive import read_archive
 from adapters.files.texts.findings import Findings
-from adapters.files.texts.kinds import TextKind, kind_of
+from adapters.files.texts.kinds import NotRead, TextKind, kind_of
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.outlook import read_outlook
 from adapters.files.texts.pdf import read_pdf
@@ -22,18 +24,31 @@ _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.MAIL: read_mail,
     TextKind.HTML: read_page,
     TextKind.TEXT: read_plain,
+    TextKind.ZIP: read_archive,
 }
 _ENDS_AFTER: Final = 0.75
 """Part of the processor time after which no further page is begun."""
 
 
-def answer_to(order: ReadOrder) -> Answer:
-    """Read a document, whatever it does to the libraries that read it."""
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What the library for Office files reads."""
+
+    read_office: Callable[[Path, TextKind, Findings], None]
+    read_message: Callable[[Path, Findings], None]
+    """Text of an Outlook message that is there as RTF alone."""
+
+
+def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
+    """Read a document, whatever it does to the libraries that read it.
+
+    Args:
+        order: The document.
+        library: None: the answer to an Office file is that it is needed.
+    """
     findings = Findings(order.folder, _ENDS_AFTER * order.bounds.cpu_seconds)
     try:
-        kind = kind_of(order.path, order.filename)
-        _READERS[kind](order.path, findings)
-        return Answer(extracted=findings.extracted(kind.value))
+        return _answer(order, findings, library)
     except UnreadableDocument as error:
         return Answer(unreadable=str(error))
     except Unavailable as error:
@@ -50,3 +65,21 @@ def answer_to(order: ReadOrder) -> Answer:
             unreadable="the document is damaged or cut off"
             f" ({type(error).__name__}); save it again and send the new file"
         )
+
+
+def _answer(order: ReadOrder, findings: Findings, library: Library | None) -> Answer:
+    kind = kind_of(order.path, order.filename)
+    if isinstance(kind, NotRead):
+        findings.note(kind.why)
+        return Answer(extracted=findings.extracted(kind.media_type))
+    if read := _READERS.get(kind):
+        read(order.path, findings)
+        if findings.has_rtf_alone:
+            if library is None:
+                return Answer(needs_library=True)
+            library.read_message(order.path, findings)
+    elif library is None:
+        return Answer(needs_library=True)
+    else:
+        library.read_office(order.path, kind, findings)
+    return Answer(extracted=findings.extracted(kind.value))

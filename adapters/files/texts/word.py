@@ -13,6 +13,7 @@ from docx.oxml import parse_xml
 
 from adapters.files import limits
 from adapters.files.package import open_package
+from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.ports import UnreadableDocument
 
@@ -34,6 +35,7 @@ def read_word(path: Path, into: Findings) -> None:
                 f"the document unpacks to {package.unpacked:,} bytes; at most"
                 f" {limits.DOCX_BYTES:,} are read: make its pictures smaller or split it"
             )
+        take_out_embedded(package, into)
     opened = OpcPackage.open(str(path))
     _describe(opened, into)
     main = opened.main_document_part
@@ -75,15 +77,18 @@ def _root(part: Part) -> Any:
 
 
 def _texts(root: Any) -> Iterator[str]:
-    """Text of every `w:t`, and what parts them; text that was struck out is a `w:delText`."""
+    """Text of every `w:t`, and what parts them; tracked deletions are set in brackets."""
     for fallback in list(root.iter("{*}Fallback")):
         # What older programs show in the place of a text box, which is there a second time.
         fallback.getparent().remove(fallback)
-    for element in root.iter("{*}p", "{*}t", *(f"{{*}}{name}" for name in _BREAKS)):
+    names = ("p", "t", "delText", *_BREAKS)
+    for element in root.iter(*(f"{{*}}{name}" for name in names)):
         name = element.tag.rpartition("}")[2]
         if name == "p":
             yield "\n"
         elif name == "t":
             yield element.text or ""
+        elif name == "delText":
+            yield f"[deleted: {element.text or ''}]"
         elif element.getparent().tag.endswith("}r"):
             yield _BREAKS[name]

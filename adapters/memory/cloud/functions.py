@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from adapters.memory.cloud.state import CloudState, MemoryFunction
-from adapters.ports import Denied, NotYet, SourceFunction
+from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
 from domain.batches.resources import FoundResource
 
@@ -73,7 +73,7 @@ class MemoryFunctions:
             )
             most = self._cloud.reservable
             if most is not None and others + plan.concurrency > most:
-                raise Denied(f"{plan.concurrency} of concurrency are more than may be reserved")
+                raise NoRoom(f"{plan.concurrency} of concurrency are more than may be reserved")
             function.reserved = plan.concurrency
 
     async def delete(self, function: str, owner: str) -> bool:
@@ -122,6 +122,12 @@ class MemoryGrants:
         with self._cloud.call("grant"):
             self._check(role)
             self._cloud.policies.add(names.policy)
+
+    async def grant_once(self, plan: BatchPlan, role: str) -> None:
+        """Allow what the plan grants, for all batches together."""
+        with self._cloud.call("grant_once"):
+            self._check(role)
+            self._cloud.policies.add(f"{plan.prefix}_doc_loader_grants")
 
     async def revoke(self, names: Names, role: str) -> bool:
         """Take it back."""

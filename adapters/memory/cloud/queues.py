@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 from adapters.memory.cloud.state import CloudState, DeadLetter, MemoryQueue
-from adapters.ports import Denied, NotYet
+from adapters.ports import Denied, NoRoom, NotYet, QueuedDeadLetter
 from contracts.batches import (
     CANARY,
     LONGEST_RETENTION,
@@ -93,12 +93,29 @@ class MemoryQueues:
             dead.messages.clear()
             return Redriven(moved=len(bodies), duplicates=duplicates)
 
+    async def send(self, names: Names, bodies: Sequence[str]) -> None:
+        """Put messages into the queue."""
+        with self._cloud.call("send"):
+            self._cloud.queue(names.queue).messages.extend(bodies)
+
     async def dead_letter(self, names: Names, body: str, reason: str, deduplication: str) -> None:
         """Put a message among the dead letters."""
         with self._cloud.call("dead_letter"):
             self._cloud.queue(names.dead_letters).messages.append(body)
             letter = DeadLetter(names.dead_letters, body, reason, deduplication)
             self._cloud.dead_lettered.append(letter)
+
+    async def dead_letters(self, names: Names, most: int) -> Sequence[QueuedDeadLetter]:
+        """Look at dead letters."""
+        with self._cloud.call("dead_letters"):
+            queue = self._cloud.queues_by_name.get(names.dead_letters)
+            reasons = {
+                letter.body: letter.reason
+                for letter in self._cloud.dead_lettered
+                if letter.queue == names.dead_letters
+            }
+            bodies = queue.messages[:most] if queue is not None else []
+            return [QueuedDeadLetter(body, reasons.get(body), None) for body in bodies]
 
     async def delete_queue(self, queue: str, owner: str) -> bool:
         """Delete a queue with everything in it, unless it belongs to another owner."""
@@ -136,7 +153,7 @@ class MemoryTopic:
             subscriptions, most = self._cloud.subscriptions, self._cloud.filter_policies
             if names.queue not in subscriptions:
                 if most is not None and len(subscriptions) >= most:
-                    raise Denied("the topic has no room for another filter policy")
+                    raise NoRoom("the topic has no room for another filter policy")
                 self._cloud.to_miss[names.queue] = self._cloud.lost_deliveries
             subscriptions[names.queue] = key
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from contracts.spreadsheets import FIELDS, TypeName
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.people import PERSONS_TABLE
 from domain.spreadsheets.records import CustomList, TargetRows
 
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
@@ -164,6 +165,11 @@ class SheetType:
     def natural_key(self) -> tuple[str, ...]:
         """Columns of the main target that name a row."""
         return next(target.key for target in self.targets if target.table == self.main)
+
+    @cached_property
+    def is_about_people(self) -> bool:
+        """Whether each row is about a person, who may be known already."""
+        return any(target.table == PERSONS_TABLE for target in self.targets)
 
     def fields_for(self, lists: Sequence[CustomList]) -> tuple[SheetField, ...]:
         """Every field, for an organisation with these custom lists.

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 from domain.spreadsheets.types.base import (
     CellKind,
     Fault,
@@ -14,7 +15,6 @@ from domain.spreadsheets.types.base import (
     context_ids,
     organisation,
 )
-from domain.tabular.fields import normalise
 
 FIRST_NAME: Final = SheetField(
     "FIRST_NAME",
@@ -151,24 +151,24 @@ PERSON_FIELDS: Final = (
 )
 
 
+IDENTIFYING: Final = frozenset(field.name for field in (FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE))
+"""Fields that distinguish people."""
+
+
+def identities(rows: SheetRows) -> Sequence[Identity | None]:
+    """Who each row is about; None: it names no one."""
+    if IDENTITY in rows:
+        return rows[IDENTITY]
+    columns = (rows[each.name] for each in (LAST_NAME, FIRST_NAME, EMAIL, BIRTHDATE))
+    return [identity_of(*who) for who in zip(*columns, strict=True)]
+
+
 def person_keys(rows: SheetRows) -> Sequence[str]:
-    """What makes two people of one organisation the same: their mail address, or else their
-    name and date of birth."""
-    mails: Sequence[str | None] = rows[EMAIL.name]
-    if all(mails):
-        return [f"email:{mail.lower()}" for mail in mails if mail]
-    last, first = (_plain(rows[each.name]) for each in (LAST_NAME, FIRST_NAME))
-    born: Sequence[Any] = rows[BIRTHDATE.name]
-    return [
-        f"email:{mail.lower()}" if mail else f"name:{surname}|{name}|{day or ''}"
-        for mail, surname, name, day in zip(mails, last, first, born, strict=True)
-    ]
-
-
-def _plain(names: Sequence[str | None]) -> Sequence[str]:
-    distinct = dict.fromkeys(names)
-    plain = {name: normalise(name or "") or (name or "").casefold() for name in distinct}
-    return [plain[name] for name in names]
+    """The person of each row: as the questions about people were settled, or else by name, mail
+    address and date of birth together."""
+    if PERSON.name in rows:
+        return rows[PERSON.name]
+    return [f"?{row}" if who is None else who.key for row, who in enumerate(identities(rows))]
 
 
 def made_keys(rows: SheetRows, context: ImportContext) -> Sequence[str]:
@@ -176,10 +176,27 @@ def made_keys(rows: SheetRows, context: ImportContext) -> Sequence[str]:
     return person_keys(rows)
 
 
+def name_keys(rows: SheetRows, context: ImportContext) -> Sequence[str | None]:
+    """What people are looked up by, beside their mail address."""
+    return [None if who is None else who.name_key for who in identities(rows)]
+
+
+def mail_keys(rows: SheetRows, context: ImportContext) -> Sequence[str | None]:
+    """What people with a mail address are looked up by."""
+    return [None if who is None else who.mail_key for who in identities(rows)]
+
+
 PERSONS: Final = Target(
-    "persons",
+    PERSONS_TABLE,
     ("organisation_id", "person_key"),
-    made=MappingProxyType({"organisation_id": organisation, "person_key": made_keys}),
+    made=MappingProxyType(
+        {
+            "organisation_id": organisation,
+            "person_key": made_keys,
+            "name_key": name_keys,
+            "mail_key": mail_keys,
+        }
+    ),
 )
 
 

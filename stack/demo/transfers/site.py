@@ -1,4 +1,4 @@
-"""What the demo's transfers need beside the stack: far ends, a scanner, keys, rules."""
+"""What the demo's transfers need beside the stack: endpoints, a scanner, keys, rules."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence

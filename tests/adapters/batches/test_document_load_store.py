@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from adapters.database import Database
 from adapters.database.batches.document_loads import SqlLoadStore
-from adapters.database.models.batches import documents
+from adapters.database.models.batches import documents, process_checkpoints
 from adapters.ports import Attached, Extracted, LoadStore
 from contracts.batches import (
     AttachedFile,
@@ -23,8 +23,8 @@ from contracts.batches import (
     LoadStep,
     Relation,
     RelationKind,
+    message_key,
 )
-from contracts.origins import digest_of
 from tests.support.batches.tables import (
     FIRST,
     PLAIN,
@@ -44,20 +44,166 @@ ATTACHED = DocumentAttachments(
 FILES = [Attached("x.txt", source("x"))]
 
 
-async def test_checkpoints_know_their_message_until_they_are_forgotten(loads: LoadStore) -> None:
+async def test_checkpoints_are_those_of_a_message_until_they_are_forgotten(
+    loads: LoadStore,
+) -> None:
     event = document("a")
-    assert (await loads.facts(event)).digest is None
     await loads.save_source(event, source("f"))
     other = event.model_copy(update={"blob_name": "in/other"})
-    for asked in (event, other):
-        assert (await loads.facts(asked)).digest == digest_of(event)
-    assert (await loads.facts(RELATED)).digest is None
+    assert (await loads.facts(event)).done == {LoadStep.DEDUPE}
+    assert (await loads.facts(other)).done == frozenset()
+    later = event.model_copy(update={"sent_at": datetime(2026, 1, 2, tzinfo=UTC)})
+    assert (await loads.facts(later)).done == {LoadStep.DEDUPE}, "its time is none of its content"
     await loads.save_relations(RELATED, RELATED.relations)
     await loads.forget(event)
     assert (await loads.facts(event)).done == frozenset()
-    assert (await loads.facts(RELATED)).digest == digest_of(RELATED)
+    assert (await loads.facts(RELATED)).done == {LoadStep.RELATIONS}
     # Its bytes are free.
     assert await loads.save_source(document("b"), source("f")) is None
+
+
+async def test_checkpoints_of_a_release_that_had_one_for_each_kind_still_count(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    event = document("a")
+    await loads.save_source(event, source("f"))
+    async with tables.database.transaction() as connection:
+        old = {"message_key": "", "digest": message_key(event)}
+        await connection.execute(update(process_checkpoints).values(**old))
+        await connection.execute(update(documents).values(message_key=None))
+    assert (await loads.facts(event)).done == {LoadStep.DEDUPE}
+    other = event.model_copy(update={"blob_name": "in/other"})
+    assert (await loads.facts(other)).done == frozenset()
+
+
+async def test_a_corrected_file_replaces_a_document_and_what_it_was_is_kept(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"), replace(PLAIN, text="wrong"))
+    corrected = document("a").model_copy(update={"blob_name": "in/corrected", "tags": ("new",)})
+    for _ in range(2):
+        await load(loads, corrected, source("b"), replace(PLAIN, text="right"))
+        # The first message comes again: it was loaded.
+        assert (await loads.facts(document("a"))).done == frozenset(LoadStep)
+    assert await tables.text("a") == "right"
+    assert await tables.tags() == [("a", "new")]
+    assert await tables.versions() == [("a", "in/a", "wrong")]
+    assert await tables.batches.counts(FIRST) == DocumentCounts(loaded=1)
+
+
+async def test_a_duplicate_takes_the_place_of_bytes_that_are_replaced(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    thread = ["<1@x>"]
+    await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=thread))
+    for copy in ("b", "c"):
+        assert await load(loads, document(copy), source("a")) == "a"
+    corrected = document("a").model_copy(update={"blob_name": "in/corrected"})
+    await load(loads, corrected, source("d"), replace(PLAIN, text="other"))
+    assert (await tables.state("b"))[0] is DocumentState.LOADED
+    assert (await loads.facts(document("c"))).duplicate_of == "b"
+    assert (await tables.text("a"), await tables.text("b")) == ("other", "same")
+    assert await load(loads, document("e"), source("a")) == "b"
+    answer = replace(PLAIN, thread=["<2@x>", *thread])
+    await load(loads, document("f"), source("f"), answer)
+    assert await tables.relations() == [("f", "b", RelationKind.REPLY)]
+
+
+async def test_a_duplicate_that_was_another_document_before_gets_the_text_of_its_bytes(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("b"), source("b"), replace(PLAIN, text="former", thread=["<b@x>"]))
+    await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=["<a@x>"]))
+    same = document("b").model_copy(update={"blob_name": "in/same"})
+    assert await load(loads, same, source("a")) == "a"
+    assert await tables.text("b") is None
+    corrected = document("a").model_copy(update={"blob_name": "in/corrected"})
+    await load(loads, corrected, source("d"), replace(PLAIN, text="other"))
+    assert (await tables.text("a"), await tables.text("b")) == ("other", "same")
+    for answer, question, content in (("c", "<a@x>", "e"), ("d", "<b@x>", "f")):
+        thread = [f"<{answer}@x>", question]
+        await load(loads, document(answer), source(content), replace(PLAIN, thread=thread))
+    assert await tables.relations() == [("c", "b", RelationKind.REPLY)]
+
+
+async def test_an_older_message_never_becomes_current(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    day = datetime(2026, 1, 2, tzinfo=UTC)
+    newer = document("a").model_copy(update={"blob_name": "in/new", "sent_at": day})
+    older = document("a").model_copy(
+        update={
+            "sent_at": day.replace(day=1),
+            "tags": ("old",),
+            "relations": (Relation(related_id="z"),),
+        }
+    )
+    await load(loads, newer, source("b"), replace(PLAIN, text="new"))
+    assert (await loads.facts(older)).superseded
+    for _ in range(2):
+        await loads.save_version(older, source("a"))
+    await loads.fail(older, "it is damaged")
+    assert await tables.versions() == [("a", "in/a", None)]
+    assert await tables.relations() == [("a", "z", RelationKind.RELATED)]
+    in_another = older.model_copy(update={"batch_id": SECOND.batch_id})
+    await loads.save_version(in_another, source("c"))
+    assert await tables.batches.counts(SECOND) == DocumentCounts(superseded=1)
+    assert await tables.batches.counts(FIRST) == DocumentCounts(loaded=1)
+    assert (await tables.state("a"), await tables.text("a")) == (
+        (DocumentState.LOADED, None),
+        "new",
+    )
+    # A worker that was thought dead writes what it has read.
+    await loads.save_text(older, replace(PLAIN, text="old"))
+    await loads.save_tags(older, older.tags)
+    assert (await tables.text("a"), await tables.tags()) == ("new", [])
+
+
+async def test_a_duplicate_has_the_tags_and_relations_of_its_message(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"))
+    copy = document("b").model_copy(
+        update={"tags": ("mine",), "relations": (Relation(related_id="z"),)}
+    )
+    assert await load(loads, copy, source("a")) == "a"
+    assert await tables.tags() == [("b", "mine")]
+    assert await tables.relations() == [("b", "z", RelationKind.RELATED)]
+
+
+async def test_every_message_of_a_kind_counts(tables: SqlBatchTables, loads: LoadStore) -> None:
+    await load(loads, document("a"), source("a"))
+    more = RELATED.model_copy(update={"relations": (Relation(related_id="c"),)})
+    file = Attached("y.txt", source("y"))
+    named = ATTACHED.model_copy(
+        update={"attachments": (AttachedFile(blob_name="in/x", filename="copy.txt"),)}
+    )
+    for _ in range(2):
+        for event in (RELATED, more):
+            await loads.save_relations(event, event.relations)
+        await loads.save_attachments(ATTACHED, FILES)
+        await loads.save_attachments(named, [Attached("copy.txt", source("x")), file])
+    assert [row[1] for row in await tables.relations()] == ["b", "c"]
+    assert await tables.attachments() == [
+        ("a", "in/x", "copy.txt"),
+        ("a", "in/x", "x.txt"),
+        ("a", "in/y", "y.txt"),
+    ]
+
+
+async def test_a_document_is_failed_until_each_message_that_failed_is_loaded(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"))
+    other = ATTACHED.model_copy(
+        update={"attachments": (AttachedFile(blob_name="in/y", filename="y.txt"),)}
+    )
+    for event, reason in ((ATTACHED, "in/x is missing"), (other, "in/y is missing")):
+        await loads.fail(event, reason)
+    await loads.save_attachments(other, [Attached("y.txt", source("y"))])
+    assert await tables.state("a") == (DocumentState.FAILED, "in/x is missing")
+    await loads.save_attachments(ATTACHED, FILES)
+    assert await tables.state("a") == (DocumentState.LOADED, None)
 
 
 async def test_every_step_leaves_its_checkpoint_and_is_done_once(
@@ -197,7 +343,7 @@ async def test_a_document_of_a_later_batch_begins_anew(
     await load(loads, later, source("b"), replace(PLAIN, text="new"))
     assert (await loads.facts(later)).state is DocumentState.LOADED
     assert await tables.text("a") == "new"
-    assert await tables.batches.counts(FIRST) == DocumentCounts()
+    assert await tables.batches.counts(FIRST) == DocumentCounts(superseded=1)
     assert await tables.batches.counts(SECOND) == DocumentCounts(loaded=1)
 
 
@@ -221,6 +367,14 @@ async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
     for id in order:
         await load(loads, document(id), source(id), replace(PLAIN, thread=threads[id]))
     assert await tables.relations() == [("b", "a", RelationKind.REPLY)]
+
+
+async def test_a_mail_that_names_its_own_id_answers_no_copy_of_itself(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    for id, thread in (("a", ["<1@x>"]), ("b", ["<1@x>", "<1@x>", "<2@x>"]), ("c", ["<2@x>"])):
+        await load(loads, document(id), source(id), replace(PLAIN, thread=thread))
+    assert await tables.relations() == [("b", "c", RelationKind.REPLY)]
 
 
 async def test_mails_of_the_same_moment_are_related(
@@ -253,15 +407,36 @@ async def test_relations_and_attachments_of_their_own_messages_are_added(
     assert (await loads.facts(document("a"))).state is DocumentState.LOADED
 
 
+async def test_hundreds_of_relations_and_attachments_of_one_message_are_all_recorded(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"))
+    names = [f"in/{number:04}" for number in range(1_500)]
+    event = ATTACHED.model_copy(
+        update={"attachments": tuple(AttachedFile(blob_name=name, filename="x") for name in names)}
+    )
+    files = [Attached("x", source("x").model_copy(update={"name": name})) for name in names]
+    related = tuple(Relation(related_id=name[3:]) for name in names)
+    for _ in range(2):
+        await loads.save_attachments(event, files)
+        await loads.save_relations(RELATED.model_copy(update={"relations": related}), related)
+    assert [name for _, name, _ in await tables.attachments()] == names
+    assert [related for _, related, _ in await tables.relations()] == [name[3:] for name in names]
+
+
 async def test_what_a_batch_no_longer_needs_is_forgotten(
     tables: SqlBatchTables, loads: LoadStore
 ) -> None:
-    for event in (document("a"), document("b", SECOND)):
-        await load(loads, event.model_copy(update={"tags": ("x",)}), source(event.document_id))
+    first, second = (
+        event.model_copy(update={"tags": ("x",)})
+        for event in (document("a"), document("b", SECOND))
+    )
+    for event in (first, second):
+        await load(loads, event, source(event.document_id))
     assert await tables.batches.truncate(FIRST) == 1 + 1 + len(LoadStep)
     assert await tables.batches.truncate(FIRST) == 0
-    assert (await loads.facts(document("a"))).state is DocumentState.LOADED
-    assert (await loads.facts(document("b", SECOND))).done == frozenset(LoadStep)
+    assert (await loads.facts(first)).state is DocumentState.LOADED
+    assert (await loads.facts(second)).done == frozenset(LoadStep)
 
 
 async def test_the_metadata_of_a_document_is_kept(database: Database) -> None:

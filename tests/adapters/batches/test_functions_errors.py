@@ -9,7 +9,7 @@ import pytest_asyncio
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from adapters.aws.session import AwsClients
-from adapters.ports import Denied, NotYet, PortError, Throttled, Unavailable
+from adapters.ports import Denied, NoRoom, NotYet, PortError, Throttled, Unavailable
 from contracts.batches import Resource
 from tests.support.aws_answers import Answers, answers
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup, ready
@@ -27,6 +27,10 @@ LAMBDA_CODES: list[tuple[str, int, type[PortError]]] = [
     ("AccessDeniedException", 403, Denied),
     ("InvalidParameterValueException", 400, Denied),
 ]
+FULL: dict[tuple[str, str], type[PortError]] = {
+    ("reserve", "InvalidParameterValueException"): NoRoom,
+}
+"""Answers that mean, to one step alone, that the account is full."""
 IAM_CODES: list[tuple[str, int, type[PortError]]] = [
     ("Throttling", 400, Throttled),
     ("ServiceFailure", 500, Unavailable),
@@ -175,7 +179,7 @@ async def test_functions_survive_an_error_at_every_call(
         clients.lambda_,
         STEPS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
-        kind,
+        FULL.get((step, code), kind),
     )
 
 

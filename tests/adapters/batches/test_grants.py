@@ -99,6 +99,34 @@ async def test_iam_has_the_policy_as_it_was_meant(
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_granted_to_all_batches_is_one_policy_that_no_batch_takes_back(
+    setup: FunctionSetup, batch: FunctionBatch, role: str
+) -> None:
+    plan = batch.plan.model_copy(update={"grants": (SECRET, DATABASE_USER)})
+    for _ in range(2):
+        await setup.grants.grant_once(plan, role)
+    assert not await setup.grants.revoke(batch.names, role)
+    assert await found(setup, role) == [], "it is left over from no batch"
+    if setup.cloud is not None:
+        iam = setup.cloud.clients.iam
+        name = f"{plan.prefix}_doc_loader_grants"
+        got: Any = await iam.get_role_policy(RoleName=role, PolicyName=name)
+        assert SECRET in json.dumps(got["PolicyDocument"])
+        assert "sqs:" not in json.dumps(got["PolicyDocument"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_grant_that_is_there_is_not_made_again() -> None:
+    plan = PLAN.model_copy(update={"grants": (SECRET,)})
+    [granted] = policy_of(NAMES, plan)["Statement"][2:]
+    document = json.dumps({"Version": "2012-10-17", "Statement": [granted]})
+    async with open_aws(AwsSettings("eu-central-1", "http://nowhere.invalid", "a", "b")) as clients:
+        with answers(clients.iam, alone=True) as iam:
+            iam.say("GetRolePolicy", PolicyDocument=document)
+            await AwsGrants(clients.iam).grant_once(plan, "loader")
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_role_without_capacity_is_reported() -> None:
     async with open_aws(AwsSettings("eu-central-1", "http://nowhere.invalid", "a", "b")) as clients:
         with answers(clients.iam, alone=True) as iam:

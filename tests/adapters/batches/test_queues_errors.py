@@ -17,6 +17,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from adapters.aws import dead_letters as looking_module
 from adapters.aws import queues as queues_module
 from adapters.aws import redrive as redriving_module
 from adapters.aws.queues import AwsQueues
@@ -68,6 +69,8 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redriving_module, "HIDDEN_SECONDS", 2)
     monkeypatch.setattr(redriving_module, "POLL_SECONDS", 0)
     monkeypatch.setattr(queues_module, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(looking_module, "HIDDEN_SECONDS", 2)
+    monkeypatch.setattr(looking_module, "POLL_SECONDS", 0)
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ async def test_a_timeout_at_any_call_is_reported(setups: QueueSetups, name: str)
 
 FINE_WHEN_GONE = {
     "depth": {"GetQueueUrl", "GetQueueAttributes"},
+    "dead_letters": {"GetQueueUrl", "ReceiveMessage", "ChangeMessageVisibility"},
     "delete_queue": {"GetQueueUrl", "ListQueueTags", "DeleteQueue"},
     "found": {"GetQueueAttributes", "ListQueueTags"},
     "redrive": {"GetQueueUrl", "GetQueueAttributes"},

@@ -6,12 +6,15 @@ import pytest
 
 from adapters.ports import BatchStore, LoadStore
 from contracts.batches import (
+    DOCUMENT_EVENT,
     OPEN_BATCHES,
+    Announcement,
     BatchKey,
     CancelMode,
     CaseEvent,
     Closing,
     DocumentCounts,
+    DocumentState,
     JobStarted,
     LoaderStatus,
     Purpose,
@@ -49,6 +52,27 @@ async def test_batches_wait_in_the_order_of_their_ids(batches: BatchStore) -> No
     assert {one.status for one in line.values()} == {LoaderStatus.WAITING}
 
 
+async def test_a_stray_event_makes_no_batch_and_is_found_again_once_there_is_one(
+    batches: BatchStore,
+) -> None:
+    line = await _note(batches, finished(FIRST), ended(SECOND), cancelled(key=THIRD))
+    assert line == {}
+    views = {view.key: view for view in await batches.list(CASE)}
+    assert not any(view.known for view in views.values())
+    assert "no JOB_STARTED, and it is not expected" in (views[FIRST].reason or "")
+    assert (await _note(batches, started(FIRST)))[1].purpose is Purpose.LOAD
+    facts, view = await batches.facts(FIRST), await batches.get(FIRST)
+    assert facts is not None and facts.job_finished
+    assert view is not None and (view.known, view.reason) == (True, None)
+    before = views[SECOND].updated_at
+    await batches.expect([SECOND])
+    line = await _note(batches, started(THIRD))
+    assert list(line) == [1, 2]
+    assert line[2].since > before
+    view = await batches.get(THIRD)
+    assert view is not None and (view.known, view.status) == (True, LoaderStatus.CANCELLED)
+
+
 async def test_a_batch_keeps_the_times_it_was_started_with(batches: BatchStore) -> None:
     times = Timings(poll=17, max_redrives=5)
     line = await _note(batches, started(FIRST, timings=times), started(SECOND))
@@ -57,9 +81,35 @@ async def test_a_batch_keeps_the_times_it_was_started_with(batches: BatchStore) 
 
 async def test_early_events_are_found_again(batches: BatchStore) -> None:
     assert await batches.facts(FIRST) is None
-    await _note(batches, ended(FIRST), finished(FIRST), started(FIRST))
+    await _note(batches, ended(FIRST), finished(FIRST, documents=5), started(FIRST))
     facts = await batches.facts(FIRST)
     assert facts is not None and facts.job_finished and facts.end_finished
+    assert facts.documents == 5
+
+
+async def test_fields_of_events_are_passed_on_those_of_the_later_event_first(
+    batches: BatchStore,
+) -> None:
+    start, end_start, end = Announcement
+    assert await batches.passed_on(FIRST, end) == {}
+    of_end, of_finish, of_start = (
+        ended(FIRST, passed_on='{"report": 5}'),
+        finished(FIRST, passed_on='{"user": "bob", "sent": [1]}'),
+        started(FIRST, passed_on='{"user": "ann", "office": "Köln"}'),
+    )
+    # In whatever order they arrive.
+    await _note(batches, of_end, of_finish, of_start, finished(FIRST))
+    said = {"user": "bob", "office": "Köln", "sent": [1], "report": 5}
+    assert await batches.passed_on(FIRST, end) == said
+    # The end came early.
+    assert await batches.passed_on(FIRST, start) == {"user": "ann", "office": "Köln"}
+    assert (await batches.passed_on(FIRST, end_start)).keys() == said.keys() - {"report"}
+    await batches.claim(FIRST, ())
+    await _close(batches, FIRST, LoaderStatus.FAILED)
+    await _note(batches, finished(FIRST, passed_on='{"late": 1}'))
+    assert await batches.passed_on(FIRST, end) == said
+    await _note(batches, started(FIRST, passed_on='{"user": "eve"}'))
+    assert await batches.passed_on(FIRST, end) == {"user": "eve"}
 
 
 async def test_a_claim_begins_what_was_asked_for(batches: BatchStore) -> None:
@@ -105,7 +155,7 @@ async def test_a_claim_releases_orphans_only(batches: BatchStore) -> None:
 async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
     batches: BatchStore, status: LoaderStatus
 ) -> None:
-    await _note(batches, started(FIRST), finished(FIRST), ended(FIRST))
+    await _note(batches, started(FIRST), finished(FIRST, documents=5), ended(FIRST))
     await batches.claim(FIRST, ())
     await batches.start_pass(FIRST, 2, True)
     await _close(batches, FIRST, status)
@@ -115,6 +165,7 @@ async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
     assert (line[1].status, line[1].purpose) == (LoaderStatus.WAITING, Purpose.LOAD)
     assert facts is not None
     assert (facts.job_finished, facts.end_finished, facts.reason) == (False, False, None)
+    assert facts.documents is None
     assert not await batches.is_final_pass(FIRST)
 
 
@@ -136,6 +187,46 @@ async def test_kept_dead_letters_can_be_asked_for_again(batches: BatchStore) -> 
         await _close(batches, key, LoaderStatus.COMPLETE, dead)
     line = await _note(batches, again(FIRST), again(SECOND))
     assert {id: one.purpose for id, one in line.items()} == {1: Purpose.REDRIVE}
+
+
+async def test_failed_documents_can_be_asked_for_again_without_dead_letters(
+    batches: BatchStore,
+) -> None:
+    await _note(batches, started(FIRST))
+    await batches.claim(FIRST, ())
+    await _close(batches, FIRST, LoaderStatus.COMPLETE)
+    line = await _note(batches, again(FIRST, with_failed=True))
+    assert line[1].purpose is Purpose.RETRY_FAILED
+
+
+async def test_documents_and_messages_that_failed_are_listed_page_by_page(
+    batches: BatchStore, loads: LoadStore
+) -> None:
+    await load(loads, document("a"), source("a"))
+    assert await load(loads, document("c"), source("a")) == "a"
+    await load(loads, document("b", SECOND), source("b"))
+    events = [document(id) for id in "def"]
+    for event in events:
+        await loads.fail(event, f"{event.document_id} is cut off")
+    found = await batches.documents(FIRST, limit=3)
+    assert [(one.document_id, one.state.value) for one in found] == [
+        ("a", "loaded"),
+        ("c", "duplicate"),
+        ("d", "failed"),
+    ]
+    assert (found[0].filename, found[1].duplicate_of, found[2].filename) == ("a", "a", None)
+    assert (found[2].reason, found[2].failed_event) == ("d is cut off", "DOCUMENT_PROCESSED")
+    rest = await batches.documents(FIRST, after="d")
+    assert [one.document_id for one in rest] == ["e", "f"]
+    failed = await batches.documents(FIRST, DocumentState.FAILED, after="d", limit=1)
+    assert [one.document_id for one in failed] == ["e"]
+
+    first = await batches.failed_messages(FIRST, limit=2)
+    behind = (first[-1].document_id, first[-1].message_key)
+    messages = [*first, *await batches.failed_messages(FIRST, behind)]
+    assert [DOCUMENT_EVENT.validate_json(one.body) for one in messages] == events
+    assert [one.reason for one in messages] == [f"{id} is cut off" for id in "def"]
+    assert await batches.failed_messages(SECOND) == []
 
 
 async def test_a_cancel_ends_what_has_not_begun_and_leaves_the_rest_to_its_run(

@@ -1,8 +1,10 @@
 """What `BatchTopic` promises, in memory and on everything that speaks as SNS does."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -24,7 +26,11 @@ from tests.support.batches.queues import (
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STARTED = Publication(
-    event_type=Announcement.LOADER_STARTED, case_id=7, batch_id=3, message_id="batch/7/3/started"
+    event_type=Announcement.LOADER_STARTED,
+    case_id=7,
+    batch_id=3,
+    message_id="batch/7/3/started",
+    passed_on={"requestedBy": {"name": "ann"}, "status": "READY"},
 )
 
 
@@ -65,6 +71,26 @@ async def test_a_canary_reaches_its_batch_alone(setup: QueueSetup) -> None:
     (body,) = await setup.arrives(names.queue)
     assert json.loads(body) == document(CANARY, messageId="batch/7/3/1")
     await setup.holds(others.queue)
+
+
+async def test_a_subscriber_to_all_else_leaves_canaries_out(setup: QueueSetup) -> None:
+    if not isinstance(setup, AwsQueueSetup):
+        # In memory, batches alone subscribe.
+        return
+    page = (Path(__file__).parents[3] / "docs" / "batches.md").read_text()
+    (policy,) = re.findall(r"`(\{.*anything-but.*\})`", page)
+    names = await setup.subscribe(OTHER)
+    async for subscription in setup.topic.found(setup.plan.prefix, setup.plan.topic_arn):
+        await setup.clients.sns.set_subscription_attributes(
+            SubscriptionArn=subscription.name,
+            AttributeName="FilterPolicy",
+            AttributeValue=policy,
+        )
+    await setup.topic.send_canary(setup.plan, KEY, "1")
+    await setup.topic.publish(setup.plan, STARTED)
+    (body,) = await setup.arrives(names.queue)
+    assert json.loads(body)["eventType"] == STARTED.event_type
+    await setup.holds(names.queue)
 
 
 async def test_subscribing_twice_is_once(setup: QueueSetup) -> None:
@@ -146,10 +172,11 @@ async def test_announcements_are_published(setup: QueueSetup) -> None:
         "batchId": 3,
         "status": "SUCCESS",
         "messageId": "batch/7/3/started",
+        "requestedBy": {"name": "ann"},
     }
     if isinstance(setup, MemoryQueueSetup):
         await setup.topic.publish(setup.plan, STARTED)
-        assert [said.model_dump(by_alias=True) for said in setup.cloud.published] == [expected]
+        assert [said.body() for said in setup.cloud.published] == [expected]
         return
     assert isinstance(setup, AwsQueueSetup)
     # A queue that is subscribed to everything, as that of another system.

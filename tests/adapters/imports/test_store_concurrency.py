@@ -21,6 +21,7 @@ from adapters.ports import Unavailable
 from contracts.imports import Closing, Counts, ImportState, Strategy
 from domain.imports.chunks import TaskKey
 from domain.tabular.rows import RejectedRow
+from tests.support.forks import ended
 from tests.support.imports.store import chunk, message, plan, stored
 
 MTO = "project_id service_id drawing commodity_code size sequence quantity"
@@ -199,14 +200,14 @@ async def test_copy_on_a_lost_session_is_unavailable(
 ) -> None:
     async with open_database(postgres_database_url) as database:
         store = SqlImportStore(database)
-        fill = store._writer.fill
+        fill = store._bulk.fill
 
         async def cut(*given: Any) -> None:
             await stop_postgres_sessions(postgres_database_url)
             await fill(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store._writer, "fill", cut)
+            patch.setattr(store._bulk, "fill", cut)
             with pytest.raises(Unavailable):
                 await load(store, KEY, range(5), 5)
         await load(store, KEY, range(5), 5)
@@ -244,7 +245,7 @@ async def test_two_processes_share_a_database(database_url: str) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        await asyncio.to_thread(worker.join, 60)
+        await ended(worker, 60)
     assert [worker.exitcode for worker in workers] == [0, 0]
     async with open_database(database_url) as database:
         store = SqlImportStore(database)

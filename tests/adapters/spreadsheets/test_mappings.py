@@ -9,11 +9,12 @@ from sqlalchemy import select
 from adapters.database import Database
 from adapters.database.models.spreadsheets import remembered_columns, remembered_values
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+from adapters.database.spreadsheets.views import SqlSpreadsheetViews, ValueFilter
 from contracts.spreadsheets import (
     Alternative,
     Analysis,
     CellDecision,
+    CellRule,
     CellSummary,
     ColumnMapping,
     DecideCells,
@@ -24,7 +25,7 @@ from contracts.spreadsheets import (
     OpenValue,
     SaveColumns,
 )
-from domain.spreadsheets.records import Entity, FoundValue, Preview
+from domain.spreadsheets.records import Entity, FoundValue, Preview, RememberedValue
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import NOW, StoredSpreadsheet, opened
 
@@ -292,7 +293,11 @@ async def test_values_that_people_chose_are_remembered(
     confirm = decide(sheet, 2, confirm=True)
     await sheets.decide_cells(confirm, {})
     await sheets.decide_cells(confirm, {})
-    assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD) == {"a+": 2, "a-": 3}
+    assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD) == {
+        "a+": RememberedValue(2, "Senior (18+)"),
+        "a-": RememberedValue(3, "Masters"),
+        "x": RememberedValue(),
+    }
     assert await sheets.remembered_values(2, "EVENT_PARTICIPANT", FIELD) == {}
     assert await sheets.remembered_values(1, "MEMBERSHIP", FIELD) == {}
     assert await sheets.remembered_values(1, "EVENT_PARTICIPANT", "OTHER") == {}
@@ -311,7 +316,11 @@ async def test_values_remembered_under_an_older_spelling_are_found(
     async with database.transaction() as connection:
         await connection.execute(remembered_values.insert(), rows)
     found = await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD)
-    assert found == {"u18": 1, "blood group a+": 3, "blood group a-": 4}
+    assert {value: chosen.target_id for value, chosen in found.items()} == {
+        "u18": 1,
+        "blood group a+": 3,
+        "blood group a-": 4,
+    }
 
 
 async def test_a_value_spelled_in_another_way_replaces_what_is_remembered(
@@ -326,7 +335,7 @@ async def test_a_value_spelled_in_another_way_replaces_what_is_remembered(
         await sheets.decide_cells(decide(sheet, 1, decision), {ids[0]: chosen_row})
         await sheets.decide_cells(decide(sheet, 2, confirm=True), {})
         found = await sheets.remembered_values(1, "EVENT_PARTICIPANT", FIELD)
-        assert found == {"u18": number + 1}
+        assert found == {"u18": RememberedValue(number + 1, "Youth")}
     async with database.reading() as connection:
         stored = (await connection.execute(select(remembered_values.c.value))).scalars().all()
     assert stored == ["u18"]
@@ -342,7 +351,42 @@ async def test_values_are_paged_and_filtered(
     assert sizes == [1_000, 1_000, 501]
     summary = await sheets.cell_summary(sheet.uuid)
     assert (summary.total, summary.open, len(summary.first_open)) == (2_501, 1_251, 50)
-    view = await views.cells(
-        sheet.uuid, field=FIELD, status=MappingStatus.UNMATCHED, page=2, size=3
-    )
+    wanted = ValueFilter(field=FIELD, status=MappingStatus.UNMATCHED)
+    view = await views.cells(sheet.uuid, wanted, page=2, size=3)
     assert (view.total, [cell.value for cell in view.items]) == (1_250, ["v0012", "v0014", "v0016"])
+
+
+async def test_values_that_match_are_found_counted_and_answered(
+    sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    sheet, other = await opened(sheets, club), await opened(sheets, club)
+    texts = ("Müller & Co", "muller", "100 %", "100_000", "+", "-")
+    for each in (sheet, other):
+        person = FoundValue("PERSON", "Ada Muller", 1, question="MAIL_MISSING")
+        await sheets.save_values(each.uuid, [*map(value, texts), person])
+
+    async def matching(text: str) -> list[str]:
+        return [
+            each.value for each in (await views.cells(sheet.uuid, ValueFilter(text=text))).items
+        ]
+
+    assert await matching("MÜLLER") == ["Müller & Co", "muller", "Ada Muller"]
+    assert await matching("muller co") == ["Müller & Co"]
+    assert await matching("100 0") == ["100_000"]
+    assert await matching("%") == []
+    assert await matching("+") == ["+"]
+    assert await views.cell_counts(sheet.uuid, ValueFilter(text="muller")) == {
+        FIELD: 2,
+        "PERSON": 1,
+    }
+    rules = (CellRule(text="muller", ignore=True), CellRule(field=FIELD, create=True))
+    order = decide(sheet, 1, rules=rules)
+    summary = await sheets.decide_cells(order, {}, (None, None))
+    assert (summary.open, summary.first_open[0].value) == (1, "Ada Muller")
+    found = await all_mappings(sheets, sheet)
+    assert found["muller"].status is MappingStatus.IGNORED
+    assert found["100 %"].create
+    assert (await sheets.cell_summary(other.uuid)).open == 7
+    assert await sheets.decide_cells(order, {}, (None, None)) == summary
+    people = CellRule(field="PERSON", question="MAIL_MISSING", create=True)
+    assert (await sheets.decide_cells(decide(sheet, 2, rules=(people,)), {}, (None,))).open == 0

@@ -48,7 +48,7 @@ async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> S
     await sheets.save_file(sheet.uuid, STAGED)
     await sheet.write(ANNA, parked=[ParkedRow(3, 9)])
     line = DecisionRecord(
-        kind="value", subject="CATEGORY: Ahrens", decision="Ahrens", by="anna", at=NOW
+        kind="value", subject="CATEGORY: Ahrens", decision="Junior", by="anna", at=NOW
     )
     ends, reason = state in ("COMPLETED", "FAILED", "CANCELLED"), "Ahrens is missing"
     shown = "PROCESSING" if ends else state
@@ -81,7 +81,11 @@ async def test_a_purged_import_keeps_no_personal_data(
     assert (row.state, row.purged_at) == (SpreadsheetState.COMPLETED, NOW + 8 * DAYS)
     assert row.counts == RowCounts(created=1)
     trail = await views.decisions(sheet.uuid)
-    assert [(line.kind, line.by, line.at) for line in trail.items] == [("value", "", NOW)]
+    (line,) = trail.items
+    assert (line.kind, line.subject, line.decision, line.by, line.at) == (
+        *("value", "CATEGORY", "Junior", "person 1"),
+        NOW,
+    )
     assert list(await sheets.files_of(sheet.uuid)) == []
     assert (await views.results(sheet.uuid)).total == 0
     assert [key for key, *_ in await people(database)] == ["email:anna"]
@@ -111,7 +115,27 @@ async def test_an_import_can_be_undone_after_its_purge(
     assert await people(database) == []
     view = await views.undo(sheet.uuid)
     assert view is not None
-    assert view.by is None
+    assert view.by == "berta"
+    assert await sheets.purge_journals(NOW + 40 * DAYS, 10) == 1
+    trail = (await views.decisions(sheet.uuid)).items
+    assert [(line.kind, line.by) for line in trail] == [
+        ("undo", "person 2"),
+        ("value", "person 1"),
+    ]
+
+
+async def test_an_import_that_is_being_undone_is_not_purged(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await filled(sheets, club, "COMPLETED")
+    late = NOW + 29 * DAYS
+    assert await sheets.begin_undo(undo_order(sheet.order, requested_at=late)) is None
+    page = await sheets.expired(RetentionOrder(), NOW + 60 * DAYS)
+    assert page.uuids == ()
+    assert not await sheets.purge(sheet.uuid, NOW + 60 * DAYS)
+    assert await sheets.purge_journals(NOW + 60 * DAYS, 10) == 0
+    assert (await sheet.undo()).state is UndoState.UNDONE
+    assert await people(database) == []
 
 
 async def test_imports_are_due_by_state_and_age(

@@ -76,7 +76,9 @@ async def test_rows_changed_since_are_left_alone_and_reported(
     )
     result = await sheet.undo()
     # Dora's phone is not a column of the import: it was filled later and would be lost with her.
-    assert result.counts == UndoCounts(deleted=2, restored=1, left_alone=3)
+    # All of a row is taken back or nothing: those who were changed still take part.
+    assert result.state is UndoState.UNDONE_PARTLY
+    assert result.counts == UndoCounts(deleted=0, restored=1, left_alone=3)
     assert await people(database) == [
         ("email:anna", "Ahrens", "Trier"),
         ("email:bert", "Becker", "Berlin"),
@@ -110,12 +112,49 @@ async def test_rows_that_others_refer_to_stay(
         insert(race_results).values(race_id=club.race_id, person_id=ids["email:anna"], rank=1),
     )
     result = await sheet.undo()
-    assert result.counts == UndoCounts(deleted=3, left_alone=1)
+    assert result.counts == UndoCounts(deleted=2, left_alone=1)
     assert result.problems == (
         f"row 2: persons {ids['email:anna']} is referred to by race results",
     )
     assert [key for key, *_ in await people(database)] == ["email:anna"]
-    assert await table(database, "event_participants", "id") == []
+    assert len(await table(database, "event_participants", "id")) == 1
+
+
+async def test_an_undo_is_previewed_and_repeated_once_a_later_import_was_undone(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub, views: SqlSpreadsheetViews
+) -> None:
+    first = await opened(sheets, club)
+    await first.write(ANNA, BERT)
+    await first.end()
+    second = await opened(sheets, club)
+    await second.write(replace(ANNA, city="Ulm"))
+    await second.end()
+    before = await everything(database)
+    preview, conflicts = await sheets.preview_undo(first.uuid)
+    assert preview.counts == UndoCounts(deleted=2, left_alone=1)
+    assert [(each.line, each.reason) for each in conflicts] == [(2, "was changed since")]
+    assert await everything(database) == before
+
+    partly = await first.undo()
+    assert (partly.state, partly.counts) == (UndoState.UNDONE_PARTLY, preview.counts)
+    assert (await second.undo()).state is UndoState.UNDONE
+    again = undo_order(first.order, requested_at=NOW + timedelta(days=2), by="carl")
+    assert await sheets.begin_undo(again) is None
+    assert await sheets.begin_undo(again.model_copy(update={"retried_by": ("dora",)})) is None
+    while await sheets.undo_chunk(first.uuid):
+        pass
+    result = await sheets.end_undo(first.uuid)
+    assert (result.state, result.counts) == (UndoState.UNDONE, UndoCounts(deleted=4))
+    assert (await views.undo_conflicts(first.uuid)).total == 0
+    assert await people(database) == []
+    trail = (await views.decisions(first.uuid)).items
+    assert [(line.kind, line.by) for line in trail] == [
+        ("retry", "dora"),
+        ("undo", "carl"),
+        ("undo", "berta"),
+    ]
+    refused = await sheets.begin_undo(undo_order(first.order, requested_at=NOW))
+    assert refused is not None and "already" in refused
 
 
 async def test_rows_that_are_gone_do_not_fail_an_undo(
@@ -128,7 +167,7 @@ async def test_rows_that_are_gone_do_not_fail_an_undo(
     await change(database, delete(event_participants))
     await change(database, delete(persons))
     result = await sheet.undo()
-    assert result.state is UndoState.UNDONE
+    assert result.state is UndoState.UNDONE_PARTLY
     assert result.counts == UndoCounts(left_alone=1)
     assert "was deleted since" in result.problems[0]
 
@@ -143,9 +182,9 @@ async def test_imports_that_build_on_each_other_are_undone_newest_first(
     second = await opened(sheets, club)
     await second.write(replace(ANNA, city="Ulm"))
     await second.end()
-    assert (await first.undo()).counts == UndoCounts(deleted=1, left_alone=1)
+    assert (await first.undo()).counts == UndoCounts(left_alone=1)
     assert (await second.undo()).counts == UndoCounts(restored=1)
-    assert (await everything(database))["persons"] == kept["persons"]
+    assert await everything(database) == kept
 
 
 async def test_rounds_are_undone_newest_first(

@@ -1,4 +1,4 @@
-"""Far ends of every protocol, each over a server of its own; keys of OpenPGP."""
+"""Endpoints of every protocol, each over a server of its own; keys of OpenPGP."""
 
 import asyncio
 import shutil
@@ -52,8 +52,8 @@ KINDS = [
 
 
 @dataclass(frozen=True)
-class FarEnd:
-    """One far end of a test."""
+class Endpoint:
+    """One endpoint of a test."""
 
     kind: str
     partner: Partner
@@ -92,7 +92,7 @@ def aws_account() -> Iterator[AwsSettings]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of far end, and the account that it is in."""
+    """A kind of endpoint, and the account that it is in."""
 
     name: str
     account: Any = None
@@ -107,25 +107,25 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 @pytest_asyncio.fixture
-async def far(kind: Kind, tmp_path: Path) -> AsyncGenerator[FarEnd]:
-    """A far end of each kind, with nothing in it."""
-    async with far_end(kind, tmp_path) as opened:
+async def far(kind: Kind, tmp_path: Path) -> AsyncGenerator[Endpoint]:
+    """An endpoint of each kind, with nothing in it."""
+    async with endpoint(kind, tmp_path) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def far_end(kind: Kind, tmp_path: Path) -> AsyncIterator[FarEnd]:
-    """A far end of a kind."""
+async def endpoint(kind: Kind, tmp_path: Path) -> AsyncIterator[Endpoint]:
+    """An endpoint of a kind."""
     name = kind.name
     if name == "folder":
         folder = tmp_path / "share"
         folder.mkdir()
         partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(folder))
-        yield FarEnd(name, partner, open_places(folders=[tmp_path]), folder)
+        yield Endpoint(name, partner, open_places(folders=[tmp_path]), folder)
     elif name in SFTP or name == "openssh":
         async with sftp_site(tmp_path / "served", SFTP.get(name)) as site:
             places = open_places({"SFTP_PASSWORD": PASSWORD})
-            yield FarEnd(name, site.partner(), places, site.folder)
+            yield Endpoint(name, site.partner(), places, site.folder)
     elif name == "azure":
         yield azure_end(kind.account)
     elif name == "s3":
@@ -135,10 +135,10 @@ async def far_end(kind: Kind, tmp_path: Path) -> AsyncIterator[FarEnd]:
             partner = Partner(
                 name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
             )
-            yield FarEnd(name, partner, open_places())
+            yield Endpoint(name, partner, open_places())
 
 
-def azure_end(account: str) -> FarEnd:
+def azure_end(account: str) -> Endpoint:
     """A folder of its own in the container."""
     partner = Partner(
         name="acme",
@@ -148,10 +148,10 @@ def azure_end(account: str) -> FarEnd:
         root=f"test/{uuid.uuid4().hex}",
         token="env:ACCOUNT",
     )
-    return FarEnd("azure", partner, open_places({"ACCOUNT": account}))
+    return Endpoint("azure", partner, open_places({"ACCOUNT": account}))
 
 
-def s3_end(account: AwsSettings) -> FarEnd:
+def s3_end(account: AwsSettings) -> Endpoint:
     """A folder of its own in the bucket."""
     partner = Partner(
         name="acme",
@@ -162,7 +162,7 @@ def s3_end(account: AwsSettings) -> FarEnd:
         user="test",
         token="env:SECRET",
     )
-    return FarEnd("s3", partner, open_places({"SECRET": "planted-secret-access-key"}))
+    return Endpoint("s3", partner, open_places({"SECRET": "planted-secret-access-key"}))
 
 
 @pytest.fixture(scope="module")

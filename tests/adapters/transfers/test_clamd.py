@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters.ports import Unavailable
-from adapters.scanning import Clamd, ClamdAddress, Patience
+from adapters.scanning import Clamd, ClamdAddress, Timeouts
 from adapters.scanning.samples import eicar, encrypted_archive, nested_archive, zeros
 from adapters.scanning.zip_sizes import ZipSizes
 from contracts.dependencies import Dependency
@@ -207,19 +207,19 @@ async def failing(*answers: bytes, dies: bool = False) -> AsyncGenerator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "patience", "problem"),
+    ("answers", "timeouts", "problem"),
     [
         (TRUSTED, None, "clamd"),
-        ((), Patience(version=0.1), "does not answer in time"),
-        (TRUSTED[:1], Patience(verdict=0.1), "does not answer in time"),
-        (TRUSTED, Patience(block=0.1), "does not take the bytes"),
+        ((), Timeouts(version=0.1), "does not answer in time"),
+        (TRUSTED[:1], Timeouts(verdict=0.1), "does not answer in time"),
+        (TRUSTED, Timeouts(block=0.1), "does not take the bytes"),
     ],
 )
 async def test_a_scanner_that_hangs_or_dies_is_an_outage(
-    answers: tuple[bytes, ...], patience: Patience | None, problem: str
+    answers: tuple[bytes, ...], timeouts: Timeouts | None, problem: str
 ) -> None:
-    async with failing(*answers, dies=patience is None) as found:
-        clam = Clamd(ClamdAddress.parsed(found), 50 * MB, patience or Patience())
+    async with failing(*answers, dies=timeouts is None) as found:
+        clam = Clamd(ClamdAddress.parsed(found), 50 * MB, timeouts or Timeouts())
         with pytest.raises(Unavailable, match=problem) as down:
             # More than fits between the two.
             await clam.scan(pieces_of(bytes(40 * MB), MB), 40 * MB)

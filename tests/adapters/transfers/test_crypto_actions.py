@@ -22,9 +22,11 @@ from contracts.transfers import (
     Verify,
 )
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import FarEnds
+from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.openpgp import Forge, Party
 from tests.support.transfers.secrets import PlantedSecrets
+
+pytestmark = pytest.mark.gnupg
 
 TEXT = b"stop;lat;lon\n" * 500
 FILES = {"a.csv": TEXT, "out/b.csv": b"1"}
@@ -49,7 +51,7 @@ class Sides:
         ours = (us.own(secrets), old.partner(), acme.partner())
         theirs = (acme.own(secrets), us.partner())
         only_old = (us.own(secrets), old.partner())
-        self.ends = FarEnds.at(
+        self.ends = Endpoints.at(
             folder,
             *(
                 Partner(name=name, kind=PlaceKind.FOLDER, container=str(folder), keys=keys)

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from activities.transfers.far_ends import partner_probe
+from activities.transfers.endpoints import partner_probe
 from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.sftp_session import Timeouts
+from adapters.places.timeouts import Timeouts
 from adapters.ports import Throttled, Unavailable
 from adapters.ports.places import FileMissing, PartnerAway
 from contracts.transfers import PlaceKind
-from tests.adapters.transfers.conftest import FarEnd
+from tests.adapters.transfers.conftest import Endpoint
 from tests.support.transfers.cutting_proxy import CuttingProxy, cutting_proxy
 from tests.support.transfers.places import MemoryNamings, joined, write
 
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.parametrize("kind", FAULTY, indirect=True)
 
 @dataclass
 class Faulty:
-    """A far end, and the same one behind a proxy."""
+    """An endpoint, and the same one behind a proxy."""
 
-    direct: FarEnd
-    behind: FarEnd
+    direct: Endpoint
+    behind: Endpoint
     proxy: CuttingProxy
 
 
 @asynccontextmanager
-async def behind_proxy(far: FarEnd) -> AsyncGenerator[Faulty]:
+async def behind_proxy(far: Endpoint) -> AsyncGenerator[Faulty]:
     """Its connections pass a proxy."""
     partner = far.partner
     port = partner.port or urlsplit(partner.host).port or 0
@@ -53,11 +53,11 @@ async def behind_proxy(far: FarEnd) -> AsyncGenerator[Faulty]:
             secrets=replace(far.places.secrets, environment=moved, _known={}),
             timeouts=Timeouts(login=2.0, answer=1.5, keepalive=0.2),
         )
-        behind = FarEnd(far.kind, partner.model_copy(update=fields), places, far.folder)
+        behind = Endpoint(far.kind, partner.model_copy(update=fields), places, far.folder)
         yield Faulty(far, behind, proxy)
 
 
-async def test_a_read_whose_connection_is_cut_continues_where_it_broke_off(far: FarEnd) -> None:
+async def test_a_read_whose_connection_is_cut_continues_where_it_broke_off(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.bin", CONTENT)
     async with behind_proxy(far) as faulty:
@@ -76,7 +76,7 @@ async def test_a_read_whose_connection_is_cut_continues_where_it_broke_off(far: 
     assert bytes(read) == CONTENT
 
 
-async def test_a_write_whose_connection_is_cut_is_whole_or_absent(far: FarEnd) -> None:
+async def test_a_write_whose_connection_is_cut_is_whole_or_absent(far: Endpoint) -> None:
     namings = MemoryNamings()
     async with behind_proxy(far) as faulty:
         faulty.proxy.cut_after = 3 << 20
@@ -94,7 +94,7 @@ async def test_a_write_whose_connection_is_cut_is_whole_or_absent(far: FarEnd) -
         assert await joined(place.read(await place.stat("file.bin"))) == CONTENT
 
 
-async def test_a_half_open_connection_means_that_the_partner_is_unavailable(far: FarEnd) -> None:
+async def test_a_half_open_connection_means_that_the_partner_is_unavailable(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.bin", CONTENT)
     async with behind_proxy(far) as faulty:
@@ -105,7 +105,7 @@ async def test_a_half_open_connection_means_that_the_partner_is_unavailable(far:
         assert faulty.proxy.cuts >= 1
 
 
-async def test_a_server_that_accepts_and_does_not_answer_is_unavailable(far: FarEnd) -> None:
+async def test_a_server_that_accepts_and_does_not_answer_is_unavailable(far: Endpoint) -> None:
     async with behind_proxy(far) as faulty:
         faulty.proxy.stall_after = 0
         with pytest.raises((PartnerAway, Throttled)):
@@ -113,7 +113,9 @@ async def test_a_server_that_accepts_and_does_not_answer_is_unavailable(far: Far
                 await place.stat("file.bin")
 
 
-async def test_a_port_without_a_listener_is_unavailable_and_the_probe_sees_it(far: FarEnd) -> None:
+async def test_a_port_without_a_listener_is_unavailable_and_the_probe_sees_it(
+    far: Endpoint,
+) -> None:
     async with behind_proxy(far) as faulty:
         behind = faulty.behind
     with pytest.raises(PartnerAway):
@@ -124,7 +126,7 @@ async def test_a_port_without_a_listener_is_unavailable_and_the_probe_sees_it(fa
     await partner_probe(far.places, MemoryPartners(far.partner), "acme")
 
 
-async def test_a_store_does_not_list_folders_below_the_one_that_is_asked_for(far: FarEnd) -> None:
+async def test_a_store_does_not_list_folders_below_the_one_that_is_asked_for(far: Endpoint) -> None:
     if far.kind not in ("azure", "s3"):
         return
     names = ["new.csv", *(f"done/{number}.csv" for number in range(20))]

@@ -15,6 +15,8 @@ from adapters.ports import Unavailable
 from tests.support.transfers.openpgp import Forge, collected, pieces_of
 from tests.support.transfers.secrets import PlantedSecrets
 
+pytestmark = pytest.mark.gnupg
+
 PATIENCE = 2.0
 MOST = 1 << 20
 

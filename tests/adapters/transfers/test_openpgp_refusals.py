@@ -14,6 +14,8 @@ from tests.support.transfers.openpgp import (
 )
 from tests.support.transfers.secrets import PlantedSecrets
 
+pytestmark = pytest.mark.gnupg
+
 TEXT = b"stop;lat;lon\n" * 4_000
 
 

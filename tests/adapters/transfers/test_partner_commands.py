@@ -17,6 +17,8 @@ from tests.support.transfers.openpgp import Forge
 from tests.support.transfers.sftp_server import PASSWORD, USER, SftpSite, sftp_site
 from workers.cli.context import CliContext
 
+pytestmark = pytest.mark.gnupg
+
 Docflow = Callable[..., Any]
 
 

@@ -33,7 +33,7 @@ async def test_sessions_are_counted_over_all_that_use_a_partner(site: SftpSite) 
     async def use() -> None:
         nonlocal open_now, most
         # Each as a worker of its own.
-        async with open_places(SECRETS, store=store, patience=60.0).open(partner):
+        async with open_places(SECRETS, store=store, wait=60.0).open(partner):
             open_now += 1
             most = max(most, open_now)
             await both.wait()
@@ -46,7 +46,7 @@ async def test_sessions_are_counted_over_all_that_use_a_partner(site: SftpSite) 
 async def test_a_run_that_finds_no_session_comes_back_later(site: SftpSite) -> None:
     store = MemoryPartners()
     partner = site.partner(limits=Limits(sessions=1, connections_per_second=100))
-    places = open_places(SECRETS, store=store, patience=0.0)
+    places = open_places(SECRETS, store=store, wait=0.0)
     async with places.open(partner):
         with pytest.raises(NotYet, match="sessions of acme are in use") as raised:
             async with places.open(partner):
@@ -58,7 +58,7 @@ async def test_a_run_that_finds_no_session_comes_back_later(site: SftpSite) -> N
 
 async def test_new_connections_are_spread(site: SftpSite) -> None:
     partner = site.partner(limits=Limits(sessions=9, connections_per_second=0.01))
-    places = open_places(SECRETS, patience=0.0)
+    places = open_places(SECRETS, wait=0.0)
     async with places.open(partner):
         pass
     with pytest.raises(NotYet, match="new connections of acme"):

@@ -1,4 +1,4 @@
-"""One conformance suite for every far end."""
+"""One conformance suite for every endpoint."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ from adapters.ports.places import (
     PlaceError,
 )
 from contracts.transfers import Guarantee, Overwrite
-from tests.adapters.transfers.conftest import FarEnd, azure_end, s3_end
+from tests.adapters.transfers.conftest import Endpoint, azure_end, s3_end
 from tests.support.transfers.places import MemoryNamings, joined, pieces, write
 
 LARGE = random.Random(3).randbytes((11 << 20) + 123)
@@ -32,7 +32,7 @@ ODD = "Übersicht für %20 & (neu) #1 +é.csv"
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", LARGE], ids=["empty", "small", "large"])
-async def test_what_is_written_is_read(far: FarEnd, content: bytes) -> None:
+async def test_what_is_written_is_read(far: Endpoint, content: bytes) -> None:
     async with far.open() as place:
         written = await write(place, "inbox/day/file.csv", content)
         assert (written.entry.path, written.entry.size) == ("inbox/day/file.csv", len(content))
@@ -41,13 +41,13 @@ async def test_what_is_written_is_read(far: FarEnd, content: bytes) -> None:
         assert await joined(place.read(entry)) == content
 
 
-async def test_a_name_with_odd_characters_is_kept(far: FarEnd) -> None:
+async def test_a_name_with_odd_characters_is_kept(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, ODD, b"x")
         assert await joined(place.read(await place.stat(ODD))) == b"x"
 
 
-async def test_written_again_it_changes_nothing(far: FarEnd) -> None:
+async def test_written_again_it_changes_nothing(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.csv", b"the same")
         again = await write(place, "file.csv", b"the same")
@@ -55,7 +55,7 @@ async def test_written_again_it_changes_nothing(far: FarEnd) -> None:
         assert await place.stat("file.csv") == again.entry
 
 
-async def test_another_file_of_that_name_is_not_replaced(far: FarEnd) -> None:
+async def test_another_file_of_that_name_is_not_replaced(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.csv", b"theirs")
         with pytest.raises(NameTaken, match="another file"):
@@ -63,7 +63,7 @@ async def test_another_file_of_that_name_is_not_replaced(far: FarEnd) -> None:
         assert await joined(place.read(await place.stat("file.csv"))) == b"theirs"
 
 
-async def test_a_large_file_does_not_replace_another_either(far: FarEnd) -> None:
+async def test_a_large_file_does_not_replace_another_either(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.csv", b"theirs")
         with pytest.raises(NameTaken):
@@ -71,7 +71,7 @@ async def test_a_large_file_does_not_replace_another_either(far: FarEnd) -> None
         assert await joined(place.read(await place.stat("file.csv"))) == b"theirs"
 
 
-async def test_it_is_replaced_where_the_settings_say_so(far: FarEnd) -> None:
+async def test_it_is_replaced_where_the_settings_say_so(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.csv", b"yesterday")
         written = await write(place, "file.csv", b"today!", overwrite=Overwrite.REPLACE)
@@ -79,7 +79,7 @@ async def test_it_is_replaced_where_the_settings_say_so(far: FarEnd) -> None:
         assert await joined(place.read(await place.stat("file.csv"))) == b"today!"
 
 
-async def test_a_number_is_added_to_a_name_that_is_taken(far: FarEnd) -> None:
+async def test_a_number_is_added_to_a_name_that_is_taken(far: Endpoint) -> None:
     async with far.open() as place:
         for number, content in enumerate((b"one", b"two.", b"three")):
             written = await write(
@@ -94,7 +94,7 @@ async def test_a_number_is_added_to_a_name_that_is_taken(far: FarEnd) -> None:
 
 
 @pytest.mark.parametrize("verify", list(Guarantee))
-async def test_the_guarantee_is_named(far: FarEnd, verify: Guarantee) -> None:
+async def test_the_guarantee_is_named(far: Endpoint, verify: Guarantee) -> None:
     async with far.open() as place:
         written = await write(place, "file.csv", b"bytes", verify=verify)
     if verify is Guarantee.READ_BACK or far.kind == "sftp-direct":
@@ -106,7 +106,7 @@ async def test_the_guarantee_is_named(far: FarEnd, verify: Guarantee) -> None:
         assert written.guarantee.startswith(expected)
 
 
-async def test_bytes_that_were_not_promised_never_get_the_name(far: FarEnd) -> None:
+async def test_bytes_that_were_not_promised_never_get_the_name(far: Endpoint) -> None:
     if far.kind == "sftp-direct":
         # A server without renames shows files while they are written.
         return
@@ -119,7 +119,7 @@ async def test_bytes_that_were_not_promised_never_get_the_name(far: FarEnd) -> N
     assert _left_behind(far) == []
 
 
-async def test_nothing_appears_when_the_bytes_break_off(far: FarEnd) -> None:
+async def test_nothing_appears_when_the_bytes_break_off(far: Endpoint) -> None:
     async def breaking() -> AsyncIterator[bytes]:
         yield LARGE[: 7 << 20]
         raise PortError("the staged bytes are damaged")
@@ -136,7 +136,7 @@ async def test_nothing_appears_when_the_bytes_break_off(far: FarEnd) -> None:
     assert _left_behind(far) == []
 
 
-async def test_a_file_that_was_picked_up_after_it_had_its_name_is_a_success(far: FarEnd) -> None:
+async def test_a_file_that_was_picked_up_after_it_had_its_name_is_a_success(far: Endpoint) -> None:
     namings = MemoryNamings()
     async with far.open() as place:
         written = await write(place, "file.csv", b"bytes", namings=namings)
@@ -149,7 +149,7 @@ async def test_a_file_that_was_picked_up_after_it_had_its_name_is_a_success(far:
 
 
 async def test_an_attempt_that_was_killed_before_the_name_was_given_is_done_again(
-    far: FarEnd,
+    far: Endpoint,
 ) -> None:
     digest = hashlib.sha256(b"bytes").hexdigest()
     namings = MemoryNamings([Naming("file.csv", "file.csv", digest)])
@@ -164,7 +164,7 @@ async def test_an_attempt_that_was_killed_before_the_name_was_given_is_done_agai
 
 
 async def test_a_failed_second_attempt_is_not_taken_for_a_file_that_was_picked_up(
-    far: FarEnd,
+    far: Endpoint,
 ) -> None:
     if not far.has_folders or far.kind == "sftp-direct":
         return
@@ -199,7 +199,7 @@ HOSTILE = (
 )
 
 
-async def test_hostile_names_are_refused_before_anything_is_sent(far: FarEnd) -> None:
+async def test_hostile_names_are_refused_before_anything_is_sent(far: Endpoint) -> None:
     async with far.open() as place:
         for path in HOSTILE:
             entry = Entry(path, 1)
@@ -214,7 +214,7 @@ async def test_hostile_names_are_refused_before_anything_is_sent(far: FarEnd) ->
                     await request
 
 
-async def test_a_missing_file_is_missing(far: FarEnd) -> None:
+async def test_a_missing_file_is_missing(far: Endpoint) -> None:
     async with far.open() as place:
         with pytest.raises(FileMissing):
             await place.stat("nowhere/nothing.csv")
@@ -222,7 +222,7 @@ async def test_a_missing_file_is_missing(far: FarEnd) -> None:
         assert await place.list("nothing.csv", 5) == []
 
 
-async def test_patterns_name_files_of_one_folder(far: FarEnd) -> None:
+async def test_patterns_name_files_of_one_folder(far: Endpoint) -> None:
     if far.kind == "https":
         return
     async with far.open() as place:
@@ -257,7 +257,7 @@ async def test_patterns_name_files_of_one_folder(far: FarEnd) -> None:
         assert await joined(place.read(listed)) == b"x"
 
 
-async def test_a_name_that_is_not_unicode_hides_no_other_file(far: FarEnd) -> None:
+async def test_a_name_that_is_not_unicode_hides_no_other_file(far: Endpoint) -> None:
     if far.folder is None:
         return
     (far.folder / "a.csv").write_bytes(b"x")
@@ -269,7 +269,7 @@ async def test_a_name_that_is_not_unicode_hides_no_other_file(far: FarEnd) -> No
             await joined(place.read(second))
 
 
-async def test_a_read_continues_where_it_broke_off(far: FarEnd) -> None:
+async def test_a_read_continues_where_it_broke_off(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.bin", LARGE)
         entry = await place.stat("file.bin")
@@ -277,7 +277,7 @@ async def test_a_read_continues_where_it_broke_off(far: FarEnd) -> None:
             assert await joined(place.read(entry, offset)) == LARGE[offset:]
 
 
-async def test_a_file_that_was_replaced_is_not_read_on(far: FarEnd) -> None:
+async def test_a_file_that_was_replaced_is_not_read_on(far: Endpoint) -> None:
     async with far.open() as place:
         await write(place, "file.bin", b"first version")
         entry = await place.stat("file.bin")
@@ -291,7 +291,7 @@ async def test_a_file_that_was_replaced_is_not_read_on(far: FarEnd) -> None:
                 await place.move(entry, "done/file.bin")
 
 
-async def test_a_file_is_moved_and_deleted(far: FarEnd) -> None:
+async def test_a_file_is_moved_and_deleted(far: Endpoint) -> None:
     if far.kind in ("https", "sftp-direct"):
         return
     async with far.open() as place:
@@ -306,7 +306,7 @@ async def test_a_file_is_moved_and_deleted(far: FarEnd) -> None:
         assert entry.size == (await place.stat("done/file.csv")).size
 
 
-async def test_rights_and_time_are_asked_for(far: FarEnd) -> None:
+async def test_rights_and_time_are_asked_for(far: Endpoint) -> None:
     moment = datetime(2024, 2, 29, 12, tzinfo=UTC)
     async with far.open() as place:
         written = await write(place, "file.csv", b"x", mode=0o640, changed=moment)
@@ -318,7 +318,7 @@ async def test_rights_and_time_are_asked_for(far: FarEnd) -> None:
     assert (far.folder / "file.csv").stat().st_mode & 0o777 == 0o640
 
 
-async def test_a_probe_leaves_nothing_behind(far: FarEnd) -> None:
+async def test_a_probe_leaves_nothing_behind(far: Endpoint) -> None:
     async with far.open() as place:
         profile = await place.probe()
     expected = {"sftp-non-atomic": "non-atomic", "sftp-direct": "direct", "https": "direct"}
@@ -330,12 +330,12 @@ async def _paths(place: Place, pattern: str) -> list[str]:
     return [each.path for each in await place.list(pattern, 5)]
 
 
-def _left_behind(far: FarEnd) -> list[str]:
+def _left_behind(far: Endpoint) -> list[str]:
     """Temporary files."""
     return [] if far.folder is None else [path.name for path in far.folder.rglob(".docflow*")]
 
 
-async def _leave_temporary(far: FarEnd) -> None:
+async def _leave_temporary(far: Endpoint) -> None:
     from domain.transfers.paths import temporary
 
     assert far.folder is not None

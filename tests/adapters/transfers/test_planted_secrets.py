@@ -15,9 +15,9 @@ from activities.transfers.call_http import HttpCalling
 from activities.transfers.read_file import FileReading
 from activities.transfers.write_file import FileWriting
 from contracts.transfers import CallHttp, Overwrite, ReadFile, WriteFile
-from tests.adapters.transfers.conftest import Kind, far_end
+from tests.adapters.transfers.conftest import Kind, endpoint
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import FarEnds
+from tests.support.transfers.actions import Endpoints
 from tests.support.transfers.sftp_server import sftp_site
 
 pytestmark = pytest.mark.parametrize("kind", ["sftp", "azure", "s3", "https"], indirect=True)
@@ -59,7 +59,7 @@ async def test_secrets_of_partners_appear_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     seen = Seen()
-    async with far_end(kind, tmp_path) as far:
+    async with endpoint(kind, tmp_path) as far:
         secrets = dict(far.places.secrets.environment)  # type: ignore[attr-defined]
         partner = far.partner
         if kind.name == "https":
@@ -67,7 +67,7 @@ async def test_secrets_of_partners_appear_nowhere(
             partner = partner.model_copy(update={"token": "env:TOKEN"})
         wrong = {name: f"planted-wrong-{value[-12:]}" for name, value in secrets.items()}
         for given in (secrets, wrong):
-            ends = FarEnds.at(tmp_path, partner, secrets=given)
+            ends = Endpoints.at(tmp_path, partner, secrets=given)
             await _used(ends, seen, kind)
             stored = b"".join(
                 [
@@ -85,16 +85,16 @@ async def test_secrets_of_partners_that_cannot_be_reached_appear_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     seen = Seen()
-    async with far_end(kind, tmp_path) as far:
+    async with endpoint(kind, tmp_path) as far:
         partner, secrets = far.partner, dict(far.places.secrets.environment)  # type: ignore[attr-defined]
     host = "http://127.0.0.1:9" if kind.name != "sftp" else "127.0.0.1"
     gone = partner.model_copy(update={"host": host, "port": None if kind.name != "sftp" else 9})
-    ends = FarEnds.at(tmp_path, gone, secrets=secrets)
+    ends = Endpoints.at(tmp_path, gone, secrets=secrets)
     await _used(ends, seen, kind)
     seen.assert_without(secrets, caplog.text)
 
 
-async def _used(ends: FarEnds, seen: Seen, kind: Kind) -> None:
+async def _used(ends: Endpoints, seen: Seen, kind: Kind) -> None:
     """Write, read, miss, be refused, and call."""
     put = WriteFile(partner="acme", path="{name}", overwrite=Overwrite.REFUSE)
     order = ends.order(put, {"path": "{name}"})
@@ -119,6 +119,6 @@ async def test_a_private_key_appears_nowhere(kind: Kind, tmp_path: Path) -> None
         fields = {"password": None, "private_key": "env:KEY", "passphrase": "env:PHRASE"}
         for phrase in ("planted-passphrase", "planted-other"):
             secrets = {"KEY": text, "PHRASE": phrase}
-            ends = FarEnds.at(tmp_path, site.partner(**fields), secrets=secrets)
+            ends = Endpoints.at(tmp_path, site.partner(**fields), secrets=secrets)
             await _used(ends, seen, kind)
             seen.assert_without(secrets)

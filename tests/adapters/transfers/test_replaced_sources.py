@@ -16,7 +16,7 @@ from adapters.places.base import BasePlace
 from adapters.places.objects import ObjectPlace
 from adapters.ports.places import Entry, FileChanged, Place
 from contracts.transfers import Overwrite, Partner, PlaceKind
-from tests.adapters.transfers.conftest import FarEnd, azure_end, s3_end
+from tests.adapters.transfers.conftest import Endpoint, azure_end, s3_end
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import joined, open_places, pieces, write
 
@@ -39,7 +39,7 @@ class Between:
         return found
 
 
-async def stays(end: FarEnd) -> None:
+async def stays(end: Endpoint) -> None:
     """A file of an endpoint is deleted, unless it is replaced right before."""
     async with end.open() as place:
         entry = (await write(place, ODD, b"older")).entry
@@ -53,7 +53,7 @@ async def stays(end: FarEnd) -> None:
         assert not await place.delete(now)
 
 
-def with_sas(end: FarEnd, account: str) -> FarEnd:
+def with_sas(end: Endpoint, account: str) -> Endpoint:
     """The same endpoint, by a URL and a SAS."""
     at = StorageAccount.from_connection_string(account)
     sas = generate_account_sas(
@@ -77,7 +77,7 @@ async def test_a_file_that_is_replaced_right_before_its_deletion_stays(
     async with http_files() as server:
         host = f"http://127.0.0.1:{server.port}"
         partner = Partner(name="acme", kind=PlaceKind.HTTPS, host=host)
-        await stays(FarEnd("https", partner, open_places()))
+        await stays(Endpoint("https", partner, open_places()))
 
 
 class Hurried(ObjectPlace):
@@ -101,7 +101,7 @@ async def test_a_source_that_is_replaced_while_it_is_moved_stays(aws_account: Aw
 
 
 @asynccontextmanager
-async def store_without_conditions(tags: str) -> AsyncGenerator[tuple[FarEnd, list[str]]]:
+async def store_without_conditions(tags: str) -> AsyncGenerator[tuple[Endpoint, list[str]]]:
     """A bucket that deletes no version alone; the tags that its object has at each look."""
     looks, asked = iter(tags), list[str]()
 

@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
+from adapters.database import open_database
+from adapters.database.transfers.store import SqlTransferStore
+from adapters.ports.transfers import StatusRow
+from contracts.transfers import TransferStatus
 from tests.support.cli import run_docflow_in_thread
 from tests.support.transfers.events import an_event
 from workers.cli.context import CliContext
@@ -25,6 +30,20 @@ def docflow(sqlite_database_url: str) -> Docflow:
         return done
 
     return call
+
+
+async def test_of_many_events_that_no_rule_matched_the_number_is_said(
+    docflow: Docflow, sqlite_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.services.transfers.routes._UNMATCHED", 1)
+    async with open_database(sqlite_database_url) as database:
+        for id in ("5eed" * 16, "f00d" * 16):
+            row = StatusRow(id, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", id)
+            await SqlTransferStore(database).record(row)
+    said = "the newest 1 of 2 events"
+    assert said in (await docflow("list", "--unmatched")).stderr
+    shown = await docflow("list", "--unmatched", "--json")
+    assert said in shown.stderr and len(json.loads(shown.stdout)) == 1
 
 
 async def test_a_rule_is_added_tested_disabled_and_removed(

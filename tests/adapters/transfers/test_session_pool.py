@@ -29,7 +29,7 @@ async def site(tmp_path: Path) -> AsyncGenerator[SftpSite]:
 
 
 def places_of(pool: SessionPool[SftpSession], store: MemoryPartners) -> PartnerPlaces:
-    return open_places(SECRETS, store=store, pool=pool, patience=60.0)
+    return open_places(SECRETS, store=store, pool=pool, wait=60.0)
 
 
 async def sessions_of(store: MemoryPartners) -> int:
@@ -117,7 +117,7 @@ async def test_an_old_session_is_left_to_others(site: SftpSite) -> None:
 
 
 async def test_a_step_that_finds_no_session_comes_back_later(site: SftpSite) -> None:
-    async with SessionPool[SftpSession](patience=0.0) as pool:
+    async with SessionPool[SftpSession](wait=0.0) as pool:
         places = places_of(pool, MemoryPartners())
         async with places.open(site.partner(limits=ONE)):
             with pytest.raises(NotYet, match="all sessions") as raised:

@@ -128,6 +128,22 @@ async def test_transfers_are_found_by_state_queue_account_and_beginning(
     assert await store.find("f00d") == ()
 
 
+async def test_transfers_of_a_state_are_counted_and_read_by_the_page(database: Database) -> None:
+    store = SqlTransferStore(database)
+    named = [f"{number}f" * 32 for number in range(5)]
+    # Two of them changed at the same moment, at the edge of a page.
+    for id, minutes in zip(named, (4, 3, 3, 2, 1), strict=True):
+        await store.record(a_row(TransferStatus.NO_ASSIGNED, minutes, transfer_id=id))
+    await store.record(a_row(TransferStatus.ASSIGNED, 5))
+    waiting = TransferStatus.NO_ASSIGNED
+    found = list(await store.newest(limit=2, status=waiting))
+    for size in (4, 5, 5):
+        found += await store.newest(limit=2, status=waiting, after=found[-1])
+        assert len(found) == size
+    assert [each.transfer_id for each in found] == named
+    assert await store.count(waiting) == 5
+
+
 class Staged:
     """A staging area that says what was removed."""
 

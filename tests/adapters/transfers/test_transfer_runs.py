@@ -1,5 +1,6 @@
 """Whole transfers over real tables and a real server, from their message to their rows."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -141,6 +142,12 @@ async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(
     assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
     with pytest.raises(InvalidRequest):
         await transfers.service.submit(OLGA, other.decode())
+    recorded = await transfers.resources.rejected.list()
+    assert [(each.queue, each.reason) for each in recorded] == [
+        ("submit", KEY_REUSED),
+        ("intake", KEY_REUSED),
+    ]
+    assert {each.body for each in recorded} == {other.decode()}
     assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
 
 
@@ -210,6 +217,24 @@ async def test_events_without_a_route_are_rerouted_when_a_rule_was_added(
     assert row.reason is not None and "jobs/1: source is 'Pricing.LCP'" in row.reason
     assert tried.problem is None
     assert (await transfers.states(id))[:2] == ["NoAssigned", "Assigned"]
+
+
+async def test_all_events_without_a_route_are_rerouted(
+    transfers: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.services.transfers.service.LARGEST_PAGE", 1)
+    ids: list[str] = []
+    for number in range(3):
+        raw, id = a_message(id=f"page-{number}", source="Unknown")
+        await transfers.intake().accept(raw, 0, None)
+        ids.append(id)
+    for id in ids:
+        await until(transfers, id, TransferStatus.NO_ASSIGNED)
+    await transfers.routes.put(RouteRule(queue="jobs", rule="2", source="Unknown"))
+    done = await transfers.service.reroute(OLGA)
+    assert {each.transfer_id: each.problem for each in done} == dict.fromkeys(ids)
+    for id in ids:
+        await ended(transfers, id)
 
 
 async def test_an_event_without_a_route_is_assigned_by_a_person(transfers: Installation) -> None:
@@ -343,6 +368,19 @@ async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installat
     with pytest.raises(InvalidRequest, match="there is no partner 'nowhere'"):
         await transfers.service.resend(OLGA, id, "nowhere")
     assert await transfers.store.get(resend_id(id, 3)) is None
+
+
+async def test_copies_that_are_sent_again_at_once_are_all_sent(transfers: Installation) -> None:
+    transfers.configure(KeepCopyDays=30)
+    raw, id = a_message(id="resent-at-once")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    sent = await asyncio.gather(*(transfers.service.resend(OLGA, id) for _ in range(3)))
+    assert all(each.created for each in sent)
+    assert {each.transfer_id for each in sent} == {resend_id(id, number) for number in (1, 2, 3)}
+    for each in sent:
+        await ended(transfers, each.transfer_id)
+    assert len(transfers.far.done[2:]) == 3
 
 
 async def test_only_a_kept_copy_is_sent_again(transfers: Installation) -> None:

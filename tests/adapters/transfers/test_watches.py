@@ -1,4 +1,4 @@
-"""Looks of watches over real tables: a local folder, and a far end in memory."""
+"""Looks of watches over real tables: a local folder, and an endpoint in memory."""
 
 import json
 import os

@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -56,14 +56,23 @@ class _Watching(worker.ActivityInboundInterceptor):
         return await super().execute_activity(input)
 
 
+@contextmanager
+def short_heartbeats() -> Generator[None]:
+    """Let the workers of this process notice a death soon.
+
+    It surrounds all workers of a process: set by each of several at once, it would be reset in
+    another order, and stay.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "LONG", {**policies.LONG, "heartbeat_timeout": UNNOTICED})
+        yield
+
+
 @asynccontextmanager
 async def lane_worker(
     settings: Mapping[str, str], queue: str, death: Death | None = None
 ) -> AsyncGenerator[None]:
     """Serve one queue with everything that docflow's own worker has."""
-    # The same in every worker of this process, so it is never set back.
-    options = {**policies.LONG, "heartbeat_timeout": UNNOTICED}
-    pytest.MonkeyPatch().setattr(policies, "LONG", options)
     deaths = [] if death is None else [Dying(death)]
     async with whole_workers(settings, *deaths, queue=queue):
         yield
@@ -79,4 +88,5 @@ def main(log: Path, settings: Mapping[str, str], queue: str, death: Death) -> No
         async with lane_worker(settings, queue, death):
             await asyncio.Event().wait()
 
-    asyncio.run(work())
+    with short_heartbeats():
+        asyncio.run(work())

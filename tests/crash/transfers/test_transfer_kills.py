@@ -11,7 +11,7 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -40,6 +40,7 @@ from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.support.chaos import CHAOS, kills
+from tests.support.forks import ended
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.openpgp import Forge
@@ -49,7 +50,7 @@ from workers.connect import connect
 from workflows import attributes
 from workflows.transfers.file_job import FileJob
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.gnupg]
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.transfers.lane_worker"])
@@ -244,7 +245,7 @@ class Round:
         )
         dying.start()
         try:
-            await asyncio.to_thread(dying.join)
+            await ended(dying)
         finally:
             dying.kill()
         assert dying.exitcode == -signal.SIGKILL, f"{self.name}: {log.read_text()}"
@@ -307,6 +308,12 @@ class Round:
 def names(folder: Path) -> list[str]:
     """Of what is in a folder."""
     return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.fixture(autouse=True)
+def deaths_are_noticed_soon() -> Iterator[None]:
+    with lane_worker.short_heartbeats():
+        yield
 
 
 SCANS: Final = [pytest.param(True, marks=pytest.mark.clamd)] if CHAOS else []

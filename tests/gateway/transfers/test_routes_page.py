@@ -71,6 +71,21 @@ async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferG
     assert rerouted.status_code == 503 and "were not routed again" in rerouted.text
 
 
+async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
+    transfers: TransferGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.services.transfers.routes._UNMATCHED", 1)
+    for _ in range(2):
+        id = uuid4().hex * 2
+        now = datetime.now(UTC)
+        await transfers.store.record(StatusRow(id, TransferStatus.NO_ASSIGNED, now, "TMS", id))
+    total = await transfers.store.count(TransferStatus.NO_ASSIGNED)
+    browser, _ = transfers.browser()
+    async with browser:
+        page = (await browser.get("/routes")).text
+    assert f"The newest 1 of {total} events." in page
+
+
 async def test_the_inbox_is_given_why_transfers_wait(transfers: TransferGateway) -> None:
     rows = [
         (TransferStatus.NO_ASSIGNED, "no rule", "no rule"),

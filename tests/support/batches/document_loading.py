@@ -1,9 +1,9 @@
 """Tables, blobs and queues around the steps of documents, and a way to take the steps."""
 
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy import select
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.batches.document_group import DocumentGroups
 from activities.batches.document_load import DocumentLoads
 from adapters.database import Database, open_database
 from adapters.database.batches.document_loads import SqlLoadStore
@@ -20,22 +21,27 @@ from adapters.database.models.base import metadata
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud, MemoryQueue
-from adapters.memory.rejected import MemoryRejectedMessages
 from contracts.batches import (
+    DOCUMENT_EVENT,
     STEPS,
     BatchKey,
     DocumentEvent,
     DocumentProcessed,
     GivenUp,
     GiveUp,
+    GroupOrder,
+    GroupOutcome,
+    GroupProgress,
     JobStarted,
+    LoadOrder,
     LoadStep,
     StepOrder,
     StepOutcome,
+    message_key,
     names_of,
 )
 from contracts.blobs import BlobRef
-from contracts.origins import Origin, digest_of
+from contracts.origins import Origin
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PREFIX = "test"
@@ -51,12 +57,12 @@ class DocumentLoading:
     texts: FileTexts
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     cloud: MemoryCloud = field(default_factory=MemoryCloud)
-    rejected: MemoryRejectedMessages = field(default_factory=MemoryRejectedMessages)
 
     def __post_init__(self) -> None:
         self.store = SqlLoadStore(self.database)
         self.batches = SqlBatchStore(self.database)
-        self.cloud.queues_by_name[NAMES.dead_letters] = MemoryQueue("owner", datetime.now(UTC))
+        for name in (NAMES.queue, NAMES.dead_letters):
+            self.cloud.queues_by_name[name] = MemoryQueue("owner", datetime.now(UTC))
 
     @property
     def scratch(self) -> Path:
@@ -71,10 +77,25 @@ class DocumentLoading:
             self.blobs,
             self.texts,
             self.cloud.queues,
-            self.rejected,
             PREFIX,
             self.scratch,
         )
+
+    def groups(self) -> DocumentGroups:
+        """The activity that loads groups, as a worker that has just started has it."""
+        return DocumentGroups(self.store, self.blobs, self.texts, self.worker(), self.scratch)
+
+    async def load_group(
+        self, *events: DocumentEvent, attempt: int = 1, heartbeat: GroupProgress | None = None
+    ) -> Sequence[GroupOutcome]:
+        """Load messages together: in the first attempt, or in one that follows a lost worker."""
+        environment = ActivityEnvironment()
+        details = () if heartbeat is None else (heartbeat.model_dump(mode="json"),)
+        environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
+        order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
+        outcomes = (await environment.run(self.groups().load_group, order)).outcomes
+        assert not list(self.scratch.glob("*")), "the group leaves temporary files behind"
+        return outcomes
 
     async def put(self, name: str, content: bytes) -> BlobRef:
         """Keep a blob."""
@@ -109,7 +130,7 @@ class DocumentLoading:
         self, step: LoadStep, event: DocumentEvent, source: BlobRef | None = None
     ) -> StepOutcome:
         """Take one step, on a worker of its own."""
-        origin = Origin(queue=NAMES.queue, message_id="m", digest=digest_of(event))
+        origin = Origin(queue=NAMES.queue, message_id="m", digest=message_key(event))
         order = StepOrder(event=event, step=step, source=source, origin=origin)
         run = getattr(self.worker(), step.value)
         outcome = await ActivityEnvironment().run(run, order)
@@ -123,9 +144,27 @@ class DocumentLoading:
         for step in STEPS[event.event_type]:
             outcomes[step] = await self.take(step, event, source)
             source = outcomes[step].source or source
-            if outcomes[step].duplicate_of is not None:
+            if outcomes[step].duplicate_of is not None or outcomes[step].superseded:
                 break
         return outcomes
+
+    async def load_family(self, event: DocumentEvent) -> list[DocumentProcessed]:
+        """Take every step of a document and of those that its steps announce, as a batch does."""
+        waiting, loaded = [event], list[DocumentProcessed]()
+        while waiting:
+            await self.load(waiting.pop(0))
+            sent = [DOCUMENT_EVENT.validate_json(body) for body in self.announced()]
+            members = [each for each in sent if isinstance(each, DocumentProcessed)]
+            waiting += members
+            loaded += members
+        return loaded
+
+    def announced(self) -> list[str]:
+        """Take the messages out of the queue of the batch."""
+        queue = self.cloud.queues_by_name[NAMES.queue]
+        bodies = [str(body) for body in queue.messages]
+        queue.messages.clear()
+        return bodies
 
     async def give_up(self, event: DocumentEvent, reason: str = "it is cut off") -> GivenUp:
         """Give a document up that cannot be read."""

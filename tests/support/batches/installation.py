@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +18,11 @@ from temporalio.client import (
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
+from activities.batches.leases import AccountLimits
 from adapters.database import open_database, upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.cloud import MemoryCloud
@@ -38,7 +40,7 @@ from contracts.batches import (
     Timings,
 )
 from domain.notices import NoticePolicies
-from tests.support.batches.scripted import PLAN
+from tests.support.batches.scripted import TODAY
 from tests.support.waiting import eventually
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
@@ -48,6 +50,7 @@ from workflows import attributes
 from workflows.batches.case_queue import CaseQueue
 
 QUICK = Timings(settle=0, poll=1, hold=0)
+ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)
 
 
 @dataclass
@@ -151,8 +154,12 @@ Installations = Callable[..., AbstractAsyncContextManager[BatchInstallation]]
 
 @asynccontextmanager
 async def batch_installation(
-    client: Client, folder: Path, task_queue: str, **options: Any
-) -> AsyncIterator[BatchInstallation]:
+    client: Client,
+    folder: Path,
+    task_queue: str,
+    limits: AccountLimits = ROOMY,
+    **options: Any,
+) -> AsyncGenerator[BatchInstallation]:
     """Tables in a file of their own, and a cloud in which nothing exists."""
     url = f"sqlite:///{folder / 'cases.db'}"
     await upgrade(url)
@@ -161,7 +168,7 @@ async def batch_installation(
         store = SqlBatchStore(database)
         unused: Any = None
         batch = BatchResources(
-            plan=PLAN,
+            plan=TODAY,
             queues=cloud.queues,
             topic=cloud.topic,
             functions=cloud.functions,
@@ -170,13 +177,13 @@ async def batch_installation(
             loads=SqlLoadStore(database),
             texts=texts,
             runs=TemporalOpenRuns(client),
+            leases=SqlLeases(database),
+            limits=limits,
         )
         common = Resources(
             database=database,
             rejected=unused,
             blobs=MemoryBlobs(),
-            documents=unused,
-            reports=unused,
             notices={},
             policies=NoticePolicies(),
             scratch=folder,

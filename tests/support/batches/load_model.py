@@ -17,9 +17,9 @@ from contracts.batches import (
     LoadStep,
     Relation,
     RelationKind,
+    message_key,
 )
 from contracts.blobs import BlobRef
-from contracts.origins import digest_of
 
 Place = tuple[int, str]
 """Case and document id."""
@@ -36,6 +36,8 @@ class ModelDocument:
     duplicate_of: DocumentId | None = None
     reason: str | None = None
     failed_event: str | None = None
+    message: str | None = None
+    """Key of the message whose file it is."""
 
 
 class LoadModel:
@@ -54,22 +56,33 @@ class LoadModel:
         self.attachments: dict[Place, dict[str, Attached]] = defaultdict(dict)
         self._first: dict[tuple[BatchKey, str], str] = {}
         self._spelling: dict[tuple[BatchKey, str], str] = {}
-        self._done: dict[tuple[BatchKey, str, str, LoadStep], str] = {}
+        self._done = set[tuple[BatchKey, str, str, LoadStep]]()
+        self._read: dict[tuple[BatchKey, str, str, LoadStep], str | None] = {}
+        """The etag of the file that was read when a step was done first."""
+        self._failed: dict[tuple[Place, str], dict[tuple[BatchKey, str], str]] = {}
+        self._versions = set[tuple[Place, int]]()
+        """Documents, and batches that brought a file of them which was replaced."""
 
     async def facts(self, event: DocumentEvent) -> LoadFacts:
         """How far a load is."""
         done = frozenset(step for step in LoadStep if _mark(event, step) in self._done)
-        digests = (self._done.get(_mark(event, step)) for step in LoadStep)
-        digest = next((each for each in digests if each is not None), None)
+        mark = _mark(event, LoadStep.DEDUPE)
+        read = self._read.get(mark) if mark in self._done else None
         document = self.documents.get(_place(event))
         if document is None or document.batch_id != event.batch_id:
-            return LoadFacts(None, done, digest=digest)
-        return LoadFacts(document.state, done, document.source, document.duplicate_of, digest)
+            other = (
+                isinstance(event, DocumentProcessed)
+                and LoadStep.DEDUPE in done
+                and document is not None
+                and document.message not in (None, message_key(event))
+            )
+            return LoadFacts(None, done, superseded=other, etag=read)
+        return LoadFacts(document.state, done, document.source, document.duplicate_of, etag=read)
 
-    async def forget(self, event: DocumentEvent) -> None:
+    async def forget(self, event: DocumentProcessed) -> None:
         """Remove the checkpoints of an event; the bytes of its document are free."""
         for step in LoadStep:
-            self._done.pop(_mark(event, step), None)
+            self._done.discard(_mark(event, step))
         self._release(event)
 
     def _release(self, event: DocumentEvent) -> None:
@@ -79,8 +92,10 @@ class LoadModel:
     async def save_source(self, event: DocumentProcessed, source: BlobRef) -> DocumentId | None:
         """The checkpoint `dedupe`; the document of the case that has the same bytes, or None."""
         assert source.sha256 is not None
-        if not self._begin(event, LoadStep.DEDUPE):
+        if not self._begin(event, LoadStep.DEDUPE, source.etag):
             return self.documents[_place(event)].duplicate_of
+        self._keep(event, source.sha256)
+        self._hand_over(event, source.sha256)
         first = self._claim(event, source.sha256)
         document = self.documents.setdefault(
             _place(event), ModelDocument(event.batch_id, DocumentState.LOADING)
@@ -88,9 +103,55 @@ class LoadModel:
         if document.batch_id != event.batch_id or document.failed_event == event.event_type:
             document.reason = document.failed_event = None
         document.batch_id, document.source = event.batch_id, source
+        document.message = message_key(event)
         document.duplicate_of = first
         document.state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
+        if first is not None:
+            self._tag(event, event.tags)
+            self._relate(event, event.relations)
         return first
+
+    def _keep(self, event: DocumentProcessed, sha256: str) -> None:
+        """Note the batch of a file that is replaced."""
+        document = self.documents.get(_place(event))
+        if document is None or document.source is None:
+            return
+        if (document.source.sha256, document.message) != (sha256, message_key(event)):
+            self._versions.add((_place(event), document.batch_id))
+
+    def _hand_over(self, event: DocumentProcessed, sha256: str) -> None:
+        """A duplicate of bytes that are replaced has them now."""
+        document = self.documents.get(_place(event))
+        if document is None or document.source is None or document.source.sha256 == sha256:
+            return
+        former = document.source.sha256
+        copies = sorted(
+            id
+            for (case, id), other in self.documents.items()
+            if case == event.case_id
+            and other.duplicate_of == event.document_id
+            and other.source is not None
+            and other.source.sha256 == former
+        )
+        heir = copies[0] if copies and document.extracted is not None else None
+        claims = {
+            claim
+            for claim, first in self._first.items()
+            if claim[0].case_id == event.case_id
+            and (claim[1], first) == (former, event.document_id)
+        }
+        for claim in claims:
+            if heir is None:
+                del self._first[claim]
+            else:
+                self._first[claim] = heir
+        if heir is None:
+            return
+        for id in copies:
+            self.documents[event.case_id, id].duplicate_of = heir
+        place = self.documents[event.case_id, heir]
+        place.duplicate_of, place.state = None, DocumentState.LOADED
+        place.extracted = document.extracted
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
         """The checkpoint `extract`: document, text, and the mail's message ids."""
@@ -100,18 +161,24 @@ class LoadModel:
     async def save_tags(self, event: DocumentProcessed, tags: Sequence[str]) -> None:
         """The checkpoint `tags`; the same tag in other cases or spaces is the same tag."""
         if self._begin(event, LoadStep.TAGS):
-            mine = self.tags[_place(event)] = {}
-            for tag in tags:
-                key = " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
-                mine[key] = self._spelling.setdefault((event.key, key), tag)
+            self._tag(event, tags)
+
+    def _tag(self, event: DocumentEvent, tags: Sequence[str]) -> None:
+        mine = self.tags[_place(event)] = {}
+        for tag in tags:
+            key = " ".join(unicodedata.normalize("NFKC", tag).casefold().split())
+            mine[key] = self._spelling.setdefault((event.key, key), tag)
 
     async def save_relations(self, event: DocumentEvent, relations: Sequence[Relation]) -> None:
         """The checkpoint `relations`; mails that answer each other are found by message id."""
         if self._begin(event, LoadStep.RELATIONS):
-            case, mine = _place(event)
-            self.relations |= {(case, mine, one.related_id, one.kind) for one in relations}
-            self.relations |= set(self._replies(case, mine))
+            self._relate(event, relations)
             self._recover(event)
+
+    def _relate(self, event: DocumentEvent, relations: Sequence[Relation]) -> None:
+        case, mine = _place(event)
+        self.relations |= {(case, mine, one.related_id, one.kind) for one in relations}
+        self.relations |= set(self._replies(case, mine))
 
     async def save_attachments(
         self, event: DocumentProcessed | DocumentAttachments, files: Sequence[Attached]
@@ -128,8 +195,10 @@ class LoadModel:
 
     async def fail(self, event: DocumentEvent, reason: str) -> None:
         """Record that a document could not be loaded, for good."""
-        self._done.pop(_mark(event, LoadStep.DEDUPE), None)
+        self._done.discard(_mark(event, LoadStep.DEDUPE))
         self._release(event)
+        failed = self._failed.setdefault((_place(event), event.event_type), {})
+        failed[event.key, message_key(event)] = reason
         document = self.documents.setdefault(
             _place(event), ModelDocument(event.batch_id, DocumentState.FAILED)
         )
@@ -141,7 +210,7 @@ class LoadModel:
         before = len(self._first) + len(self._spelling) + len(self._done)
         self._first = {claim: first for claim, first in self._first.items() if claim[0] != key}
         self._spelling = {tag: text for tag, text in self._spelling.items() if tag[0] != key}
-        self._done = {mark: each for mark, each in self._done.items() if mark[0] != key}
+        self._done = {mark for mark in self._done if mark[0] != key}
         return before - len(self._first) - len(self._spelling) - len(self._done)
 
     def counts(self, key: BatchKey) -> DocumentCounts:
@@ -151,12 +220,20 @@ class LoadModel:
             for (case_id, _), document in self.documents.items()
             if (case_id, document.batch_id) == (key.case_id, key.batch_id)
         )
-        return DocumentCounts(**states)
+        superseded = {
+            place
+            for place, batch_id in self._versions
+            if (place[0], batch_id) == (key.case_id, key.batch_id)
+            and self.documents[place].batch_id != batch_id
+        }
+        return DocumentCounts(**states, superseded=len(superseded))
 
-    def _begin(self, event: DocumentEvent, step: LoadStep) -> bool:
+    def _begin(self, event: DocumentEvent, step: LoadStep, etag: str | None = None) -> bool:
         """Leave a checkpoint; False: it is there already."""
         known = _mark(event, step) in self._done
-        self._done.setdefault(_mark(event, step), digest_of(event))
+        if not known:
+            self._read[_mark(event, step)] = etag
+        self._done.add(_mark(event, step))
         return not known
 
     def _claim(self, event: DocumentProcessed, sha256: str) -> DocumentId | None:
@@ -187,17 +264,23 @@ class LoadModel:
             if theirs in answered:
                 yield case, mine, other, RelationKind.REPLY
 
-    def _thread(self, case: int, document_id: str) -> tuple[str | None, Sequence[str]]:
+    def _thread(self, case: int, document_id: str) -> tuple[str | None, set[str]]:
+        """The message id of a mail, and those that it answers; none answers its own."""
         document = self.documents.get((case, document_id))
         thread = document.extracted.thread if document and document.extracted else ()
-        return (thread[0], thread[1:]) if thread else (None, ())
+        return (thread[0], set(thread[1:]) - {thread[0]}) if thread else (None, set())
 
     def _recover(self, event: DocumentEvent) -> None:
         """A document that failed because of its relations or attachments is no longer failed."""
         document = self.documents.get(_place(event))
-        if document is None or isinstance(event, DocumentProcessed):
+        if isinstance(event, DocumentProcessed):
             return
-        if document.failed_event != event.event_type:
+        failed = self._failed.get((_place(event), event.event_type), {})
+        failed.pop((event.key, message_key(event)), None)
+        if document is None or document.failed_event != event.event_type:
+            return
+        if failed:
+            document.reason = list(failed.values())[-1]
             return
         if document.state is DocumentState.FAILED:
             if document.duplicate_of is not None:
@@ -214,4 +297,4 @@ def _place(event: DocumentEvent) -> Place:
 
 
 def _mark(event: DocumentEvent, step: LoadStep) -> tuple[BatchKey, str, str, LoadStep]:
-    return event.key, event.document_id, event.event_type, step
+    return event.key, event.document_id, message_key(event), step

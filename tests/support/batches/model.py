@@ -22,6 +22,7 @@ from contracts.batches import (
     WaitingBatch,
     WaitingBatches,
 )
+from domain.batches.events import NOT_KNOWN
 from tests.support.batches.load_model import LoadModel
 
 
@@ -41,6 +42,7 @@ class _Batch:
     job_finished: bool = False
     end_finished: bool = False
     skipped: bool = False
+    known: bool = False
     final_pass: bool = False
     dead_letters: int = 0
 
@@ -50,7 +52,7 @@ class _Batch:
 
     def begin_clean(self, status: LoaderStatus, reason: str | None = None) -> None:
         """Forget everything but its dead letters."""
-        fresh = _Batch(self.key, dead_letters=self.dead_letters)
+        fresh = _Batch(self.key, dead_letters=self.dead_letters, known=self.known)
         vars(self).update(vars(fresh))
         self.become(status, reason)
 
@@ -71,6 +73,7 @@ class _Batch:
                     self.purpose = Purpose.REDRIVE
 
     def _start(self, event: JobStarted) -> None:
+        self.known = True
         over = self.status in (LoaderStatus.COMPLETE, LoaderStatus.CANCELLED)
         if over or self.purpose is not None:
             return
@@ -95,7 +98,7 @@ class BatchModel:
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""
         for key in keys:
-            self._ensure(key)
+            self._ensure(key).known = True
 
     async def set_concurrency(self, case_id: int, most: int) -> None:
         """Set `max_processing_daemons` of a case."""
@@ -109,7 +112,9 @@ class BatchModel:
             batch.take(event)
             if batch != before:
                 batch.updated_at = _now()
-        waiting = [batch for batch in self._case(case_id) if not batch.status.terminal]
+        waiting = [
+            batch for batch in self._case(case_id) if batch.known and not batch.status.terminal
+        ]
         waiting.sort(key=lambda batch: (batch.skipped, batch.key.batch_id))
         shown = sorted(waiting[:OPEN_BATCHES], key=lambda batch: batch.key.batch_id)
         return WaitingBatches(
@@ -218,8 +223,9 @@ class BatchModel:
         return BatchView(
             key=batch.key,
             status=batch.status,
-            reason=batch.reason,
+            reason=batch.reason if batch.known else batch.reason or NOT_KNOWN,
             updated_at=batch.updated_at,
+            known=batch.known,
             documents=self._loads.counts(batch.key),
             dead_letters=batch.dead_letters,
         )

@@ -74,6 +74,10 @@ async def dead_letter(setup: QueueSetup) -> None:
     await setup.queues.dead_letter(setup.names(), LETTERS[0], "broken", "load/7/3/a")
 
 
+async def look(setup: QueueSetup) -> Any:
+    return sorted(one.body for one in await setup.queues.dead_letters(setup.names(), 10))
+
+
 async def delete(setup: QueueSetup) -> bool:
     return await setup.queues.delete_queue(setup.names().queue, KEY.workflow_id)
 
@@ -147,6 +151,7 @@ STEPS = {
     "depth": Step(depth, both),
     "redrive": Step(redrive, letters, in_queue, sorted(LETTERS)),
     "dead_letter": Step(dead_letter, both, in_dead_letters, LETTERS[:1]),
+    "dead_letters": Step(look, letters),
     "delete_queue": Step(delete, both, names_of_queues, ["dead"]),
     "found": Step(names_of_queues, both),
     "subscribe": Step(subscribe, queue, subscriptions, [KEY]),

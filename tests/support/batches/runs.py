@@ -26,10 +26,12 @@ from tests.support.batches.scripted import (
     KEY,
     REMOVING,
     ScriptedBatch,
+    ended,
 )
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.batches.batch_lifecycle import BatchLifecycle
+from workflows.notice_delivery import NoticeDelivery
 
 Handle = WorkflowHandle[Any, BatchResult]
 QUICK = Timings(settle=0, poll=1, hold=0)
@@ -49,12 +51,15 @@ class BatchRuns:
         script: ScriptedBatch,
         timings: Timings = QUICK,
         purpose: Purpose = Purpose.LOAD,
+        *,
+        notices: bool = False,
     ) -> AsyncIterator[Handle]:
         queue = f"batches-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [BatchLifecycle], script.activities()):
+        workflows = [BatchLifecycle, NoticeDelivery]
+        async with self.run_worker(queue, workflows, script.activities()):
             handle = await self.server.client.start_workflow(
                 BatchLifecycle.run,
-                BatchOrder(key=KEY, purpose=purpose, timings=timings),
+                BatchOrder(key=KEY, purpose=purpose, timings=timings, notices=notices),
                 id=f"{KEY.workflow_id}/{queue}",
                 task_queue=queue,
                 search_attributes=attributes.at_start("batches", purpose, str(KEY.case_id)),
@@ -127,3 +132,9 @@ async def tells(handle: Handle, *lines: str) -> None:
         return all(line in shown.current_details for line in lines)
 
     await eventually(told)
+
+
+async def end(handle: Handle) -> None:
+    """Answer BATCH_END_START, once it is asked for."""
+    await reach(handle, Phase.ENDING)
+    await handle.signal(BatchLifecycle.take, ended())

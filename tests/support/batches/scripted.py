@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.batches.case_backlog import CaseBacklog
 from activities.batches.completion import BatchCompletion
 from activities.batches.drain import BatchDrain
+from activities.batches.leases import BatchLeases
 from activities.batches.orphans import BatchOrphans
 from activities.batches.plans import BatchPlans
 from activities.batches.provisioning import BatchProvisioning
@@ -24,6 +25,7 @@ from contracts.batches import (
     BatchPlan,
     CancelMode,
     Closing,
+    DeliverySeen,
     DocumentCounts,
     ImportCancelled,
     JobFinished,
@@ -50,6 +52,7 @@ from contracts.errors import PERMANENT
 from tests.support.scripted import ScriptedActivities, next_of, scripted
 
 CLASSES = (
+    BatchLeases,
     CaseBacklog,
     BatchValidation,
     BatchPlans,
@@ -66,6 +69,8 @@ KEY = BatchKey(case_id=7, batch_id=3)
 PLAN = BatchPlan(
     prefix="test", topic_arn="arn:aws:sns:eu-central-1:000000000000:documents", source_function="s"
 )
+TODAY = PLAN.model_copy(update={"proof_by_timer": True, "static_permissions": True, "leases": True})
+"""As `batches.plan` makes it; that above is of a batch that an early release began."""
 MAKING = (
     "create_queue",
     "create_dead_letters",
@@ -109,14 +114,14 @@ def started(key: BatchKey = KEY, **more: Any) -> JobStarted:
     return JobStarted(case_id=key.case_id, batch_id=key.batch_id, **more)
 
 
-def finished(key: BatchKey = KEY) -> JobFinished:
+def finished(key: BatchKey = KEY, **more: Any) -> JobFinished:
     """JOB_FINISHED of a batch."""
-    return JobFinished(case_id=key.case_id, batch_id=key.batch_id)
+    return JobFinished(case_id=key.case_id, batch_id=key.batch_id, **more)
 
 
-def ended(key: BatchKey = KEY) -> BatchEndFinished:
+def ended(key: BatchKey = KEY, **more: Any) -> BatchEndFinished:
     """BATCH_END_FINISHED of a batch."""
-    return BatchEndFinished(case_id=key.case_id, batch_id=key.batch_id)
+    return BatchEndFinished(case_id=key.case_id, batch_id=key.batch_id, **more)
 
 
 def cancelled(mode: CancelMode = CancelMode.FULL, key: BatchKey = KEY) -> ImportCancelled:
@@ -124,9 +129,9 @@ def cancelled(mode: CancelMode = CancelMode.FULL, key: BatchKey = KEY) -> Import
     return ImportCancelled(case_id=key.case_id, batch_id=key.batch_id, mode=mode)
 
 
-def again(key: BatchKey = KEY) -> RedriveRequested:
+def again(key: BatchKey = KEY, **more: Any) -> RedriveRequested:
     """REDRIVE_REQUESTED of a batch."""
-    return RedriveRequested(case_id=key.case_id, batch_id=key.batch_id)
+    return RedriveRequested(case_id=key.case_id, batch_id=key.batch_id, **more)
 
 
 class ScriptedBatch(ScriptedActivities):
@@ -162,7 +167,10 @@ class ScriptedBatch(ScriptedActivities):
                 "look": self.look,
                 "redrive": Redriven(moved=1),
                 "close": lambda closing: self.counts,
+                "count": lambda key: self.counts,
                 **dict.fromkeys(MAKING, StepDone(state=ResourceState.READY)),
+                "take_leases": StepDone(state=ResourceState.READY),
+                "look_for_delivery": DeliverySeen(arrived=True),
                 **dict.fromkeys(REMOVING, StepDone(state=ResourceState.GONE)),
                 "delete_dead_letters": self._delete_dead_letters,
             },
@@ -244,6 +252,11 @@ class ScriptedCase(ScriptedBatch):
     async def has_announced(self, event_type: str) -> bool:
         """Whether something was published."""
         return any(order.event_type == event_type for order in self.announced)
+
+    def ending(self) -> list[BatchKey]:
+        """Batches whose end was asked for."""
+        asked = (order.key for order in self.announced if order.event_type == "BATCH_END_START")
+        return list(dict.fromkeys(asked))
 
     def _note(self, noted: NoteEvents) -> WaitingBatches:
         done = {closing.key.batch_id for closing in self.closings}

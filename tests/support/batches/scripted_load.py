@@ -60,6 +60,7 @@ class ScriptedLoad(ScriptedActivities):
         fails_when_cancelled: What a held step raises when it is cancelled.
         is_final: A document that is given up has no further try.
         done: Steps that an earlier run has done.
+        superseded: A later message has the document.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class ScriptedLoad(ScriptedActivities):
         fails_when_cancelled: ApplicationError | None = None,
         is_final: bool = False,
         done: Iterable[LoadStep] = (),
+        superseded: bool = False,
     ) -> None:
         self.orders: list[StepOrder] = []
         self._duplicate_of = duplicate_of
+        self._superseded = superseded
         self._stubborn = set(stubborn)
         self._fails_when_cancelled = fails_when_cancelled
         self._done = set(done)
@@ -112,4 +115,9 @@ class ScriptedLoad(ScriptedActivities):
         self._done.add(step)
         if step is not LoadStep.DEDUPE:
             return StepOutcome(resumed=resumed)
-        return StepOutcome(source=SOURCE, duplicate_of=self._duplicate_of, resumed=resumed)
+        return StepOutcome(
+            source=SOURCE,
+            duplicate_of=self._duplicate_of,
+            superseded=self._superseded,
+            resumed=resumed,
+        )

@@ -53,6 +53,9 @@ class SqlBatchTables:
     async def attachments(self, case: int = CASE) -> Sequence[tuple[str, str, str]]:
         return await self._rows(case, models.attachments, "document_id", "blob_name", "filename")
 
+    async def versions(self) -> Sequence[tuple[str, str, str | None]]:
+        return await self._rows(CASE, models.document_versions, "document_id", "blob_name", "text")
+
     async def _rows(self, case: int, table: Any, *columns: str) -> list[Any]:
         query = select(*(table.c[name] for name in columns)).where(table.c.case_id == case)
         async with self.database.reading() as connection:

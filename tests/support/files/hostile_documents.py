@@ -4,7 +4,7 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from stack.compound_file import compound_file
@@ -81,8 +81,8 @@ def locked_pdf() -> bytes:
     return plain.replace(b"/Info 4 0 R", b"/Info 4 0 R " + locked)
 
 
-def word_with(main: str) -> bytes:
-    """A Word document with another main part."""
+def word_with(main: str, more: Mapping[str, bytes] | None = None) -> bytes:
+    """A Word document with another main part, and more parts."""
     written = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(word("Title", "Author", WRITTEN_AT, ["text"]))) as source,
@@ -90,6 +90,8 @@ def word_with(main: str) -> bytes:
     ):
         for name in source.namelist():
             target.writestr(name, main if name == "word/document.xml" else source.read(name))
+        for name, content in (more or {}).items():
+            target.writestr(name, content)
     return written.getvalue()
 
 

@@ -13,7 +13,7 @@ from adapters.files.tables.report import XlsxReportWriter
 from adapters.files.tables.source import open_table
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.rejected import MemoryRejectedMessages
-from adapters.ports import EarlierImport
+from adapters.ports import EarlierImport, WholeImport
 from contracts.blobs import BlobRef
 from contracts.imports import (
     IMPORT_MESSAGE,
@@ -28,8 +28,9 @@ from contracts.imports import (
     Strategy,
 )
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.leading_zeros import code_fields, codes_of, lookalikes
 from domain.imports.registry import REGISTRY
-from domain.imports.tables import TABLES
+from domain.imports.tables import TABLES, scope_of
 from domain.tabular.rows import RejectedRow
 
 KEY = TaskKey("P1", "T1")
@@ -179,6 +180,27 @@ class MemoryStore:
         self.digests[message.task_id] = digest
         self.runs[message.task_id] = run_id
         return None
+
+    async def complete(self, whole: WholeImport) -> HandlerOutcome | None:
+        return self._called("complete", lambda: self._complete(whole))
+
+    def _complete(self, whole: WholeImport) -> HandlerOutcome | None:
+        message, chunk = whole.message, whole.chunk
+        held = whole.guard is not None and whole.guard in self.guards
+        if message.task_id in self.tasks or held:
+            return None
+        names = code_fields(TABLES[message.document_type])
+        known = self._codes(chunk.table, scope_of(message), names)
+        if lookalikes(codes_of(chunk, names), dict.fromkeys(known, False)):
+            return None
+        if whole.guard is not None:
+            self.guards[whole.guard] = message.task_id
+        key = TaskKey(message.project_id, message.task_id)
+        counts = self._upsert(key, chunk, message.strategy)
+        self.tasks[message.task_id] = (ImportState.COMPLETED, None)
+        self.digests[message.task_id] = whole.digest
+        self.runs[message.task_id] = whole.run_id
+        return HandlerOutcome(counts=counts, note=whole.note)
 
     async def terminate(
         self, id: str, reason: str, unchanged_since: datetime | None = None

@@ -152,5 +152,11 @@ def planned() -> Preparation:
     return _planned(ImportOrder(message=import_message()), "local")
 
 
+def done() -> Preparation:
+    """What the first step says where it has imported a small table."""
+    outcome = HandlerOutcome(counts=Counts(created=3), note="Columns not used: 'Colour'.")
+    return planned().model_copy(update={"done": True, "outcome": outcome})
+
+
 def permanent(text: str = "sheet 'Costs' is not in the workbook") -> ApplicationError:
     return ApplicationError(text, type=PERMANENT, non_retryable=True)

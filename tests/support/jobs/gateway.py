@@ -43,7 +43,7 @@ from workers.resources.jobs import job_resources
 from workers.services.inbox import Inbox
 from workers.services.jobs.opening import job_service
 from workers.services.readiness import Readiness
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.gateway import GatewaySettings
 from workers.settings.jobs import JobSettings
 from workers.settings.webhooks import WebhookSettings

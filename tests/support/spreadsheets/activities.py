@@ -29,6 +29,7 @@ from contracts.spreadsheets import (
     Analysis,
     AnalysisInput,
     CellDecision,
+    CellRule,
     CellSummary,
     CollectInput,
     ColumnMapping,
@@ -257,13 +258,19 @@ class StagedSpreadsheet:
         return await self.decide_these(decisions, version, confirm=confirm)
 
     async def decide_these(
-        self, decisions: tuple[CellDecision, ...], version: int = 2, *, confirm: bool = False
+        self,
+        decisions: tuple[CellDecision, ...],
+        version: int = 2,
+        *,
+        rules: tuple[CellRule, ...] = (),
+        confirm: bool = False,
     ) -> CellSummary:
-        """Take decisions as they are."""
+        """Take decisions and rules as they are."""
         work = DecideCells(
             order=self.order,
             version=version,
             decisions=decisions,
+            rules=rules,
             by="anna",
             at=NOW,
             confirm=confirm,

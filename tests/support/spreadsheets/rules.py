@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 
 from activities.seen_keys import SeenKeys
+from activities.spreadsheets.file_people import FilePeople
 from contracts.spreadsheets import CellMapping
 from domain.spreadsheets.column_matches import match_columns
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.records import CustomList, Entity
+from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
+from domain.spreadsheets.records import CustomList, Entity, RememberedValue
 from domain.spreadsheets.types.base import SheetType
 from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.spreadsheets.value_book import ValueBook
@@ -35,7 +38,7 @@ ENTITIES: Mapping[str, Sequence[Entity]] = {
 
 
 def surroundings(
-    remembered: Mapping[str, Mapping[str, int]] | None = None,
+    remembered: Mapping[str, Mapping[str, RememberedValue]] | None = None,
     entities: Mapping[str, Sequence[Entity]] = ENTITIES,
 ) -> ImportContext:
     """Organisation 1, event, period or race 5."""
@@ -62,4 +65,5 @@ def validator(
     book = ValueBook(fields, context)
     book.load(decided)
     columns = match_columns(list(enumerate(headers)), fields, {})
-    return RowValidator(sheet_type, fields, columns, context, book, seen, rows)
+    people = PeopleMatcher(PeopleAnswers(), None if seen is None else FilePeople(Path()))
+    return RowValidator(sheet_type, fields, columns, context, book, seen, rows, people)

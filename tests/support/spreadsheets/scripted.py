@@ -14,6 +14,7 @@ from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from activities.spreadsheets.notices import SpreadsheetNotices
 from activities.spreadsheets.reports import SpreadsheetReports
 from activities.spreadsheets.retention import SpreadsheetRetentionSteps
+from activities.spreadsheets.review import SpreadsheetReview
 from activities.spreadsheets.rows import SpreadsheetRows
 from activities.spreadsheets.staging import SpreadsheetStaging
 from activities.spreadsheets.undo import SpreadsheetUndoSteps
@@ -39,6 +40,7 @@ from contracts.spreadsheets import (
     ProcessInput,
     PurgeInput,
     PurgeResult,
+    ReviewCounts,
     RowCounts,
     SaveColumns,
     SpreadsheetOrder,
@@ -50,6 +52,7 @@ from contracts.spreadsheets import (
     UndoResult,
     UndoState,
 )
+from contracts.spreadsheets.reviews import ChangeReview, ReviewChanged, ReviewInput
 from tests.support.scripted import ScriptedActivities, scripted
 
 CLASSES = (
@@ -57,6 +60,7 @@ CLASSES = (
     SpreadsheetAnalysis,
     SpreadsheetStaging,
     SpreadsheetValues,
+    SpreadsheetReview,
     SpreadsheetRows,
     SpreadsheetReports,
     SpreadsheetNotices,
@@ -131,6 +135,7 @@ class ScriptedSpreadsheet(ScriptedActivities):
         errors: Rows with outcome ERROR in each round.
         fails: Failures of the next calls, by name.
         held: Activities that do not end before the name is taken away.
+        wrong: Rows with a problem when they are reviewed; each change corrects one.
     """
 
     def __init__(
@@ -142,7 +147,9 @@ class ScriptedSpreadsheet(ScriptedActivities):
         errors: int = 0,
         fails: Mapping[str, Iterable[BaseException]] | None = None,
         held: Iterable[str] = (),
+        wrong: int = 0,
     ) -> None:
+        self._wrong = wrong
         self._columns = tuple(columns)
         self._values = values
         self._known = known
@@ -163,6 +170,9 @@ class ScriptedSpreadsheet(ScriptedActivities):
                 "stage": Staged(rows=BlobRef(name="spreadsheets/x/rows", size=5), total=10),
                 "collect_values": lambda work: self._find(self._values),
                 "decide_cells": self._decide,
+                "open_review": self._check,
+                "check_review": self._check,
+                "change_review": self._change,
                 "process": self._process,
                 "write_report": BlobRef(name="spreadsheets/x/report.xlsx", size=3),
             },
@@ -228,6 +238,18 @@ class ScriptedSpreadsheet(ScriptedActivities):
             self._open.pop(decision.id, None)
         self.decided.append(decide)
         return self._summary()
+
+    def _check(self, work: ReviewInput) -> ReviewCounts:
+        return ReviewCounts(rows=10, wrong=self._wrong, checked=work.version)
+
+    def _change(self, work: ChangeReview) -> ReviewChanged:
+        if work.operation == 404:
+            message = "there is no change 404 in this import"
+            raise ApplicationError(message, type=INVALID_DECISION, non_retryable=True)
+        if not work.preview:
+            self._wrong -= 1
+        counts = ReviewCounts(rows=10, wrong=self._wrong, checked=0)
+        return ReviewChanged(version=work.version, counts=counts)
 
     def _process(self, work: ProcessInput) -> Processed:
         self._rounds += 1

@@ -1,4 +1,4 @@
-"""Actions at far ends, for tests: orders, staged files, a partner."""
+"""Actions at endpoints, for tests: orders, staged files, a partner."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from activities.transfers.far_ends import EndPorts
+from activities.transfers.endpoints import EndpointPorts
 from activities.transfers.read_file import FileReading
 from activities.transfers.step_files import StepFiles, staged_files
 from adapters.memory.blobs import MemoryBlobs
@@ -37,7 +37,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 @dataclass
-class FarEnds:
+class Endpoints:
     """Partners, and the staging area of a run."""
 
     scratch: Path
@@ -49,17 +49,19 @@ class FarEnds:
     @classmethod
     def at(
         cls, scratch: Path, *partners: Partner, secrets: Mapping[str, str] | None = None
-    ) -> "FarEnds":
+    ) -> "Endpoints":
         """With these partners."""
         store = MemoryPartners(*partners)
         return cls(scratch, store, open_places(secrets, [scratch], store=store))
 
     @property
-    def ports(self) -> EndPorts:
+    def ports(self) -> EndpointPorts:
         """What activities are given."""
         staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
         notes = BlobNotes(self.blobs, self.scratch / "scratch")
-        return EndPorts(self.places, self.partners, staging, notes, self.places, lambda: self.now)
+        return EndpointPorts(
+            self.places, self.partners, staging, notes, self.places, lambda: self.now
+        )
 
     def order(
         self, action: Action, names: dict[str, str], files: Manifest | None = None, **fields: Any
@@ -102,7 +104,7 @@ class FarEnds:
         return found
 
 
-async def step_of(ends: FarEnds, result: ActionResult) -> ReceiptStep:
+async def step_of(ends: Endpoints, result: ActionResult) -> ReceiptStep:
     """What an action says in the receipt, checked against its digest."""
     assert result.step is not None
     content = b"".join([piece async for piece in ends.ports.staging.read(result.step)])
@@ -116,7 +118,7 @@ def reading(path: str, **fields: Any) -> ReadFile:
     return ReadFile(partner="acme", path=path, **fields)
 
 
-async def read(ends: FarEnds, action: ReadFile) -> ActionResult:
+async def read(ends: Endpoints, action: ReadFile) -> ActionResult:
     """Read files of the partner."""
     order = ends.order(action, {"path": action.path})
     return await environment().run(FileReading(ends.ports).read_file, order)

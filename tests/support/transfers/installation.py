@@ -1,4 +1,4 @@
-"""Workers of transfers over real tables and a real server; far ends are played by the test."""
+"""Workers of transfers over real tables and a real server; endpoints are played by the test."""
 
 import json
 from collections import defaultdict
@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.client import Client
 
 from activities.failures import translate_failures
-from activities.transfers.closing import Closing, ClosingPorts
+from activities.transfers.closing import ClosingPorts, JobClosing
 from activities.transfers.planning import Planning, PlanningPorts
 from activities.transfers.receiving import Receiving, ReceivingPorts
 from activities.transfers.route_cache import RouteCache
@@ -63,7 +63,7 @@ OLGA = Identity("olga", (), frozenset({OPERATOR}))
 
 
 @dataclass
-class FarEnds:
+class Endpoints:
     """Actions that remember what they were asked, and fail as a test says."""
 
     away: set[str] = field(default_factory=set[str])
@@ -131,7 +131,7 @@ class Installation:
 
     client: Client
     resources: Resources
-    far: FarEnds
+    far: Endpoints
     store: SqlTransferStore
     routes: SqlRouteStore
     service: TransferService
@@ -179,7 +179,7 @@ async def open_installation(
         "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
     }
     (folder / "queues.yaml").write_text(QUEUES)
-    far = FarEnds()
+    far = Endpoints()
     async with AsyncExitStack() as exits:
         resources = await exits.enter_async_context(open_resources(environment))
         database = resources.database
@@ -227,11 +227,11 @@ def _opened(environment: Mapping[str, str], resources: Resources) -> Opened:
     )
 
 
-def _played_by(far: FarEnds) -> Pipeline:
+def _played_by(far: Endpoints) -> Pipeline:
     """The register, with actions and partners of the test."""
 
     def activities(common: Resources, own: Any) -> Sequence[object]:
-        return (Receiving(own.receiving), Planning(own.planning), Closing(own.closing), far)
+        return (Receiving(own.receiving), Planning(own.planning), JobClosing(own.closing), far)
 
     def lanes(environment: Mapping[str, str]) -> Sequence[Lane]:
         named = TRANSFERS.lanes_in(environment)

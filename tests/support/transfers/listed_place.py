@@ -1,4 +1,4 @@
-"""A far end in memory that is listed only."""
+"""An endpoint in memory that is listed only."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from domain.transfers.paths import matcher, split
 
 @dataclass
 class ListedPlaces:
-    """As `Places`, with one far end for every partner."""
+    """As `Places`, with one endpoint for every partner."""
 
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     is_away: bool = False

@@ -1,4 +1,4 @@
-"""What tests of far ends share."""
+"""What tests of endpoints share."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.egress import Egress
 from adapters.places.opening import PartnerPlaces
 from adapters.places.sessions import Sessions
-from adapters.places.sftp_session import Timeouts
+from adapters.places.timeouts import Timeouts
 from adapters.ports.places import Naming, Place, Written
 from adapters.secrets.references import ReferencedSecrets
 from contracts.transfers import Guarantee, Overwrite
@@ -36,14 +36,14 @@ def open_places(
     secrets: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
     store: MemoryPartners | None = None,
-    patience: float = 10.0,
+    wait: float = 10.0,
     egress: Egress | None = None,
     **more: Any,
 ) -> PartnerPlaces:
-    """Far ends on this machine."""
+    """Endpoints on this machine."""
     return PartnerPlaces(
         ReferencedSecrets(secrets or {}),
-        Sessions(store or MemoryPartners(), patience),
+        Sessions(store or MemoryPartners(), wait),
         egress or Egress(local=True, folders=tuple(folders)),
         timeouts=QUICK,
         **more,

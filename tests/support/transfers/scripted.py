@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.dependencies import Dependencies
 from activities.notices import NoticeSending
-from activities.transfers.closing import Closing
+from activities.transfers.closing import JobClosing
 from activities.transfers.planning import Planning
 from activities.transfers.receiving import Receiving
 from contracts.blobs import BlobRef
@@ -96,7 +96,7 @@ class ScriptedTransfer(ScriptedActivities):
         super().__init__(
             Receiving,
             Planning,
-            Closing,
+            JobClosing,
             Actions,
             Dependencies,
             NoticeSending,

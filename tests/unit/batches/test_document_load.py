@@ -1,16 +1,16 @@
 """The steps of one document: real tables, real readers, blobs and queues in memory."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import update
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import folder_of
-from adapters.database.models.batches import process_checkpoints
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import Denied, Unavailable
 from contracts.batches import (
@@ -23,8 +23,7 @@ from contracts.batches import (
     RelationKind,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import KEY_REUSED, MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
-from contracts.origins import digest_of
+from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
 from stack.sample_documents import sample_documents
 from stack.sample_files import Letter, mail, pdf
 from tests.support.batches.document_loading import (
@@ -68,39 +67,76 @@ async def loading(
         yield loading
 
 
-async def test_another_message_of_a_loaded_document_is_refused_and_recorded(
-    loading: DocumentLoading,
-) -> None:
-    event = await loading.send("M-1", mail(QUESTION), "question.eml")
+async def test_a_corrected_file_of_a_loaded_document_is_loaded(loading: DocumentLoading) -> None:
+    event = await loading.send("M-1", mail(REPLY), "reply.eml")
     await loading.load(event)
-    before = await loading.rows("documents", "document_id", "state", "blob_name", "updated_at")
-    other = event.model_copy(update={"blob_name": "in/other"})
-    for _ in range(2):
-        with pytest.raises(ApplicationError) as caught:
-            await loading.take(LoadStep.DEDUPE, other)
-    failure = caught.value
-    assert (failure.type, failure.non_retryable) == (KEY_REUSED, True)
-    assert failure.details == (digest_of(event),)
-    [recorded] = await loading.rejected.list()
-    assert (recorded.queue, recorded.message_id) == (NAMES.queue, "m")
-    assert (recorded.reason, recorded.description) == (KEY_REUSED, failure.message)
-    assert DOCUMENT_EVENT.validate_json(recorded.body) == other
-    after = await loading.rows("documents", "document_id", "state", "blob_name", "updated_at")
-    assert after == before
+    await loading.put("in/other", mail(QUESTION))
+    other = event.model_copy(update={"blob_name": "in/other", "filename": "question.eml"})
+    outcomes = await loading.load(other)
+    assert not any(outcome.resumed for outcome in outcomes.values())
+    assert await loading.rows("documents", "state", "blob_name", "title") == [
+        ("loaded", "in/other", "gate")
+    ]
+    assert await loading.rows("document_versions", "blob_name", "text") == [
+        ("in/M-1", "the answer")
+    ]
+    # What was inside the first file is there still.
+    assert len(await loading.rows("attachments", "blob_name")) == 2
     assert (await loading.take(LoadStep.DEDUPE, event)).resumed
 
 
-async def test_other_relations_of_a_document_are_refused(loading: DocumentLoading) -> None:
+async def test_a_blob_that_was_replaced_is_loaded_when_its_message_comes_again(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("M-1", mail(QUESTION))
+    await loading.load(event)
+    again = await loading.send("M-1", mail(REPLY))
+    assert again == event
+    outcomes = await loading.load(again)
+    assert not any(outcome.resumed for outcome in outcomes.values())
+    assert await loading.rows("documents", "state", "title") == [("loaded", "Re: gate")]
+    assert await loading.rows("document_versions", "title") == [("gate",)]
+    assert all(outcome.resumed for outcome in (await loading.load(again)).values())
+
+
+async def test_a_late_older_file_is_kept_as_a_version(loading: DocumentLoading) -> None:
+    newer = await loading.send("M-1", mail(REPLY), sent_at=WRITTEN_AT)
+    await loading.load(newer)
+    await loading.put("in/older", mail(QUESTION))
+    sent = WRITTEN_AT - timedelta(days=1)
+    older = newer.model_copy(update={"blob_name": "in/older", "sent_at": sent})
+    for resumed in (False, True):
+        outcome = (await loading.load(older))[LoadStep.DEDUPE]
+        assert (outcome.superseded, outcome.resumed) == (True, resumed)
+    assert await loading.rows("documents", "state", "title") == [("loaded", "Re: gate")]
+    assert await loading.rows("document_versions", "blob_name") == [("in/older",)]
+
+
+async def test_other_relations_of_a_document_are_added(loading: DocumentLoading) -> None:
     where = {"case_id": KEY.case_id, "batch_id": KEY.batch_id, "document_id": "M-1"}
-    first, other = (
-        DocumentRelations(**where, relations=(Relation(related_id=related),))
-        for related in ("M-2", "M-3")
+    for related in ("M-2", "M-3"):
+        event = DocumentRelations(**where, relations=(Relation(related_id=related),))
+        await loading.load(event)
+    assert await loading.rows("document_relations", "related_id") == [("M-2",), ("M-3",)]
+
+
+async def test_files_that_are_there_are_attached_although_others_are_missing(
+    loading: DocumentLoading,
+) -> None:
+    await loading.put("in/1.txt", b"one")
+    with pytest.raises(ApplicationError) as raised:
+        await loading.load(_attachments("in/0.txt", "in/1.txt", "in/2.txt"))
+    kind, message = failure_of(raised.value)
+    assert kind == MISSING_BLOB
+    assert message == "; ".join(
+        f"in/{number}.txt is not in the blob store; upload it there, and redrive the batch"
+        for number in (0, 2)
     )
-    await loading.load(first)
-    with pytest.raises(ApplicationError) as caught:
-        await loading.take(LoadStep.RELATIONS, other)
-    assert caught.value.type == KEY_REUSED
-    assert len(await loading.rejected.list()) == 1
+    assert await loading.rows("attachments", "blob_name") == [("in/1.txt",)]
+    for name in ("in/0.txt", "in/2.txt"):
+        await loading.put(name, b"late")
+    await loading.load(_attachments("in/0.txt", "in/1.txt", "in/2.txt"))
+    assert len(await loading.rows("attachments", "blob_name")) == 3
 
 
 async def test_what_an_unfinished_load_of_another_message_did_is_done_anew(
@@ -117,19 +153,6 @@ async def test_what_an_unfinished_load_of_another_message_did_is_done_anew(
     assert await loading.rows("documents", "state", "blob_name", "title") == [
         ("loaded", "in/corrected", "Re: gate")
     ]
-    assert await loading.rejected.list() == []
-
-
-async def test_a_checkpoint_without_a_digest_is_resumed_and_says_so(
-    loading: DocumentLoading,
-) -> None:
-    event = await loading.send("M-1", mail(QUESTION), "question.eml")
-    await loading.load(event)
-    async with loading.database.transaction() as connection:
-        await connection.execute(update(process_checkpoints).values(digest=None))
-    outcome = await loading.take(LoadStep.DEDUPE, event.model_copy(update={"tags": ("x",)}))
-    assert outcome.resumed
-    assert outcome.note == "done before; whether by the same message is not known"
 
 
 async def test_a_mail_is_loaded_with_all_its_parts(loading: DocumentLoading) -> None:
@@ -146,7 +169,7 @@ async def test_a_mail_is_loaded_with_all_its_parts(loading: DocumentLoading) -> 
         ("type:mail",),
         ("year:2024",),
     ]
-    folder = "batches/7/3/M-1/attachments"
+    folder = f"batches/7/3/M-1/{sha256(mail(REPLY)).hexdigest()[:16]}/attachments"
     assert await loading.rows("attachments", "blob_name", "filename", "size") == [
         (f"{folder}/0001-plan.pdf", "plan.pdf", 8),
         (f"{folder}/0002-Größe.txt", "Größe.txt", 4),
@@ -261,15 +284,14 @@ async def test_attachments_of_a_message_are_resolved(loading: DocumentLoading) -
     ]
 
 
-async def test_an_attachment_that_is_not_there_is_named(loading: DocumentLoading) -> None:
-    await loading.put("in/1.jpg", b"one")
-    with pytest.raises(ApplicationError) as raised:
-        await loading.load(_attachments("in/1.jpg", "in/2.jpg"))
-    assert failure_of(raised.value) == (
-        MISSING_BLOB,
-        "in/2.jpg is not in the blob store; upload it there, and redrive the batch",
-    )
-    assert await loading.rows("attachments", "blob_name") == []
+async def test_hundreds_of_attachments_of_one_message_are_resolved(
+    loading: DocumentLoading,
+) -> None:
+    names = [f"in/{number:03}.jpg" for number in range(250)]
+    for name in names:
+        await loading.put(name, b"one")
+    await loading.load(_attachments(*names))
+    assert await loading.rows("attachments", "blob_name") == [(name,) for name in names]
 
 
 async def test_a_document_that_is_not_there_is_named(loading: DocumentLoading) -> None:
@@ -308,12 +330,27 @@ async def test_findings_of_other_bytes_are_not_used(
     await loading.take(LoadStep.EXTRACT, event, source)
     with pytest.raises(ApplicationError) as other_bytes:
         await loading.take(step, event, source.model_copy(update={"sha256": "00" * 32}))
-    await loading.blobs.delete("batches/7/3/M-1/extract.json")
+    folder = f"batches/7/3/M-1/{source.sha256[:16] if source.sha256 else ''}"
+    await loading.blobs.delete(f"{folder}/extract.json")
     with pytest.raises(ApplicationError) as nothing:
         await loading.take(step, event, source)
     for raised in (other_bytes, nothing):
         assert failure_of(raised.value)[0] == PERMANENT
-        assert "send the document under a new id" in raised.value.message
+        assert "redrive the batch" in raised.value.message
+
+
+async def test_findings_of_a_release_that_kept_them_in_another_place_are_used(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("M-1", mail(REPLY))
+    source = (await loading.take(LoadStep.DEDUPE, event)).source
+    assert source is not None and source.sha256 is not None
+    await loading.take(LoadStep.EXTRACT, event, source)
+    name = f"batches/7/3/M-1/{source.sha256[:16]}/extract.json"
+    await loading.put("batches/7/3/M-1/extract.json", await loading.get(name))
+    await loading.blobs.delete(name)
+    await loading.take(LoadStep.ATTACHMENTS, event, source)
+    assert len(await loading.rows("attachments", "filename")) == 2
 
 
 async def test_a_step_of_another_event_is_refused(loading: DocumentLoading) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.aws.grants import DEAD_LETTERS, QUEUE
 from adapters.aws.topic import FILTER_POLICIES
 from contracts.batches import LONGEST_PREFIX, BatchKey, names_of
 from workers.settings.batches import DEFAULT_PREFIX
@@ -38,14 +39,17 @@ WITHOUT_RESOURCE = {
 """Actions that cannot be bound to a resource of which the name is known before."""
 
 
-def _policy() -> dict[str, dict[str, Any]]:
+def _policies() -> list[dict[str, dict[str, Any]]]:
     blocks = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (policy,) = [said for block in blocks if "Statement" in (said := json.loads(block))]
-    assert policy["Version"] == "2012-10-17"
-    return {statement["Sid"]: statement for statement in policy["Statement"]}
+    policies = [said for block in blocks if "Statement" in (said := json.loads(block))]
+    assert {policy["Version"] for policy in policies} == {"2012-10-17"}
+    return [{each["Sid"]: each for each in policy["Statement"]} for policy in policies]
 
 
-POLICY = _policy()
+WORKER, WITH_GRANTS = _policies()
+POLICY = WORKER | WITH_GRANTS
+OF_FORMER_BATCHES = {"iam:DeleteRolePolicy", "iam:ListRolePolicies"}
+"""For policies that releases before made; the page names them."""
 
 
 def _listed(said: str | list[str]) -> set[str]:
@@ -99,6 +103,8 @@ def _needed(files: Sequence[Path]) -> set[str]:
         if isinstance(definition, ast.ClassDef)
         for service, method in _calls(definition)
     }
+    # What may be done with one message may be done with several of them.
+    called = {action.removesuffix("Batch") for action in called}
     return called.union(*(ALONG_WITH.get(action, set()) for action in called))
 
 
@@ -107,8 +113,21 @@ def test_the_worker_may_do_exactly_what_it_calls() -> None:
     case_events = allowed.pop("CaseEventsQueue")
     needed = _needed(ADAPTERS)
     assert {action.partition(":")[0] for action in needed} == set(SERVICES.values())
-    assert set[str]().union(*allowed.values()) == needed
+    assert set[str]().union(*allowed.values()) == needed - OF_FORMER_BATCHES
+    assert all(f"`{action}`" in PAGE for action in OF_FORMER_BATCHES)
     assert case_events == _needed(CASE_EVENTS)
+
+
+def test_the_worker_writes_no_policy_unless_something_is_granted() -> None:
+    actions = [action for said in WORKER.values() for action in _listed(said["Action"])]
+    assert [action for action in actions if action.startswith("iam:")] == ["iam:PassRole"]
+
+
+def test_one_policy_of_the_role_allows_what_functions_do_with_queues_of_any_batch() -> None:
+    policy = json.loads((ROOT / "deploy" / "lambda" / "role-policy.json").read_text())
+    [statement] = policy["Statement"]
+    assert _listed(statement["Action"]) == {*QUEUE, *DEAD_LETTERS}
+    assert statement["Resource"] == WORKER["QueuesOfBatches"]["Resource"]
 
 
 @pytest.mark.parametrize("sid", POLICY)

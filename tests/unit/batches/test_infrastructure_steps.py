@@ -12,7 +12,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.batches.provisioning import BatchProvisioning, Pace
 from activities.batches.teardown import BatchTeardown
-from adapters.ports import Denied, NotYet, SourceFunction
+from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, QueueDepth, ResourceState, StepDone, StepInput
 from contracts.batches import names_of as names_in
 from contracts.errors import NOT_YET, PERMANENT
@@ -117,6 +117,25 @@ async def test_each_step_removes_its_own_resource_and_one_that_is_gone_is_remove
     assert cloud.changes == [call, call]
 
 
+STATIC = PLAN.model_copy(update={"static_permissions": True})
+
+
+async def test_permissions_are_granted_once_for_all_batches(cloud: Cloud) -> None:
+    assert await cloud.run("grant_permissions", plan=STATIC) == READY
+    assert cloud.changes == [("grant_once", STATIC, "loader")]
+
+
+async def test_a_sweep_takes_back_what_a_release_before_granted_as_far_as_it_may(
+    cloud: Cloud,
+) -> None:
+    assert await cloud.run("revoke_permissions", plan=STATIC) == GONE
+    cloud.grants.answer("revoke", Denied("no right"))
+    done = await cloud.run("revoke_permissions", plan=STATIC)
+    assert done == GONE.model_copy(update={"note": "not looked for: no right"})
+    with pytest.raises(ApplicationError, match="no right"):
+        await cloud.run("revoke_permissions")
+
+
 @pytest.mark.parametrize("step", FUNCTION_STEPS)
 async def test_without_a_function_there_is_nothing_to_do_for_one(cloud: Cloud, step: str) -> None:
     done = await cloud.run(step, plan=PLAN.model_copy(update={"with_function": False}))
@@ -160,9 +179,18 @@ async def test_a_busy_cloud_is_waited_for_as_long_as_it_asks(cloud: Cloud) -> No
     assert (caught.value.type, caught.value.next_retry_delay) == (NOT_YET, timedelta(seconds=61))
 
 
-async def test_what_the_cloud_refuses_is_not_asked_again(cloud: Cloud) -> None:
-    cloud.topic.answer("subscribe", Denied("no room for another filter policy"))
+async def test_a_full_account_is_asked_again_for_as_long_as_it_takes(cloud: Cloud) -> None:
+    cloud.topic.answer("subscribe", NoRoom("no room for another filter policy"))
     with pytest.raises(ApplicationError, match="no room") as caught:
+        await cloud.run("subscribe", environment(attempt=1_000_000))
+    failure = caught.value
+    assert (failure.type, failure.non_retryable) == (NOT_YET, False)
+    assert failure.next_retry_delay == timedelta(minutes=1)
+
+
+async def test_what_the_cloud_refuses_is_not_asked_again(cloud: Cloud) -> None:
+    cloud.topic.answer("subscribe", Denied("not allowed to subscribe"))
+    with pytest.raises(ApplicationError, match="not allowed") as caught:
         await cloud.run("subscribe")
     assert (caught.value.type, caught.value.non_retryable) == (PERMANENT, True)
 

@@ -7,29 +7,29 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from pydantic import ValidationError
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
-from contracts.batches import CANARY, BatchKey
-from contracts.origins import MEMO, digest_of
+from contracts.batches import CANARY, GROUP_BYTES, BatchKey, LoadOrder
 from contracts.rejections import Rejection
 from stack.children import free_port
 from stack.loader_function import HANDLER, loader_zip
 from stack.temporal import temporal_server
 from tests.support.aws import moto
+from tests.support.batches.groups import groups_of
 from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.plugin import docflow_plugin
-from workers.services.batches.messages import read_document_event
 from workers.settings.errors import SettingsError
 
 ROOT = Path(__file__).parents[3]
@@ -134,20 +134,15 @@ def failures(answer: dict[str, Any]) -> set[str]:
     return {item["itemIdentifier"] for item in items}
 
 
-def runs(address: str, *documents: str) -> list[str]:
-    """Statuses of the loads of documents."""
-
-    async def ask() -> list[str]:
-        client = await Client.connect(address)
-        handles = [client.get_workflow_handle(f"load/7/3/{name}") for name in documents]
-        return [(await handle.describe()).status.name for handle in handles]
-
-    return asyncio.run(ask())
+def loads(address: str) -> list[list[LoadOrder]]:
+    """What every group of the batch was started with."""
+    return asyncio.run(groups_of(address, KEY))
 
 
-async def terminate(address: str, document: str) -> None:
-    client = await Client.connect(address)
-    await client.get_workflow_handle(f"load/7/3/{document}").terminate()
+def runs(address: str, *documents: str) -> list[int]:
+    """In how many groups there is a message of each document."""
+    found = Counter(load.event.document_id for group in loads(address) for load in group)
+    return [found[name] for name in documents]
 
 
 async def recorded_by(address: str, queue: str) -> list[Rejection]:
@@ -159,22 +154,6 @@ async def recorded_by(address: str, queue: str) -> list[Rejection]:
         payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
         found += await client.data_converter.decode(payloads, [Rejection])
     return [each for each in found if each.queue == queue]
-
-
-async def end_without_success(address: str, body: str) -> None:
-    """A load that did not end well, as Temporal shows one."""
-    client = await Client.connect(address)
-    event = read_document_event(body.encode())
-    assert event is not None
-    handle = await client.start_workflow(
-        "DocumentLoad",
-        id=event.workflow_id,
-        task_queue="batches",
-        run_timeout=timedelta(seconds=1),
-        memo={MEMO: digest_of(event)},
-    )
-    with pytest.raises(WorkflowFailureError):
-        await handle.result()
 
 
 async def make_queue(settings: AwsSettings, name: str) -> None:
@@ -199,15 +178,46 @@ def test_loads_are_started_and_canaries_settled(start: Any, address: str) -> Non
     canary = json.dumps({"eventType": CANARY, "caseId": 7, "batchId": 3, "messageId": "c"})
     bodies = {"1": document("first"), "2": document("second"), "3": canary}
     assert failures(start(address).handle(event(**bodies), Invocation())) == set()
-    assert runs(address, "first", "second") == ["RUNNING", "RUNNING"]
+    [group] = [each for each in loads(address) if each[0].event.document_id == "first"]
+    assert [load.event.document_id for load in group] == ["first", "second"]
 
 
-def test_a_redelivered_message_is_settled(start: Any, address: str) -> None:
+def test_a_redelivered_message_is_settled_and_comes_into_another_group(
+    start: Any, address: str
+) -> None:
     function = start(address)
     for message_id in ("1", "1", "2"):
         again = event(**{message_id: document("repeated")})
         assert failures(function.handle(again, Invocation())) == set()
-    assert runs(address, "repeated") == ["RUNNING"]
+    # Whatever comes last finds the checkpoints of the first.
+    assert runs(address, "repeated") == [3]
+
+
+def test_a_message_was_sent_when_its_sender_says_so_or_else_when_its_queue_took_it(
+    start: Any, address: str
+) -> None:
+    bodies = {"1": document("undated"), "2": document("dated", sentAt="2026-01-02T00:00:00Z")}
+    asked = event(**bodies)
+    for record in asked["Records"]:
+        record["attributes"]["SentTimestamp"] = "1767225600500"
+    assert failures(start(address).handle(asked, Invocation())) == set()
+    [group] = [each for each in loads(address) if each[0].event.document_id == "undated"]
+    assert [load.event.sent_at for load in group] == [
+        datetime(2026, 1, 1, 0, 0, 0, 500_000, UTC),
+        datetime(2026, 1, 2, tzinfo=UTC),
+    ]
+
+
+def test_large_messages_have_groups_of_their_own(start: Any, address: str) -> None:
+    relations = [{"relatedId": f"r-{number}"} for number in range(6_000)]
+    bodies = {
+        f"{n}": document(f"big-{n}", eventType="BATCH_DOCUMENT_RELATIONS", relations=relations)
+        for n in range(3)
+    }
+    assert GROUP_BYTES / 2 < len(bodies["0"]) < GROUP_BYTES
+    assert failures(start(address).handle(event(**bodies), Invocation())) == set()
+    big = [each for each in loads(address) if each[0].event.document_id.startswith("big-")]
+    assert [len(group) for group in big] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("body", BAD)
@@ -217,7 +227,7 @@ def test_a_message_that_cannot_be_set_aside_is_redelivered_alone(
     function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url)
     answer = function.handle(event(good=document("beside"), bad=body), Invocation())
     assert failures(answer) == {"bad"}
-    assert runs(address, "beside") == ["RUNNING"]
+    assert runs(address, "beside") != [0]
 
 
 def test_an_unreadable_message_is_set_aside_with_the_reason(
@@ -236,42 +246,6 @@ def test_an_unreadable_message_is_set_aside_with_the_reason(
     assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
 
 
-def test_another_message_of_a_document_is_set_aside(
-    start: Any, address: str, aws: AwsSettings
-) -> None:
-    queue = "reused_doc_loader_7_3_dlq"
-    asyncio.run(make_queue(aws, queue))
-    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url, DOCFLOW_BATCH_PREFIX="reused")
-    other = document("changed", blobName="other.pdf")
-    spelled_out = json.dumps({"tags": [], **json.loads(document("changed"))}, indent=2)
-    for body in (document("changed"), spelled_out, other):
-        assert failures(function.handle(event(m=body), Invocation())) == set()
-    [(body, reason)] = asyncio.run(take_all(aws, queue))
-    assert body == other
-    assert reason.startswith("KeyReused: load/7/3/changed was started by a message with other")
-    [recorded] = asyncio.run(recorded_by(address, "reused_doc_loader_7_3"))
-    assert (recorded.message_id, recorded.reason) == ("m", "KeyReused")
-    assert recorded.body.decode() == other
-    asyncio.run(terminate(address, "changed"))
-    assert failures(function.handle(event(m=other), Invocation())) == set()
-    assert runs(address, "changed") == ["RUNNING"]
-
-
-def test_only_the_same_message_starts_a_load_again_that_has_failed(
-    start: Any, address: str, aws: AwsSettings
-) -> None:
-    asyncio.run(make_queue(aws, "failed_doc_loader_7_3_dlq"))
-    asyncio.run(end_without_success(address, document("failed")))
-    function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url, DOCFLOW_BATCH_PREFIX="failed")
-    other = document("failed", blobName="other.pdf")
-    assert failures(function.handle(event(other=other), Invocation())) == set()
-    assert runs(address, "failed") == ["TIMED_OUT"]
-    [recorded] = asyncio.run(recorded_by(address, "failed_doc_loader_7_3"))
-    assert (recorded.reason, recorded.body.decode()) == ("KeyReused", other)
-    assert failures(function.handle(event(same=document("failed")), Invocation())) == set()
-    assert runs(address, "failed") == ["RUNNING"]
-
-
 def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(
     start: Any, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +255,7 @@ def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(
     assert failures(function.handle(bodies, brief)) == {"1", "2"}
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
     assert failures(function.handle(event(**{"1": document("late")}), Invocation())) == set()
-    assert runs(address, "late") == ["RUNNING"]
+    assert runs(address, "late") == [1]
 
 
 def test_an_environment_connects_once(
@@ -299,7 +273,7 @@ def test_an_environment_connects_once(
     for number in range(3):
         function.handle(event(**{"1": document(f"warm-{number}")}), Invocation())
     assert len(connected) == 1
-    assert runs(address, "warm-0", "warm-1", "warm-2") == ["RUNNING"] * 3
+    assert runs(address, "warm-0", "warm-1", "warm-2") == [1] * 3
 
 
 @pytest.mark.parametrize(

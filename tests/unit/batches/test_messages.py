@@ -1,5 +1,6 @@
 """Events of batches are read strictly: anything else is refused, by the names on the wire."""
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +9,11 @@ import pytest
 
 from contracts.batches import (
     CANARY,
+    CASE_EVENT,
+    EVENT_TYPES,
     LARGEST_ID,
     MESSAGE_BYTES,
+    PASSED_ON_BYTES,
     AttachedFile,
     BatchEndFinished,
     CancelMode,
@@ -40,6 +44,7 @@ EVERY_TIME = {
     "delivery": 7,
     "end": 8,
     "patience": 9,
+    "slowAfter": 10,
 }
 
 
@@ -62,6 +67,7 @@ EVERY_TIME = {
                     delivery=7,
                     end=8,
                     patience=9,
+                    slow_after=10,
                 ),
             ),
         ),
@@ -81,7 +87,7 @@ EVERY_TIME = {
         # As publishers of the system that is replaced write ids, and with what they add.
         (
             {**STARTED, "caseId": "7", "batchId": " 3", "status": "SUCCESS"},
-            JobStarted(case_id=7, batch_id=3),
+            JobStarted(case_id=7, batch_id=3, passed_on='{"status": "SUCCESS"}'),
         ),
         ({**STARTED, "caseId": LARGEST_ID}, JobStarted(case_id=LARGEST_ID, batch_id=3)),
     ],
@@ -241,7 +247,38 @@ def test_only_the_names_and_values_of_the_wire_count(body: dict[str, Any], says:
 def test_names_of_our_own_side_change_nothing() -> None:
     body = {**STARTED, "case_id": 8, "batch_id": 9, "timings": {"max_redrives": 20}}
     event = read_case_event(raw_of(body))
-    assert event == JobStarted(case_id=7, batch_id=3, timings=Timings())
+    assert event.model_copy(update={"passed_on": None}) == JobStarted(
+        case_id=7, batch_id=3, timings=Timings()
+    )
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_fields_of_a_case_event_that_are_not_used_are_kept_to_be_passed_on(kind: str) -> None:
+    more = {"user": {"id": 9}, "passedOn": ["x"], "case_id": None, "größe": 1.5}
+    event = read_case_event(raw_of({**STARTED, "eventType": kind, **more}))
+    assert event.passed_on is not None
+    assert json.loads(event.passed_on) == more
+    assert CASE_EVENT.validate_json(CASE_EVENT.dump_json(event)) == event
+
+
+def test_fields_to_be_passed_on_have_a_limit() -> None:
+    said = refused(read_case_event, raw_of({**STARTED, "list": "x" * PASSED_ON_BYTES}))
+    assert said.reason == INVALID_MESSAGE
+    assert "passes on have 49,164 bytes; at most 49,152 are accepted" in said.description
+
+
+def test_a_message_names_as_many_relations_or_attachments_as_it_holds() -> None:
+    where = {"caseId": 7, "batchId": 3, "documentId": "D-1"}
+    for kind, field, one in (
+        ("BATCH_DOCUMENT_RELATIONS", "relations", {"relatedId": "a"}),
+        ("BATCH_ATTACHMENTS", "attachments", {"blobName": "a", "filename": "a"}),
+    ):
+        size = len(json.dumps(one, separators=(",", ":"))) + 1
+        body = {**where, "eventType": kind, field: [one] * ((MESSAGE_BYTES - 120) // size)}
+        raw = json.dumps(body, separators=(",", ":")).encode()
+        assert MESSAGE_BYTES - 100 < len(raw) <= MESSAGE_BYTES
+        event = read_document_event(raw)
+        assert event is not None and len(getattr(event, field)) == len(body[field])
 
 
 def test_a_refusal_repeats_no_values() -> None:

@@ -88,7 +88,7 @@ document_events = st.one_of(
 def test_a_case_event_arrives_as_it_was_sent(
     event: CaseEvent, ascii_only: bool, wrap: bool
 ) -> None:
-    body = CASE_EVENT.dump_python(event, mode="json", by_alias=True)
+    body = CASE_EVENT.dump_python(event, mode="json", by_alias=True, exclude={"passed_on"})
     raw = json.dumps(body, ensure_ascii=ascii_only).encode()
     assert read_case_event(enveloped(raw) if wrap else raw) == event
 

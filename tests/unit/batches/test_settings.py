@@ -24,7 +24,14 @@ NEEDED: Mapping[str, str] = {
 def test_few_settings_are_needed() -> None:
     settings = BatchSettings.read(NEEDED)
     assert settings.aws == AwsSettings("eu-central-1")
-    assert settings.plan == BatchPlan(prefix="docflow", topic_arn=TOPIC, source_function="loader")
+    assert settings.plan == BatchPlan(
+        prefix="docflow",
+        topic_arn=TOPIC,
+        source_function="loader",
+        static_permissions=True,
+        leases=True,
+        proof_by_timer=True,
+    )
     assert settings.timings == Timings()
     assert settings.case_events_queue_url is None
 
@@ -60,6 +67,9 @@ def test_every_setting_is_read() -> None:
         concurrency=20,
         max_receives=5,
         filter_scope="MessageBody",
+        static_permissions=True,
+        leases=True,
+        proof_by_timer=True,
     )
     assert settings.case_events_queue() == "https://sqs.eu-west-1.amazonaws.com/1/case_events"
 
@@ -191,6 +201,7 @@ TIMES = {
     "DOCFLOW_BATCH_DELIVERY_SECONDS": "delivery",
     "DOCFLOW_BATCH_END_SECONDS": "end",
     "DOCFLOW_BATCH_PATIENCE_SECONDS": "patience",
+    "DOCFLOW_BATCH_SLOW_AFTER_SECONDS": "slow_after",
 }
 
 

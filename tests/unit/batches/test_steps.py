@@ -9,9 +9,9 @@ from temporalio.exceptions import ApplicationError
 
 from activities.batches.case_backlog import CaseBacklog
 from activities.batches.completion import BatchCompletion
-from activities.batches.drain import BatchDrain
+from activities.batches.drain import AT_ONCE, BatchDrain
 from activities.batches.plans import BatchPlans
-from adapters.ports import BatchFacts, NotYet, Unavailable
+from adapters.ports import BatchFacts, FailedMessage, NotYet, Unavailable
 from contracts.batches import (
     Announce,
     Announcement,
@@ -170,8 +170,8 @@ async def test_queues_that_are_gone_hold_nothing() -> None:
     assert before <= seen.at <= datetime.now(UTC)
 
 
-async def redrive(queues: ScriptedPort, store: ScriptedPort) -> Redriven:
-    order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True)
+async def redrive(queues: ScriptedPort, store: ScriptedPort, **more: Any) -> Redriven:
+    order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True, **more)
     return await environment().run(BatchDrain(queues, ScriptedPort(), store).redrive, order)
 
 
@@ -189,6 +189,29 @@ async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
     assert queues.asked == [("redrive", NAMES)]
 
 
+async def test_messages_that_are_recorded_as_failed_are_tried_again_where_it_is_asked_for() -> None:
+    rows = [
+        FailedMessage(f"D-{number}", "k", "BATCH_ATTACHMENTS", "gone", f"body {number}", NOW)
+        for number in range(AT_ONCE + 1)
+    ]
+
+    async def failed_messages(
+        key: BatchKey, after: tuple[str, str], limit: int
+    ) -> list[FailedMessage]:
+        return [row for row in rows if (row.document_id, row.message_key) > after][:limit]
+
+    rows.sort(key=lambda row: row.document_id)
+    queues, store = ScriptedPort(redrive=Redriven(moved=11)), ScriptedPort()
+    store.failed_messages = failed_messages
+    await redrive(queues, store)
+    assert queues.asked == [("redrive", NAMES)]
+    await redrive(queues, store, with_failed=True)
+    letters = queues.made("dead_letter")
+    assert sorted(str(body) for _, body, _, _ in letters) == sorted(row.body for row in rows)
+    assert {(names, reason) for names, _, reason, _ in letters} == {(NAMES, "gone")}
+    assert queues.asked[-1] == ("redrive", NAMES)
+
+
 async def test_a_move_that_is_under_way_is_waited_for() -> None:
     with pytest.raises(ApplicationError) as caught:
         await redrive(ScriptedPort(redrive=NotYet("a move is under way", 10)), ScriptedPort())
@@ -204,7 +227,8 @@ async def test_loads_are_asked_to_stop() -> None:
 async def announce(topic: ScriptedPort, event: str, **info: Any) -> None:
     order = Announce(key=KEY, plan=PLAN, event_type=event, status="CANCELLED")
     env = environment(workflow_id="batch/7/3", **info)
-    await env.run(BatchCompletion(ScriptedPort(), topic).announce, order)
+    store = ScriptedPort(passed_on={"status": "READY", "source": "rails"})
+    await env.run(BatchCompletion(store, topic).announce, order)
 
 
 @pytest.mark.parametrize("event", Announcement)
@@ -221,6 +245,7 @@ async def test_an_announcement_is_the_same_at_every_attempt_of_a_run(event: Anno
                 batch_id=3,
                 status="CANCELLED",
                 message_id=f"batch/7/3/{run}/{event}",
+                passed_on={"status": "READY", "source": "rails"},
             ),
         ]
         for run in ("first", "first", "second")

@@ -51,9 +51,9 @@ class ValidationSetup:
 
 
 async def test_a_batch_without_objections_is_claimed() -> None:
-    setup = ValidationSetup(job_finished=True)
+    setup = ValidationSetup(job_finished=True, documents=5)
     assert await setup.validate() == Validation(
-        outcome=ValidationOutcome.CONTINUE, job_finished=True
+        outcome=ValidationOutcome.CONTINUE, job_finished=True, documents=5
     )
     assert setup.claims == [(KEY, ())]
 

@@ -34,7 +34,7 @@ def test_only_final_batches_are_skipped_by_status(status: LoaderStatus, purpose:
         LoaderStatus.CANCELLED: ValidationOutcome.SKIP_CANCELLED,
         LoaderStatus.COMPLETE: ValidationOutcome.SKIP_DUPLICATE,
     }
-    if status is LoaderStatus.COMPLETE and purpose is Purpose.REDRIVE:
+    if status is LoaderStatus.COMPLETE and purpose in (Purpose.REDRIVE, Purpose.RETRY_FAILED):
         assert skipped is None
     else:
         assert (skipped and skipped.outcome) == expected.get(status)

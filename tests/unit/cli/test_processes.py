@@ -73,6 +73,7 @@ def options(
         (["all", "--metrics-port", "9090"], None, options(False, None, 9090)),
         (["batches", "--with-bridge"], ["batches"], options(True, None, None)),
         (["jobs", "--lane", "heavy"], ["jobs"], options(False, None, None, "heavy")),
+        (["batches", "--lane", "loading"], ["batches"], options(False, None, None, "loading")),
     ],
 )
 def test_worker(

@@ -14,15 +14,18 @@ from workflows import attributes
 
 IDS = [
     "imports-run-sweeper",
+    "imports-retention",
     "spreadsheet-retention",
     "spreadsheets-run-sweeper",
     "batch-sweeper",
     "batches-run-sweeper",
+    "batches-retention",
     "job-retention",
     "jobs-run-sweeper",
     "transfer-keys",
     "transfer-copies",
     "transfers-run-sweeper",
+    "transfers-retention",
 ]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

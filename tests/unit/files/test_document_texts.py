@@ -4,6 +4,7 @@ import asyncio
 import email.policy
 import hashlib
 import io
+import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -62,6 +63,34 @@ async def read(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Readin
         yield Reading(texts, tmp_path_factory.mktemp("documents"))
 
 
+def _zip_with_a_pdf() -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as target:
+        target.writestr("plan.pdf", pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]]))
+    return written.getvalue()
+
+
+async def test_a_package_with_a_pdf_inside_is_not_that_pdf(read: Reading) -> None:
+    found = await read(_zip_with_a_pdf(), "plan.pdf")
+    assert (found.media_type, found.text) == ("application/zip", "plan.pdf")
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"From: a@x.example\nTo: b@x.example\n\nIt begins with %PDF-1.7", "message/rfc822"),
+        (b"A file that begins with\n%PDF-1.7\nis a PDF.", "text/plain"),
+        (b"<html><p>%PDF-1.7</p></html>", "text/html"),
+        (b"junk\n" + pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]]), "application/pdf"),
+    ],
+    ids=["mail", "text", "page", "PDF after other bytes"],
+)
+async def test_a_kind_is_no_byte_found_somewhere(
+    read: Reading, content: bytes, media_type: str
+) -> None:
+    assert (await read(content)).media_type == media_type
+
+
 async def test_pdf(read: Reading) -> None:
     pages = [["Größe (1)", "second line"], [], [r"a \ b"]]
     found = await read(pdf("Plan €, ñ", "Anna Keller", WRITTEN_AT, pages))
@@ -112,7 +141,7 @@ async def test_word_is_read_where_its_text_is_hidden_from_the_usual_paragraphs(
         "<w:del><w:r><w:delText>struck out</w:delText></w:r></w:del></w:p>"
     )
     found = await read(word_with(main))
-    assert found.text == "in a control\t-\n\nin a box\t-\n\nadded"
+    assert found.text == "in a control\t-\n\nin a box\t-\n\nadded[deleted: struck out]"
 
 
 async def test_word_headers_follow_the_text(read: Reading) -> None:

@@ -49,12 +49,26 @@ ODS = "application/vnd.oasis.opendocument.spreadsheet"
         (package(**{TYPES: "", "word/document.xml": "", "word/xl/a": ""}), Format.DOCX),
         (package(**{TYPES: "", "other.xml": ""}), Format.OFFICE_PACKAGE),
         (package(mimetype=ODS), Format.ODS),
-        (package(mimetype="application/vnd.oasis.opendocument.text"), Format.OPEN_DOCUMENT),
+        (package(mimetype="application/vnd.oasis.opendocument.text"), Format.ODT),
+        (package(mimetype="application/vnd.oasis.opendocument.text-template"), Format.ODT),
+        (package(mimetype="application/vnd.oasis.opendocument.presentation"), Format.ODP),
+        (package(mimetype="application/vnd.oasis.opendocument.graphics"), Format.OPEN_DOCUMENT),
         (
             package(**{"mimetype": ODS, "META-INF/manifest.xml": "encryption-data"}),
             Format.LOCKED_ODS,
         ),
+        (
+            package(
+                **{
+                    "mimetype": "application/vnd.oasis.opendocument.text",
+                    "META-INF/manifest.xml": "encryption-data",
+                }
+            ),
+            Format.LOCKED_OPEN_DOCUMENT,
+        ),
         (xls([["a"]]), Format.XLS),
+        (compound_file({"PowerPoint Document": b""}), Format.PPT),
+        (b"\x78\x9f\x3e\x22", Format.TNEF),
         (compound_file({"BOOK": b""}), Format.XLS),
         (compound_file({"__properties_version1.0": b""}), Format.MSG),
         (compound_file({"EncryptedPackage": b""}), Format.LOCKED_OFFICE),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.jobs import StageDefinition, StageState, StageView, TaskCounts
-from domain.jobs.fan_out import FanOut, fan_out, groups, is_small, tasks_of
+from domain.jobs.fan_out import FanOut, fan_out, groups, is_small, pause, tasks_of
 from domain.jobs.progress import line, with_progress
 
 BEGAN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -40,6 +40,16 @@ def test_a_stage_of_few_activities_is_small(tasks: int, together: int, is_few: b
         stage_number=1, stage_name="tiles", task_type="tile", tasks_per_activity=together
     )
     assert is_small(tasks, stage) is is_few
+
+
+@pytest.mark.parametrize(
+    ("seconds", "events", "expected"),
+    [(60, 9_999, 60), (60, 12_999, 60), (60, 13_000, 120), (60, 51_000, 86_400), (0, 51_000, 0)],
+)
+def test_tasks_of_a_long_history_are_tried_again_less_often(
+    seconds: float, events: int, expected: float
+) -> None:
+    assert pause(seconds, events) == expected
 
 
 def test_groups_hold_every_position_once() -> None:

@@ -294,3 +294,30 @@ async def test_a_late_attempt_changes_nothing(setup: SpreadsheetSetup) -> None:
     await setup.analyse(order, Layout(delimiter="|"), version=1)
     assert await preview(setup, order) == saved
     assert len(await samples(setup)) == len(HEADER)
+
+
+async def test_without_a_header_row_columns_have_letters(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(("Anna", "A"), ("Bob", "B")))
+    found = await setup.analyse(order, Layout(no_header=True))
+    assert [column.header for column in found.columns] == ["Column A", "Column B"]
+    assert (found.layout.header_line, found.layout.no_header) == (None, True)
+    assert (await setup.stage(order, found.layout)).total == 2
+
+
+async def test_sheets_that_are_not_read_are_named(setup: SpreadsheetSetup) -> None:
+    path = setup.folder / "two.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        for name, rows in (("First", 2), ("Second", 3), ("Empty", 0)):
+            sheet = book.add_worksheet(name)
+            for line in range(rows):
+                sheet.write_row(line, 0, ["First name", "Last name"] if not line else ["A", "B"])
+    order = await setup.upload(path.read_bytes(), filename="two.xlsx")
+    assert (await setup.analyse(order)).other_sheets == ("Second",)
+    assert (await setup.analyse(order, Layout(sheet="Second"))).other_sheets == ("First",)
+
+
+async def test_a_file_without_rows_says_so_at_once(setup: SpreadsheetSetup) -> None:
+    order = await setup.upload(table(("First name", "Last name")))
+    with pytest.raises(ApplicationError, match="holds headers and no rows below them") as caught:
+        await setup.analyse(order)
+    assert caught.value.type == INVALID_DOCUMENT

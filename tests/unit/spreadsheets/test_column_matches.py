@@ -8,6 +8,7 @@ from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField, squash
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.similarity import SUGGESTED_FROM
 from tests.support.chaos import examples
 from tests.support.spreadsheets.rules import SHIRTS
 
@@ -19,9 +20,10 @@ RESULT = SheetTypes().get("RESULT").fields
 def match(
     *headers: str,
     fields: tuple[SheetField, ...] = PARTICIPANT,
-    remembered: dict[str, str] | None = None,
+    remembered: dict[str, str | None] | None = None,
+    samples: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[ColumnMapping, ...]:
-    return match_columns(list(enumerate(headers)), fields, remembered or {})
+    return match_columns(list(enumerate(headers)), fields, remembered or {}, samples)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +71,25 @@ def test_headers_that_are_certain(header: str, field: str, confidence: float) ->
         ("Cat.", "EVENT_CATEGORY_NAME"),
         ("Categry", "EVENT_CATEGORY_NAME"),
         ("Name", "LAST_NAME"),
-        ("Mail 2", "EMAIL"),
         ("Birthdat", "BIRTHDATE"),
-        ("T-Shirt size", "CUSTOM_LIST_T_SHIRT"),
+        ("Contry", "ID_COUNTRY"),
+        ("Verein / Club", "CLUB"),
+        ("Vorname des Kindes", "FIRST_NAME"),
+        ("Zip Code (optional)", "POSTCODE"),
     ],
 )
 def test_likeness_suggests_and_does_not_match(header: str, likeliest: str) -> None:
     (column,) = match(header)
     assert (column.target, column.status, column.confidence) == (None, MappingStatus.UNMATCHED, 0)
     assert column.alternatives[0].name == likeliest
-    assert 0.6 <= column.alternatives[0].score <= 1
+    assert SUGGESTED_FROM <= column.alternatives[0].score < 1
+    assert column.alternatives[0].why.startswith("the header looks like")
 
 
-@pytest.mark.parametrize("header", ["DRAGGING", "#", "***", "\u00bf?", "x" * 5000, "Column F"])
+@pytest.mark.parametrize(
+    "header",
+    ["DRAGGING", "#", "***", "\u00bf?", "x" * 5000, "Column F", "Mail 2", "Country of birth"],
+)
 def test_headers_that_look_like_nothing(header: str) -> None:
     (column,) = match(header)
     assert column.target is None
@@ -136,6 +144,53 @@ def test_columns_without_a_header_are_called_by_their_letter() -> None:
     ]
 
 
+MAILS = ("ann@example.org", "bob@example.com", "n/a")
+
+
+def test_a_column_of_mails_is_the_mail_address_and_says_why() -> None:
+    name, contact = match("Name", "Kontakt", samples=(("Ann", "Bob"), MAILS))
+    assert (contact.target, contact.status) == ("EMAIL", MappingStatus.AUTO_MATCHED)
+    assert (contact.confidence, contact.why) == (0.97, "2 of 2 values are mail addresses")
+    assert name.target is None
+
+
+def test_two_columns_of_mails_are_asked_about() -> None:
+    columns = match("Kontakt", "Internet", samples=(MAILS, MAILS))
+    assert [column.target for column in columns] == [None, None]
+    assert [column.alternatives for column in columns] == [(), ()]
+
+
+def test_a_column_of_mails_beside_the_mail_address_is_another_matter() -> None:
+    mail, parents = match("E-Mail", "Eltern", samples=(MAILS, MAILS))
+    assert (mail.target, parents.target, parents.alternatives) == ("EMAIL", None, ())
+
+
+def test_values_that_do_not_fit_speak_against_a_field() -> None:
+    (column,) = match("Birthdat", samples=(("Berlin", "Hamburg"),))
+    assert column.alternatives == ()
+    (column,) = match("Birthdat", samples=(("1990-05-31", "2001-01-01"),))
+    assert column.alternatives[0].why == (
+        "the header looks like \u201cbirthdate\u201d; 2 of 2 values are dates"
+    )
+
+
+def test_values_alone_suggest_a_field() -> None:
+    (column,) = match("Flag", samples=(("GBR", "France", "Deutschland"),))
+    assert (column.target, column.alternatives[0].name) == (None, "ID_COUNTRY")
+    assert column.alternatives[0].why == "3 of 3 values are countries"
+
+
+def test_what_was_left_out_before_is_left_out_again() -> None:
+    memory: dict[str, str | None] = {"Notes": None, "Vorname": None, "Hobby": None}
+    notes, first, hobby = match("Notes", "Vorname", "HOBBY", remembered=memory)
+    assert (notes.target, notes.status, notes.confidence) == (None, MappingStatus.IGNORED, 0.9)
+    assert notes.why == hobby.why == "left out before"
+    # Without it the file would have no first name.
+    assert (first.target, first.status) == ("FIRST_NAME", MappingStatus.AUTO_MATCHED)
+    left, given = match("Vorname", "First name", remembered=memory)
+    assert (left.status, given.target) == (MappingStatus.IGNORED, "FIRST_NAME")
+
+
 HEADERS = st.one_of(
     st.text(max_size=30),
     st.sampled_from(
@@ -159,7 +214,7 @@ def test_no_two_columns_share_a_field(
     assert len(set(targets)) == len(targets)
     for column in columns:
         assert (column.target is None) == (column.confidence == 0)
-        assert column.confidence in (0, 0.9, 0.95, 1)
+        assert column.confidence in (0, 0.9, 0.95, 0.97, 1)
         assert column.target not in {each.name for each in column.alternatives}
 
 

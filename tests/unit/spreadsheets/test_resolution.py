@@ -1,20 +1,22 @@
 """Values refer to what they name; likeness only suggests."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
-import pycountry
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.database.country_rows import country_rows
 from contracts.spreadsheets import CellDecision
-from domain.spreadsheets import entities
-from domain.spreadsheets.countries import country_spellings
+from domain.spreadsheets import countries, entities
 from domain.spreadsheets.entities import EntityIndex, ImportContext, Likeness
 from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, EntityScope
 from domain.spreadsheets.resolution import check_decision, resolver_of, scope_of
 from domain.spreadsheets.sheet_types import SheetTypes
+from tests.support.spreadsheets.country_names import country_names
 from tests.support.spreadsheets.rules import (
     CATEGORIES,
     JUNIOR,
@@ -26,7 +28,11 @@ from tests.support.spreadsheets.rules import (
 )
 
 ALL_COUNTRIES = surroundings(
-    entities={"countries": [Entity(int(each.numeric), each.name) for each in pycountry.countries]}
+    entities={
+        "countries": [
+            Entity(row["id"], row["name"], json.loads(row["spellings"])) for row in country_rows()
+        ]
+    }
 )
 FIELDS = {field.name: field for field in SheetTypes().get("EVENT_PARTICIPANT").fields_for([SHIRTS])}
 
@@ -68,18 +74,35 @@ def test_countries(value: str, number: int) -> None:
 
 def test_every_code_and_name_of_every_country() -> None:
     resolver = resolver_of("countries")
-    for country in pycountry.countries:
-        for value in (country.alpha_2, country.alpha_3, country.numeric, country.name):
+    for country in country_rows():
+        for value in (*json.loads(country["spellings"]), f"{country['id']:03}"):
             found = resolver.resolve(value, ALL_COUNTRIES).target
-            assert found is not None and found.id == int(country.numeric), value
-    assert country_spellings(999) == ()
+            assert found is not None and found.id == country["id"], value
 
 
-def test_german_names_do_not_hang_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGUAGE", "fr")
-    monkeypatch.setenv("LC_ALL", "C")
-    assert "Deutschland" in country_spellings(276)
-    assert "Allemagne" not in country_spellings(276)
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        *(("Allemagne", 276), ("Alemania", 276), ("Niemcy", 276), ("Tyskland", 276)),
+        *(("Österreich", 40), ("Autriche", 40), ("Rakousko", 40), ("日本", 392)),
+        *(("Россия", 643), ("Hellas", 300), ("Nemačka", 276)),
+        *(("Magyarország", 348), ("Suomi", 246), ("المغرب", 504)),
+    ],
+)
+def test_countries_are_known_in_every_language(value: str, number: int) -> None:
+    found = resolver_of("countries").resolve(value, ALL_COUNTRIES)
+    assert found.target is not None
+    assert (found.target.id, found.confidence) == (number, 0.95)
+
+
+def test_the_names_of_countries_are_those_of_cldr() -> None:
+    stored = Path(countries.__file__).with_name("country_names.tsv")
+    assert stored.read_text(encoding="utf-8").splitlines() == list(country_names())
+
+
+def test_a_country_is_found_by_the_beginning_of_a_name_in_any_language() -> None:
+    found = resolver_of("countries").candidates(ALL_COUNTRIES, "Allema")
+    assert found[0].id == 276
 
 
 @pytest.mark.parametrize("value", ["Deutschlnd", "XX", "Virgin Islands", "Germany or Austria"])
@@ -126,8 +149,7 @@ def test_what_two_rows_are_called_is_neither() -> None:
     assert meaning("u18", context) == 1
     assert meaning("U16", context) == 3
     assert meaning("Elite", context) is None
-    alternatives = resolver_of("event_categories").resolve("Elite", context).alternatives
-    assert {each.entity.id for each in alternatives} >= {4, 5}
+    assert resolver_of("event_categories").resolve("Elite", context).alternatives == ()
 
 
 def test_signs_make_a_difference() -> None:

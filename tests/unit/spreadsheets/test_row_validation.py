@@ -61,7 +61,9 @@ def test_a_row_becomes_a_person_a_participant_and_choices() -> None:
     assert written(validated, "persons") == [
         {
             "organisation_id": 1,
-            "person_key": "email:anna@example.org",
+            "person_key": "Schmidt|Anna|1990-05-31|anna@example.org",
+            "name_key": "schmidt|a",
+            "mail_key": "anna@example.org|anna",
             "first_name": "Anna",
             "last_name": "Schmidt",
             "email": "anna@example.org",
@@ -119,15 +121,34 @@ def test_formulas_are_text() -> None:
     assert (anna["first_name"], anna["last_name"]) == ("=1+1", "@SUM(A1)")
 
 
-def test_the_second_row_of_a_key_is_a_duplicate() -> None:
-    again = ["Other", "Name", "ANNA@example.org"]
-    validated = validate([ANNA, again, ["Bert", "Maier"], ["bert", "MAIER"], again])
+def test_the_second_row_of_a_person_is_a_duplicate() -> None:
+    again = ["Anna", " Schmidt ", "ANNA@example.org", date(1990, 5, 31)]
+    bert = ["Bert", "Maier", None, "1980-01-01"]
+    validated = validate([ANNA, again, bert, bert, again])
     assert validated.lines == [2, 4]
     assert reasons(validated) == {
         3: [(None, None, "duplicate of row 2")],
         5: [(None, None, "duplicate of row 4")],
         6: [(None, None, "duplicate of row 2")],
     }
+
+
+def test_brothers_and_sisters_with_one_mail_address_are_two_people() -> None:
+    lea = ["Lea", *ANNA[1:]]
+    validated = validate([ANNA, lea])
+    assert (validated.lines, validated.errors) == ([2, 3], [])
+    keys = [each["person_key"] for each in written(validated, "persons")]
+    assert keys == [f"Schmidt|{first}|1990-05-31|anna@example.org" for first in ("Anna", "Lea")]
+
+
+def test_two_rows_of_one_name_wait_for_an_answer() -> None:
+    validated = validate([["Bert", "Maier"], ["Bert", "Maier"], ["bert", "MAIER", "b@b.de"]])
+    assert validated.lines == [2]
+    assert [each.line for each in validated.parked] == [3, 4]
+    first, second = (each for each in validated.found if each.field == "PERSON")
+    assert (first.value, first.question) == ("Bert Maier (2)", "NAME_ALONE")
+    assert (second.value, second.question) == ("bert MAIER, b@b.de", "SPELLING")
+    assert [name for _, name, _ in first.alternatives] == ["row 2: Bert Maier"]
 
 
 def test_a_wrong_row_does_not_keep_the_right_one_out() -> None:
@@ -139,7 +160,8 @@ def test_rows_with_open_values_wait_and_the_others_are_loaded() -> None:
     kids = [*ANNA[:5], "Kidz"]
     bert = ["Bert", "Maier", None, None, None, "Senior"]
     validated = validate([kids, ANNA, bert, ["", *kids[1:]]])
-    assert validated.parked == [ParkedRow(2, 1020)]
+    key = "Schmidt|Anna|1990-05-31|anna@example.org"
+    assert validated.parked == [ParkedRow(2, 1020, person_key=key)]
     assert validated.lines == [4]
     assert list(reasons(validated)) == [3, 5]
     assert reasons(validated)[3] == [(None, None, "duplicate of row 2")]
@@ -235,6 +257,19 @@ def test_results(cells: list[Cell], outcome: tuple[Any, ...]) -> None:
     assert result["race_id"] == 5
 
 
+def test_times_of_a_column_are_read_in_one_notation() -> None:
+    times = ("3:45:10", "3:45", "59:59", "1:02:03", "4:30.5")
+    rows = [[f"A{n}", "B", time] for n, time in enumerate(times)]
+    validated = validate(rows, RESULT_HEADERS, RESULT)
+    ((column, value, reason),) = reasons(validated)[3]
+    assert (column, value) == ("Time", "3:45")
+    assert reason.startswith("may be minutes and seconds or hours and minutes")
+    read = [each["finish_time_ms"] for each in written(validated, "race_results")]
+    assert read == [13_510_000, 3_599_000, 3_723_000, 270_500]
+    alone = validate([["A", "B", "3:45"]], RESULT_HEADERS, RESULT)
+    assert written(alone, "race_results")[0]["finish_time_ms"] == 225_000
+
+
 @pytest.mark.parametrize("status", [None, "finished"])
 def test_who_finished_has_a_time(status: str | None) -> None:
     validated = validate([["A", "B", None, status, 0]], RESULT_HEADERS, RESULT)
@@ -258,7 +293,7 @@ def test_rows_without_anything_in_mapped_columns_are_skipped() -> None:
 def test_ignored_columns_are_not_read() -> None:
     validated = validate([["Anna", "Schmidt", "x"]], ("Vorname", "Nachname", "Unknown"))
     assert validated.targets[0].columns == (
-        *("organisation_id", "person_key", "first_name", "last_name"),
+        *("organisation_id", "person_key", "name_key", "mail_key", "first_name", "last_name"),
     )
 
 

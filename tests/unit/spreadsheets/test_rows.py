@@ -235,8 +235,10 @@ def _away(call: int) -> None:
 
 
 async def test_a_dry_run_reports_everything_and_writes_nothing(setup: SpreadsheetSetup) -> None:
-    await (await setup.prepare(table(HEADER[:3], ["Annie", "A", "anna@example.org"]))).process()
-    before = await setup.select("persons", "id first_name birthdate")
+    await (await setup.prepare(table(HEADER[:4], [*PEOPLE[0][:3], "31.05.1990"]))).process()
+    async with setup.database.transaction() as connection:
+        await connection.exec_driver_sql("UPDATE persons SET email = 'Anna@example.org'")
+    before = await setup.select("persons", "id first_name email")
     categories = await setup.count("event_categories")
     prepared = await setup.prepare(FILE, dry_run=True)
     await prepared.process()
@@ -245,17 +247,17 @@ async def test_a_dry_run_reports_everything_and_writes_nothing(setup: Spreadshee
     last = await prepared.process(1)
     assert last.counts == RowCounts(created=5, updated=1, error=4)
     assert last.parked == 0
-    assert await setup.select("persons", "id first_name birthdate") == before
+    assert await setup.select("persons", "id first_name email") == before
     assert await setup.count("event_participants") == 1
     assert await setup.count("event_categories") == categories
     assert await setup.count("custom_list_items") == 2
     differences = await setup.select("spreadsheet_differences", "line column_name before after")
-    assert (2, "first_name", "Annie", "Anna") in differences
+    assert (2, "email", "Anna@example.org", "anna@example.org") in differences
 
 
 async def test_a_blank_cell_clears_no_value(setup: SpreadsheetSetup) -> None:
     await (await setup.prepare(FILE)).process()
-    rows = [["Anna", "A", "anna@example.org", "", "", ""]]
+    rows = [["Anna", "A", "anna@example.org", "31.05.1990", "", ""]]
     again = await setup.prepare(table(HEADER, *rows))
     assert (await again.process()).counts == RowCounts(skipped=1)
     assert ("anna@example.org", JUNIOR, "S") in await registrations(setup)
@@ -283,9 +285,8 @@ async def test_a_made_entity_is_found_by_other_spellings_and_made_once(
 
 
 async def test_a_file_without_rows_is_over_at_once(setup: SpreadsheetSetup) -> None:
-    prepared = await setup.prepare(table(HEADER))
-    assert await prepared.process() == Processed(counts=RowCounts())
-    assert (await setup.store.mark(prepared.order.uuid)).finished
+    with pytest.raises(ApplicationError, match="holds headers and no rows below them"):
+        await setup.prepare(table(HEADER))
 
 
 async def test_columns_as_people_left_them(setup: SpreadsheetSetup) -> None:

@@ -8,10 +8,17 @@ import pytest
 from contracts.spreadsheets import CellMapping, MappingStatus
 from domain.spreadsheets import value_book as book_module
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.records import Entity, FoundValue
+from domain.spreadsheets.records import Entity, FoundValue, RememberedValue
 from domain.spreadsheets.resolution import Resolution
 from domain.spreadsheets.sheet_types import SheetTypes
-from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook, value_text
+from domain.spreadsheets.value_book import (
+    IGNORED,
+    LEFT_EMPTY,
+    OPEN,
+    TO_CREATE,
+    ValueBook,
+    value_text,
+)
 from domain.tabular.rows import Cell
 from tests.support.spreadsheets.rules import JUNIOR, MASTERS, SENIOR, SHIRTS, surroundings
 
@@ -26,7 +33,7 @@ def decided(value: str, status: MappingStatus, **more: int | bool) -> CellMappin
     )
 
 
-def new_book(remembered: dict[str, dict[str, int]] | None = None) -> ValueBook:
+def new_book(remembered: dict[str, dict[str, RememberedValue]] | None = None) -> ValueBook:
     return ValueBook(FIELDS, surroundings(remembered))
 
 
@@ -78,7 +85,8 @@ def test_alternatives_are_reported() -> None:
 
 
 def test_earlier_decisions_rank_after_names_and_spellings() -> None:
-    book = new_book({CATEGORY: {"kidz": JUNIOR, "senior": MASTERS, "teens": 999}})
+    chosen = {"kidz": JUNIOR, "senior": MASTERS, "teens": 999}
+    book = new_book({CATEGORY: {text: RememberedValue(id) for text, id in chosen.items()}})
     assert [book.meaning(CATEGORY, text) for text in ("KIDZ", "Senior", "teens")] == [
         *(JUNIOR, SENIOR, OPEN),
     ]
@@ -87,8 +95,34 @@ def test_earlier_decisions_rank_after_names_and_spellings() -> None:
     assert (senior.confidence, teens.target_id) == (0.95, None)
 
 
+def test_a_category_of_another_event_is_found_by_its_name() -> None:
+    book = new_book({CATEGORY: {"kidz": RememberedValue(999, "Junior (U18)")}})
+    assert book.meaning(CATEGORY, "Kidz") == JUNIOR
+    (found,) = book.take_found()
+    assert (found.target_id, found.confidence) == (JUNIOR, 0.9)
+
+
+def test_a_value_that_was_left_empty_before_is_left_empty_again() -> None:
+    book = new_book({CATEGORY: {"guest": LEFT_EMPTY, "senior": LEFT_EMPTY}})
+    assert [book.meaning(CATEGORY, text) for text in ("Guest", "Senior")] == [IGNORED, IGNORED]
+    assert [(each.ignored, each.confidence) for each in book.take_found()] == [(True, 0.9)] * 2
+
+
+@pytest.mark.parametrize("text", ["n/a", "-", "?", "\u2013", "k.A.", "N.A.", "unbekannt", "..."])
+def test_values_that_say_nothing_count_as_empty_and_are_named(text: str) -> None:
+    book = new_book()
+    assert book.meaning(CATEGORY, text) is IGNORED
+    (found,) = book.take_found()
+    assert (found.value, found.ignored, found.confidence) == (text, True, 1.0)
+
+
+def test_a_value_that_a_person_gave_a_meaning_says_something() -> None:
+    book = new_book({CATEGORY: {"?": RememberedValue(JUNIOR)}})
+    assert book.meaning(CATEGORY, "?") == JUNIOR
+
+
 def test_fields_do_not_mix() -> None:
-    book = new_book({SHIRT: {"kidz": 71}})
+    book = new_book({SHIRT: {"kidz": RememberedValue(71)}})
     assert book.meaning(CATEGORY, "Kidz") is OPEN
     assert book.meaning(SHIRT, "Kidz") == 71
 

@@ -63,7 +63,7 @@ async def test_cells_of_other_types_are_values_as_people_see_them(setup: Spreads
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, HEADER[:3])
         for line, cell in enumerate([1, 1.0, "1", True, "TRUE", 0, False, None, " "], start=1):
-            sheet.write_row(line, 0, ["Anna", "A", cell])
+            sheet.write_row(line, 0, [f"Anna{line}", "A", cell])
     prepared = await setup.prepare(path.read_bytes(), filename="t.xlsx")
     summary = await prepared.collect()
     assert {each.value: each.rows for each in summary.first_open} == {
@@ -203,15 +203,30 @@ async def test_every_wrong_decision_is_named_in_one_sentence(setup: SpreadsheetS
 async def test_what_was_confirmed_is_remembered_for_the_next_file(setup: SpreadsheetSetup) -> None:
     prepared = await setup.prepare(FILE)
     await prepared.collect()
+    open_values = await prepared.collect()
+    assert {each.field: each.total for each in open_values.candidates} == {
+        "EVENT_CATEGORY_NAME": 3,
+        "ID_COUNTRY": 249,
+        "CUSTOM_LIST_T_SHIRT": 2,
+    }
+    lists = {each.field: each.first for each in open_values.candidates}
+    assert [each.id for each in lists["EVENT_CATEGORY_NAME"]] == [JUNIOR, MASTERS, SENIOR]
+    assert len(lists["ID_COUNTRY"]) == 30
     await prepared.decide(2, Veterans=MASTERS, Wonderland="ignore", XL="ignore")
     again = await setup.prepare(FILE)
     assert (await again.collect()).open == 3
     await prepared.decide_these((), 3, confirm=True)
     later = await setup.prepare(FILE)
-    summary = await later.collect()
-    assert [each.value for each in summary.first_open] == ["Wonderland", "XL"]
-    veterans = (await mappings(later))["EVENT_CATEGORY_NAME", "Veterans"]
+    assert (await later.collect()).open == 0
+    found = await mappings(later)
+    veterans = found["EVENT_CATEGORY_NAME", "Veterans"]
     assert (veterans.target_id, veterans.confidence) == (MASTERS, 0.9)
+    left_empty = {
+        (mapping.value, mapping.confidence)
+        for mapping in found.values()
+        if mapping.status is MappingStatus.IGNORED
+    }
+    assert left_empty == {("Wonderland", 0.9), ("XL", 0.9)}
 
 
 async def test_a_context_holds_what_is_asked_for(setup: SpreadsheetSetup) -> None:

@@ -17,7 +17,7 @@ OTHER = Partner(name="other", kind=PlaceKind.SFTP)
 
 @dataclass
 class Far:
-    """Far ends and records of a test."""
+    """Endpoints and records of a test."""
 
     failure: Exception | None = None
     opened: list[str] = field(default_factory=list[str])
@@ -91,7 +91,7 @@ async def test_a_connection_that_breaks_while_it_is_used_opens_the_breaker() -> 
     assert await far.is_away() == "connection lost"
 
 
-async def test_a_failure_of_one_file_closes_the_breaker_for_the_far_end_has_answered() -> None:
+async def test_a_failure_of_one_file_closes_the_breaker_for_the_endpoint_has_answered() -> None:
     far = Far(PartnerAway("acme", "no route to host"))
     await far.is_away()
     far.failure, far.now = None, 5.0

@@ -10,7 +10,7 @@ from activities.transfers.call_http import HttpCalling
 from contracts.errors import TRANSIENT, UNAVAILABLE
 from contracts.transfers import CallHttp, Partner, PlaceKind
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import TRANSFER, FarEnds
+from tests.support.transfers.actions import TRANSFER, Endpoints
 from tests.support.transfers.http_files import http_files
 
 
@@ -25,7 +25,7 @@ async def test_a_call_describes_the_transfer_with_one_key_for_every_attempt(
             port=server.port,
             token="env:TOKEN",
         )
-        ends = FarEnds.at(tmp_path, partner, secrets={"TOKEN": "planted-token"})
+        ends = Endpoints.at(tmp_path, partner, secrets={"TOKEN": "planted-token"})
         action = CallHttp(partner="acme", path="/hook?x=1", headers={"X-Account": "{accountId}"})
         order = ends.order(action, {"path": "/hook?x=1", "headers.X-Account": "A"})
         files = await ends.staged(order, **{"a.csv": b"one"})
@@ -62,7 +62,7 @@ async def test_a_call_describes_the_transfer_with_one_key_for_every_attempt(
 
 async def test_a_call_needs_a_server(tmp_path: Path) -> None:
     folder = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
-    ends = FarEnds.at(tmp_path, folder)
+    ends = Endpoints.at(tmp_path, folder)
     order = ends.order(CallHttp(partner="acme", body="none"), {"path": "/"})
     with pytest.raises(ApplicationError, match="no HTTPS server"):
         await environment().run(HttpCalling(ends.ports).call_http, order)

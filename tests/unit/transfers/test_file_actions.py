@@ -34,7 +34,7 @@ from contracts.transfers import (
 from domain.transfers.events import head_of, read_event
 from domain.transfers.receipts import verify
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import TRANSFER, FarEnds, step_of
+from tests.support.transfers.actions import TRANSFER, Endpoints, step_of
 from tests.support.transfers.archives import gzip_of, tar_of, zip_of
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -43,8 +43,8 @@ PASSWORD = "correct hörse"
 
 
 @pytest.fixture
-def ends(tmp_path: Path) -> FarEnds:
-    return FarEnds.at(tmp_path)
+def ends(tmp_path: Path) -> Endpoints:
+    return Endpoints.at(tmp_path)
 
 
 async def failure(activity: Any, order: Any) -> ApplicationError:
@@ -56,7 +56,7 @@ async def failure(activity: Any, order: Any) -> ApplicationError:
 class Archived:
     """Archives of a run."""
 
-    def __init__(self, ends: FarEnds) -> None:
+    def __init__(self, ends: Endpoints) -> None:
         self.ends = ends
         secrets = PlantedSecrets()
         secrets.values["env:ZIP"] = PASSWORD + "\n"
@@ -81,7 +81,7 @@ class Archived:
     [(ArchiveFormat.ZIP, ".zip"), (ArchiveFormat.TAR, ".tar"), (ArchiveFormat.TAR_GZ, ".tar.gz")],
 )
 async def test_files_go_into_one_archive_and_out_again(
-    ends: FarEnds, format: ArchiveFormat, suffix: str
+    ends: Endpoints, format: ArchiveFormat, suffix: str
 ) -> None:
     archived = Archived(ends)
     files = {"a.csv": CSV, "out/b.csv": b"1"}
@@ -96,7 +96,7 @@ async def test_files_go_into_one_archive_and_out_again(
     assert unpacked.remarks == ()
 
 
-async def test_an_action_that_loses_its_workers_again_and_again_is_refused(ends: FarEnds) -> None:
+async def test_an_action_that_loses_its_workers_again_and_again_is_refused(ends: Endpoints) -> None:
     order = ends.order(Extract(), {})
     order = order.model_copy(update={"files": await ends.staged(order, **{"a.zip": b"PK"})})
     lost = environment(attempt=LOST_WORKERS + 1, heartbeat_details=({"ended": 0},))
@@ -104,7 +104,7 @@ async def test_an_action_that_loses_its_workers_again_and_again_is_refused(ends:
         await lost.run(Archived(ends).steps.extract, order)
 
 
-async def test_each_file_gets_a_gzip_file_of_its_own(ends: FarEnds) -> None:
+async def test_each_file_gets_a_gzip_file_of_its_own(ends: Endpoints) -> None:
     archived = Archived(ends)
     packed = await archived.compress(
         {"a.csv": CSV, "b.csv": b"1"}, Compress(format=ArchiveFormat.GZIP)
@@ -114,7 +114,7 @@ async def test_each_file_gets_a_gzip_file_of_its_own(ends: FarEnds) -> None:
     assert await ends.contents(unpacked.files) == {"a.csv": CSV, "b.csv": b"1"}
 
 
-async def test_a_password_encrypts_and_one_that_was_not_needed_is_a_remark(ends: FarEnds) -> None:
+async def test_a_password_encrypts_and_one_that_was_not_needed_is_a_remark(ends: Endpoints) -> None:
     archived = Archived(ends)
     secret = Compress(format=ArchiveFormat.ZIP, password="env:ZIP")
     packed = await archived.compress({"a.csv": CSV}, secret)
@@ -131,7 +131,7 @@ async def test_a_password_encrypts_and_one_that_was_not_needed_is_a_remark(ends:
     assert PASSWORD not in str(without) + repr(told)
 
 
-async def test_settings_that_make_no_archive_are_refused(ends: FarEnds) -> None:
+async def test_settings_that_make_no_archive_are_refused(ends: Endpoints) -> None:
     archived = Archived(ends)
     for action, message in (
         (Compress(format=ArchiveFormat.TAR, password="env:ZIP"), "only a ZIP archive"),
@@ -157,7 +157,7 @@ async def test_settings_that_make_no_archive_are_refused(ends: FarEnds) -> None:
     ],
 )
 async def test_a_hostile_archive_fails_the_action_and_leaves_nothing_behind(
-    ends: FarEnds, content: bytes, type: str, message: str
+    ends: Endpoints, content: bytes, type: str, message: str
 ) -> None:
     archived = Archived(ends)
     order = ends.order(Extract(), {})
@@ -170,7 +170,7 @@ async def test_a_hostile_archive_fails_the_action_and_leaves_nothing_behind(
     assert not list((ends.scratch / "scratch").iterdir())
 
 
-async def test_two_archives_with_one_name_in_both_are_refused(ends: FarEnds) -> None:
+async def test_two_archives_with_one_name_in_both_are_refused(ends: Endpoints) -> None:
     order = ends.order(Extract(), {})
     both = {"1.zip": zip_of({"a": b"1"}), "2.zip": zip_of({"a": b"2"})}
     order = order.model_copy(update={"files": await ends.staged(order, **both)})
@@ -183,7 +183,7 @@ MD5 = hashlib.md5(CSV, usedforsecurity=False).hexdigest()
 
 
 async def summed(
-    ends: FarEnds, action: Checksum, files: Mapping[str, bytes], expected: str | None = None
+    ends: Endpoints, action: Checksum, files: Mapping[str, bytes], expected: str | None = None
 ) -> ActionResult:
     names = {} if expected is None else {"expected": expected}
     order = ends.order(action, names, configured_by="ida")
@@ -202,7 +202,7 @@ async def summed(
         f"{'0' * 64}  other.csv\n{SHA}  ./a.csv\n",
     ],
 )
-async def test_a_file_is_compared_with_the_checksum_beside_it(ends: FarEnds, text: str) -> None:
+async def test_a_file_is_compared_with_the_checksum_beside_it(ends: Endpoints, text: str) -> None:
     result = await summed(ends, Checksum(), {"a.csv": CSV, "a.csv.sha256": text.encode()})
     assert await ends.contents(result.files) == {"a.csv": CSV}
     step = await step_of(ends, result)
@@ -223,14 +223,14 @@ async def test_a_file_is_compared_with_the_checksum_beside_it(ends: FarEnds, tex
     ],
 )
 async def test_a_checksum_that_is_not_that_of_its_file_is_refused(
-    ends: FarEnds, files: Mapping[str, bytes], message: str
+    ends: Endpoints, files: Mapping[str, bytes], message: str
 ) -> None:
     with pytest.raises(ApplicationError, match=message) as failed:
         await summed(ends, Checksum(), files)
     assert failed.value.type == INVALID_DOCUMENT
 
 
-async def test_an_event_may_bring_the_checksum(ends: FarEnds) -> None:
+async def test_an_event_may_bring_the_checksum(ends: Endpoints) -> None:
     md5 = Checksum(algorithm="md5", expected="{data.md5}")
     result = await summed(ends, md5, {"a.csv": CSV}, MD5.upper())
     assert (await step_of(ends, result)).files[0].verdict == f"md5 {MD5} as expected"
@@ -241,7 +241,7 @@ async def test_an_event_may_bring_the_checksum(ends: FarEnds) -> None:
         await summed(ends, md5, {"a.csv": CSV, "b.csv": CSV}, MD5)
 
 
-async def test_a_checksum_is_written_beside_each_file(ends: FarEnds) -> None:
+async def test_a_checksum_is_written_beside_each_file(ends: Endpoints) -> None:
     written = await summed(ends, Checksum(write=True), {"out/a.csv": CSV})
     assert (await ends.contents(written.files))["out/a.csv.sha256"] == f"{SHA}  a.csv\n".encode()
     order = ends.order(Checksum(), {}, written.files)
@@ -261,7 +261,7 @@ class RememberedEvents:
 
 
 async def fired(
-    ends: FarEnds, names: dict[str, str], files: Sequence[str] = (), depth: int = 0
+    ends: Endpoints, names: dict[str, str], files: Sequence[str] = (), depth: int = 0
 ) -> tuple[ActionResult, list[tuple[str, str | None]]]:
     sender = RememberedEvents()
     action = FireEvent(queue="jobstmsroute", source="s", subject="u")
@@ -284,7 +284,7 @@ async def fired(
 NAMES = {"source": "docflow", "type": "Succeeded", "subject": "routed", "account_id": "A1"}
 
 
-async def test_an_event_is_sent_once_with_its_chain(ends: FarEnds) -> None:
+async def test_an_event_is_sent_once_with_its_chain(ends: Endpoints) -> None:
     result, sent = await fired(ends, {**NAMES, "data.order": "7"}, ["a.csv", "b.csv"], depth=3)
     ((body, queue),) = sent
     event = read_event(body, datetime.now(UTC))
@@ -297,7 +297,7 @@ async def test_an_event_is_sent_once_with_its_chain(ends: FarEnds) -> None:
     assert list(await ends.contents(result.files)) == ["a.csv", "b.csv"]
 
 
-async def test_an_event_that_names_the_file_is_sent_for_each(ends: FarEnds) -> None:
+async def test_an_event_that_names_the_file_is_sent_for_each(ends: Endpoints) -> None:
     _, sent = await fired(ends, {**NAMES, "data.fileName": "{name}"}, ["a.csv", "b.csv"])
     events = [read_event(body, datetime.now(UTC)) for body, _ in sent]
     assert [event.data["fileName"] for event in events] == ["a.csv", "b.csv"]
@@ -305,7 +305,7 @@ async def test_an_event_that_names_the_file_is_sent_for_each(ends: FarEnds) -> N
 
 
 async def test_actions_do_nothing_where_no_file_was_found_and_none_is_required(
-    ends: FarEnds,
+    ends: Endpoints,
 ) -> None:
     archived, summing = Archived(ends), Checksums(ends.ports.staging)
     none = await ends.staged(ends.order(Checksum(), {}))
@@ -320,7 +320,7 @@ async def test_actions_do_nothing_where_no_file_was_found_and_none_is_required(
         assert (result.files.files, result.infected) == (0, None)
 
 
-async def test_no_event_is_sent_of_a_file_that_is_not_there(ends: FarEnds) -> None:
+async def test_no_event_is_sent_of_a_file_that_is_not_there(ends: Endpoints) -> None:
     names = {**NAMES, "data.fileName": "{name}"}
     firing = Firing(sender := RememberedEvents(), ends.ports.staging)
     fire = FireEvent(source="s", subject="u")
@@ -331,12 +331,12 @@ async def test_no_event_is_sent_of_a_file_that_is_not_there(ends: FarEnds) -> No
     assert "a ReadFile has to stand before it" in failed.message
 
 
-async def test_a_chain_that_is_too_long_ends(ends: FarEnds) -> None:
+async def test_a_chain_that_is_too_long_ends(ends: Endpoints) -> None:
     with pytest.raises(ApplicationError, match="32 are the most"):
         await fired(ends, NAMES, depth=32)
 
 
-async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: FarEnds) -> None:
+async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: Endpoints) -> None:
     secrets = PlantedSecrets()
     secrets.values["env:KEY"] = "ab" * 32
     copies = BlobCopies(SealedBlobs(ends.blobs, StagingKeys(secrets, "env:KEY")))

@@ -13,7 +13,7 @@ from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports import Denied
 from adapters.ports.transfer_files import KeyFacts
 from contracts.transfers import HostKey, OpenPgpKey, Partner, PlaceKind, Window
-from contracts.transfers.ends import KeyWarningsOrder
+from contracts.transfers.key_expiry import KeyWarningsOrder
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import expiry_step
 from domain.transfers.paths import matcher, numbered, temporary

@@ -12,15 +12,16 @@ from adapters.ports.transfers import StatusRow
 from contracts.transfers import RouteKey, RouteRemark, RouteRule, TransferStatus
 from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
 from workers.services.identity import IMPORTER, OPERATOR, Identity
-from workers.services.transfers.routes import RouteService, read_key
+from workers.services.transfers.routes import RouteService, UnmatchedEvents, read_key
 
 ADA = Identity("ada", (), frozenset({OPERATOR}))
 EVENT = b'{"source": "TMS", "type": "t", "subject": "s", "data": {"accountId": "A"}}'
 
 
 class Unmatched:
-    """A `TransferStore` in which one event was matched by nothing."""
+    """A `TransferStore` in which one event was matched by nothing, or so many as that one."""
 
+    number = 1
     row = StatusRow("0" * 64, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1")
 
     async def record(self, row: StatusRow) -> None:
@@ -37,8 +38,12 @@ class Unmatched:
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
+        after: StatusRow | None = None,
     ) -> Sequence[StatusRow]:
-        return [self.row] if status is self.row.status else []
+        return [self.row] * min(limit, self.number) if status is self.row.status else []
+
+    async def count(self, status: TransferStatus) -> int:
+        return self.number if status is self.row.status else 0
 
 
 @pytest.fixture
@@ -128,7 +133,15 @@ async def test_the_listing_names_what_is_wrong(store: MemoryRoutes, routes: Rout
 
 
 async def test_unmatched_events_are_listed(routes: RouteService) -> None:
-    assert await routes.unmatched(ADA) == [Unmatched.row]
+    assert await routes.unmatched(ADA) == UnmatchedEvents([Unmatched.row], 1)
+
+
+async def test_of_many_unmatched_events_the_number_is_said(
+    routes: RouteService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unmatched, "number", 51)
+    found = await routes.unmatched(ADA)
+    assert (len(found.rows), found.total) == (50, 51)
 
 
 async def test_an_event_is_tested(routes: RouteService) -> None:

@@ -14,14 +14,14 @@ from adapters.memory.blobs import MemoryBlobs
 from adapters.ports.transfer_files import ScanVerdict
 from contracts.transfers import ActionResult, NotScanned, Scan
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import TRANSFER, FarEnds, step_of
+from tests.support.transfers.actions import TRANSFER, Endpoints, step_of
 
 CSV = b"stop;lat;lon\n" * 500
 
 
 @pytest.fixture
-def ends(tmp_path: Path) -> FarEnds:
-    return FarEnds.at(tmp_path)
+def ends(tmp_path: Path) -> Endpoints:
+    return Endpoints.at(tmp_path)
 
 
 @dataclass
@@ -42,7 +42,7 @@ LARGE = ScanVerdict(clean=False, reason="it is too large")
 
 
 async def scanned(
-    ends: FarEnds,
+    ends: Endpoints,
     scanner: ScriptedScanner,
     files: Mapping[str, bytes],
     *,
@@ -58,7 +58,7 @@ async def scanned(
     return await environment().run(scanning.scan, order), quarantine
 
 
-async def test_clean_files_pass_and_their_receipt_names_the_signatures(ends: FarEnds) -> None:
+async def test_clean_files_pass_and_their_receipt_names_the_signatures(ends: Endpoints) -> None:
     result, quarantine = await scanned(ends, ScriptedScanner({}), {"a.csv": CSV})
     assert (result.infected, result.remarks) == (None, ())
     assert await ends.contents(result.files) == {"a.csv": CSV}
@@ -68,13 +68,13 @@ async def test_clean_files_pass_and_their_receipt_names_the_signatures(ends: Far
 
 
 async def test_nothing_is_scanned_where_no_file_was_found_and_none_is_required(
-    ends: FarEnds,
+    ends: Endpoints,
 ) -> None:
     result, _ = await scanned(ends, ScriptedScanner({}), {})
     assert (result.files.files, result.infected) == (0, None)
 
 
-async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: FarEnds) -> None:
+async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: Endpoints) -> None:
     scanner = ScriptedScanner({b"evil": EVIL, b"worse": EVIL})
     files = {"a.csv": CSV, "b.exe": b"evil", "c.exe": b"worse"}
     result, quarantine = await scanned(ends, scanner, files)
@@ -98,7 +98,7 @@ async def test_an_infected_file_goes_to_quarantine_and_fails_the_run(ends: FarEn
     ],
 )
 async def test_what_was_not_scanned_is_as_good_as_infected_unless_the_route_says_otherwise(
-    ends: FarEnds, scanner: ScriptedScanner, undated: bool, reason: str
+    ends: Endpoints, scanner: ScriptedScanner, undated: bool, reason: str
 ) -> None:
     result, quarantine = await scanned(ends, scanner, {"a.csv": CSV}, undated=undated)
     assert result.infected is not None
@@ -113,7 +113,7 @@ async def test_what_was_not_scanned_is_as_good_as_infected_unless_the_route_says
     assert not await quarantine.list("quarantine/", 10)
 
 
-async def test_infected_is_infected_whatever_the_route_says(ends: FarEnds) -> None:
+async def test_infected_is_infected_whatever_the_route_says(ends: Endpoints) -> None:
     scanner = ScriptedScanner({b"evil": EVIL})
     result, _ = await scanned(ends, scanner, {"a": b"evil"}, not_scanned=NotScanned.ALLOW)
     assert result.infected is not None

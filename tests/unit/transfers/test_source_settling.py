@@ -14,7 +14,7 @@ from contracts.transfers import (
     SettleOrder,
 )
 from tests.support.imports.activities import environment
-from tests.support.transfers.actions import FarEnds, old, read, reading
+from tests.support.transfers.actions import Endpoints, old, read, reading
 
 
 @pytest.fixture
@@ -25,12 +25,16 @@ def share(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ends(tmp_path: Path, share: Path) -> FarEnds:
-    return FarEnds.at(tmp_path, Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share)))
+def ends(tmp_path: Path, share: Path) -> Endpoints:
+    return Endpoints.at(tmp_path, Partner(name="acme", kind=PlaceKind.FOLDER, container=str(share)))
 
 
 async def settle(
-    ends: FarEnds, action: ReadFile, names: dict[str, str], files: Manifest, succeeded: bool = True
+    ends: Endpoints,
+    action: ReadFile,
+    names: dict[str, str],
+    files: Manifest,
+    succeeded: bool = True,
 ) -> tuple[str, ...]:
     order = SettleOrder(
         job=ends.order(action, names).job,
@@ -44,7 +48,7 @@ async def settle(
     return result.remarks
 
 
-async def test_sources_are_deleted_and_moved_at_the_end(ends: FarEnds, share: Path) -> None:
+async def test_sources_are_deleted_and_moved_at_the_end(ends: Endpoints, share: Path) -> None:
     old(share / "in" / "a.csv", b"one")
     old(share / "done" / "a.csv", b"of yesterday")
     move = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
@@ -62,7 +66,7 @@ async def test_sources_are_deleted_and_moved_at_the_end(ends: FarEnds, share: Pa
 
 
 async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
-    ends: FarEnds, share: Path
+    ends: Endpoints, share: Path
 ) -> None:
     old(share / "in" / "a.csv", b"one")
     action = reading("in/a.csv", after=AfterSource.DELETE, on_failure_move_to="failed/{name}")
@@ -74,7 +78,7 @@ async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
 
 @pytest.mark.parametrize("after", [AfterSource.MOVE, AfterSource.DELETE])
 async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
-    ends: FarEnds, share: Path, after: AfterSource
+    ends: Endpoints, share: Path, after: AfterSource
 ) -> None:
     old(share / "in" / "a.csv", b"one")
     action = reading("in/a.csv", after=after, move_to="done/{name}")

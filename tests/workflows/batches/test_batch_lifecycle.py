@@ -9,6 +9,7 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from contracts.batches import (
     BatchAnswer,
+    DocumentCounts,
     LoaderStatus,
     Phase,
     Purpose,
@@ -22,6 +23,7 @@ from tests.support.batches.runs import (
     BatchRuns,
     Handle,
     attribute_of,
+    end,
     holds,
     reach,
     removed_by,
@@ -33,6 +35,7 @@ from tests.support.batches.runs import (
 from tests.support.batches.scripted import (
     MAKING,
     REMOVING,
+    TODAY,
     ScriptedBatch,
     again,
     depth,
@@ -58,7 +61,7 @@ async def test_a_batch_goes_from_its_start_to_nothing_left(batches: BatchRuns) -
         await handle.signal(BatchLifecycle.take, finished())
         await reach(handle, Phase.ENDING)
         assert script.closings == []
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         result = await handle.result()
     assert (result.status, result.documents, result.left) == (
         LoaderStatus.COMPLETE,
@@ -66,9 +69,10 @@ async def test_a_batch_goes_from_its_start_to_nothing_left(batches: BatchRuns) -
         (),
     )
     assert script.events == LOADED
-    assert removed_by(script) == list(REMOVING)
+    assert removed_by(script) == ["unsubscribe", *REMOVING]
+    assert (result.outcome, script.announced[-1].documents) == ("SUCCESS", script.counts)
     at_the_end = [name for name in script.calls if name in (*REMOVING, "close", "truncate")]
-    assert at_the_end == ["close", *REMOVING, "truncate"]
+    assert at_the_end == ["unsubscribe", "close", *REMOVING, "truncate"]
     assert [closing.status for closing in script.closings] == [LoaderStatus.COMPLETE]
 
 
@@ -89,6 +93,20 @@ async def test_nothing_takes_the_canary_before_it_is_seen(batches: BatchRuns) ->
         assert made.index(before) < made.index(after)
 
 
+@pytest.mark.cached(alone=True)
+async def test_a_batch_makes_and_takes_back_no_permissions_of_its_own(batches: BatchRuns) -> None:
+    script = ScriptedBatch()
+    script.results["plan"] = TODAY
+    async with batches.running(script) as handle:
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, finished())
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.left) == (LoaderStatus.COMPLETE, ())
+    assert not {"grant_permissions", "revoke_permissions"}.intersection(script.calls)
+    assert {"attach_mapping", "delete_function"} <= set(script.calls)
+
+
 async def test_the_queue_is_watched_by_the_times_of_the_plan(
     server: Any, batches: BatchRuns
 ) -> None:
@@ -96,14 +114,21 @@ async def test_the_queue_is_watched_by_the_times_of_the_plan(
     async with batches.running(script, Timings()) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, finished())
+
+        async def ending() -> bool:
+            await server.skip(handle, timedelta(seconds=180))
+            return (await status_of(handle)).phase is Phase.ENDING
+
+        await eventually(ending, seconds=60, pause=0.2)
         await handle.signal(BatchLifecycle.take, ended())
-        await skip_to_the_end(server, handle, timedelta(seconds=180))
+        await skip_to_the_end(server, handle, timedelta(seconds=60))
         assert (await handle.result()).status is LoaderStatus.COMPLETE
         timers = await timers_of(handle)
     # Loading looks every 180 s. Then it settles for 60 s; 4 messages, then an open load: 180 s
-    # each; empty for less than 60 s does not count; empty for 60 s does.
+    # each; empty for less than 60 s does not count; empty for 60 s does. The end may take 6 hours;
+    # what came in since is looked for, for 60 s.
     assert timers[0] == 180
-    assert timers[1:] == [60, 180, 180, 60, 180, 60]
+    assert timers[1:] == [60, 180, 180, 60, 180, 60, 6 * 3600, 60]
 
 
 async def test_times_can_be_other_ones_for_a_run(server: Any, batches: BatchRuns) -> None:
@@ -200,19 +225,83 @@ async def test_an_unavailable_database_is_shown_and_tried_again(batches: BatchRu
         assert (await reach(handle, Phase.LOADING)).validation is ValidationOutcome.CONTINUE
 
 
-async def test_events_that_came_before_the_batch_count(batches: BatchRuns) -> None:
+async def test_an_end_that_nothing_asked_for_does_not_count_and_is_named(
+    batches: BatchRuns,
+) -> None:
     early = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, end_finished=True)
     script = ScriptedBatch(validations=[early])
     async with batches.running(script) as handle:
-        assert (await handle.result()).status is LoaderStatus.COMPLETE
-    assert script.events == ["LOADER_STARTED SUCCESS", "LOADER_FINISHED SUCCESS"]
+        await handle.signal(BatchLifecycle.take, ended())
+        said = (await reach(handle, Phase.ENDING)).reason
+        assert said == "BATCH_END_FINISHED came before BATCH_END_START, and was not used"
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.reason) == (LoaderStatus.COMPLETE, said)
+    assert script.events == LOADED
+
+
+async def test_what_comes_in_after_the_end_was_asked_for_is_loaded_before_anything_goes(
+    batches: BatchRuns,
+) -> None:
+    script = ScriptedBatch()
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished())
+        await reach(handle, Phase.ENDING)
+        script.depths = [depth(3), depth(loads=1), depth(dead=1), depth(1), depth()]
+        await end(handle)
+        assert (await handle.result()).redrives == 1
+    assert script.depths == [depth()]
+    late = script.calls[script.calls.index("unsubscribe") :]
+    assert late.index("close") > late.index("redrive")
+    assert removed_by(script) == ["unsubscribe", *REMOVING]
+
+
+async def test_documents_that_are_missing_are_asked_about(batches: BatchRuns) -> None:
+    script = ScriptedBatch(counts=DocumentCounts(loaded=2, failed=1))
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished(documents=5))
+        said = (await reach(handle, Phase.PARKED)).reason
+        assert said is not None
+        assert "JOB_FINISHED said 5 documents, and 3 are known (2 loaded, 1 failed)" in said
+        script.counts = DocumentCounts(loaded=4)
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        await eventually(lambda: holds(script.made("count") == 2))
+        await reach(handle, Phase.PARKED)
+        script.counts = DocumentCounts(loaded=4, failed=1)
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        await end(handle)
+        result = await handle.result()
+        shown = await status_of(handle)
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "PARTIAL")
+    assert (shown.documents, shown.outcome) == (script.counts, "PARTIAL")
+    assert script.events[-1] == "LOADER_FINISHED PARTIAL"
+    assert script.announced[-1].documents == script.counts
+
+
+async def test_documents_that_were_counted_before_the_run_began_are_asked_about(
+    batches: BatchRuns,
+) -> None:
+    early = Validation(outcome=ValidationOutcome.CONTINUE, job_finished=True, documents=3)
+    script = ScriptedBatch(validations=[early])
+    async with batches.running(script) as handle:
+        said = (await reach(handle, Phase.PARKED)).reason
+        assert said is not None and "JOB_FINISHED said 3 documents, and 2 are known" in said
+        await handle.signal(BatchLifecycle.take, ended())
+        await handle.execute_update(BatchLifecycle.skip, BatchAnswer(reason="one is lost"))
+        await end(handle)
+        result = await handle.result()
+    assert result.status is LoaderStatus.COMPLETE
+    assert result.reason is not None
+    assert result.reason.endswith(
+        "then retry; one is lost; BATCH_END_FINISHED came before BATCH_END_START, and was not used"
+    )
 
 
 async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: BatchRuns) -> None:
     script = ScriptedBatch(depths=[depth(dead=2)], keeps=True)
     async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
         assert await attribute_of(handle, attributes.STATE) == "complete"
@@ -226,7 +315,7 @@ async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: Bat
     script = ScriptedBatch(depths=[depth(dead=5), depth(3), depth()])
     async with batches.running(script) as handle:
         await handle.signal(BatchLifecycle.take, finished())
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
     assert (result.redrives, result.dead_letters, len(script.passes)) == (1, 0, 1)
@@ -238,7 +327,7 @@ async def test_a_requested_pass_is_an_additional_one(batches: BatchRuns) -> None
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
         await handle.signal(BatchLifecycle.take, finished())
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         assert (await handle.result()).redrives == 3
     assert [one.final for one in script.passes] == [False, False, True]
 
@@ -246,11 +335,36 @@ async def test_a_requested_pass_is_an_additional_one(batches: BatchRuns) -> None
 async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: BatchRuns) -> None:
     script = ScriptedBatch(depths=[depth(dead=1), depth()])
     async with batches.running(script, purpose=Purpose.REDRIVE) as handle:
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         result = await handle.result()
     assert (result.status, result.redrives) == (LoaderStatus.COMPLETE, 1)
     assert sorted(name for name in script.calls if name in MAKING) == sorted(MAKING)
-    assert removed_by(script) == list(REMOVING)
+    assert removed_by(script) == ["unsubscribe", *REMOVING]
+
+
+async def test_failed_documents_are_tried_again_by_a_run_of_their_own(batches: BatchRuns) -> None:
+    script = ScriptedBatch()
+    async with batches.running(script, purpose=Purpose.RETRY_FAILED) as handle:
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.redrives) == (LoaderStatus.COMPLETE, 1)
+    assert [(one.final, one.with_failed) for one in script.passes] == [(False, True)]
+
+
+async def test_failed_documents_are_tried_again_by_the_run_that_loads(batches: BatchRuns) -> None:
+    script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished())
+        await reach(handle, Phase.ENDING)
+        script.depths = [depth()]
+        await handle.signal(BatchLifecycle.take, again(with_failed=True))
+        await end(handle)
+        assert (await handle.result()).redrives == 3
+    assert [(one.final, one.with_failed) for one in script.passes] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
 
 
 async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> None:
@@ -271,30 +385,92 @@ async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> No
         assert (await handle.result()).status is LoaderStatus.COMPLETE
 
 
+# Without a cache, each of its thousands of events would replay all those before it.
+@pytest.mark.cached(alone=True)
 async def test_a_long_load_begins_anew_and_forgets_nothing(batches: BatchRuns) -> None:
     script = ScriptedBatch(depths=[depth(5)])
     async with batches.running(script) as handle:
         await reach(handle, Phase.LOADING)
         await handle.signal(BatchLifecycle.take, again())
-        first = (await handle.describe()).run_id
-
-        async def anew() -> bool:
-            # Events that change nothing make the history long.
-            await asyncio.gather(
-                *(handle.signal(BatchLifecycle.take, started()) for _ in range(50))
-            )
-            return (await handle.describe()).run_id != first
-
-        await eventually(anew, seconds=60, pause=0.2)
+        await _begin_anew(handle)
         script.depths = [depth(dead=1)]
         script.keeps = True
         await handle.signal(BatchLifecycle.take, finished())
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         assert (await handle.result()).redrives == 3
         rows = {row.resource: row.state for row in (await status_of(handle)).resources}
     kept = rows.pop(Resource.DEAD_LETTERS)
     assert (kept, set(rows.values())) == (ResourceState.KEPT, {ResourceState.GONE})
     assert all(script.made(name) == 1 for name in MAKING)
+
+
+@pytest.mark.cached(alone=True)
+async def test_a_long_drain_begins_anew_and_keeps_its_reason(batches: BatchRuns) -> None:
+    script = ScriptedBatch(depths=[depth(dead=1), depth(5)])
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished())
+        await eventually(lambda: holds(script.made("redrive") == 1))
+        await _begin_anew(handle)
+        view = await reach(handle, Phase.DRAINING)
+        assert (view.reason, view.redrives) == ("pass 1", 1)
+        script.depths = [depth()]
+        await end(handle)
+        assert (await handle.result()).redrives == 1
+    assert [closing.reason for closing in script.closings] == ["pass 1"]
+
+
+async def _begin_anew(handle: Handle) -> None:
+    """Make the history of a run so long that another run continues it."""
+    first = (await handle.describe()).run_id
+
+    async def anew() -> bool:
+        # Events that change nothing make the history long.
+        await asyncio.gather(*(handle.signal(BatchLifecycle.take, started()) for _ in range(50)))
+        return (await handle.describe()).run_id != first
+
+    await eventually(anew, seconds=60, pause=0.2)
+
+
+async def test_a_batch_that_loads_or_drains_too_long_asks_for_attention(
+    server: Any, batches: BatchRuns
+) -> None:
+    script = ScriptedBatch(depths=[depth(5)])
+    times = Timings(settle=0, poll=600, hold=0, slow_after=3600)
+    async with batches.running(script, times, notices=True) as handle:
+        await reach(handle, Phase.LOADING)
+        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
+        for phase, why in (
+            (Phase.LOADING, "JOB_FINISHED has not come"),
+            (Phase.DRAINING, "its queue or its loads do not become empty"),
+        ):
+            if phase is Phase.DRAINING:
+                await handle.signal(BatchLifecycle.take, finished())
+                await reach(handle, phase)
+                assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
+                assert (await status_of(handle)).reason is None
+
+            async def asked() -> bool:
+                await server.skip(handle, timedelta(minutes=21))
+                return bool(await attribute_of(handle, attributes.NEEDS_ATTENTION))
+
+            await eventually(asked, seconds=60, pause=0.2)
+            assert await attribute_of(handle, attributes.STATE) == phase
+            assert (await status_of(handle)).reason == (
+                f"it has been {phase} for more than 3600 s: {why}"
+            )
+        await eventually(lambda: holds(len(script.notices) == 2))
+        first, second = script.notices
+        assert (first.kind, first.state, second.state) == ("needs-you", "loading", "draining")
+        assert "docflow batches finish 7 3" in [step.command for step in first.steps]
+        assert first.waiting_since is not None
+        script.depths = [depth()]
+
+        async def ending() -> bool:
+            await server.skip(handle, timedelta(minutes=10))
+            return (await status_of(handle)).phase is Phase.ENDING
+
+        await eventually(ending, seconds=60, pause=0.2)
+        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
 
 
 async def test_a_person_sees_resources_and_depths(batches: BatchRuns) -> None:
@@ -315,7 +491,7 @@ async def test_a_person_sees_how_far_building_and_removing_are(batches: BatchRun
         await tells(handle, "**provisioning**", "| queue | ready |", "| subscription | creating |")
         script.held["subscribe"].set()
         await handle.signal(BatchLifecycle.take, finished())
-        await handle.signal(BatchLifecycle.take, ended())
+        await end(handle)
         await tells(handle, "**tearing down**", "| subscription | gone |", "| function | deleting")
         script.held["delete_function"].set()
         await handle.result()

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 
+from activities.batches.leases import AccountLimits
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.ports import Unavailable
 from contracts.batches import (
+    PASSED_ON_BYTES,
     BatchKey,
     CaseStatus,
     JobStarted,
@@ -29,13 +32,17 @@ from tests.support.batches.installation import (
     new_case,
     tell_shuffled,
 )
-from tests.support.batches.scripted import again, cancelled, ended, finished, started
+from tests.support.batches.scripted import TODAY, again, cancelled, ended, finished, started
 from tests.support.chaos import examples
 from tests.support.waiting import eventually
 from workers.services.batches.case_events import CaseEventIntake
+from workers.services.batches.messages import read_case_event
 from workers.services.verdicts import KEY_REUSED, DeadLetter, Settle, Verdict
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
+
+FEW = 4
+"""Batches that fit into an account."""
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
@@ -170,6 +177,52 @@ async def test_a_cancel_reaches_the_batch_that_runs_and_the_next_one_follows(
         assert installation.cloud.is_empty
 
 
+async def test_announcements_have_the_fields_of_the_events_that_led_to_them(
+    installations: Installations,
+) -> None:
+    (key,) = keys_of(new_case(), 1)
+    async with installations(ends=False) as installation:
+        events = ("JOB_STARTED", "JOB_FINISHED", "BATCH_END_FINISHED")
+        for number, (event, said) in enumerate(zip(events, DONE, strict=True), start=1):
+            body = {"caseId": key.case_id, "batchId": key.batch_id, "eventType": event}
+            more = {"user": event.lower(), f"field{number}": number, "status": "READY"}
+            await installation.tell(read_case_event(json.dumps({**body, **more}).encode()))
+            await eventually(lambda said=said: _is_said(installation, key, said))
+        bodies = [publication.body() for publication in installation.cloud.published]
+    own = {"eventType", "caseId", "batchId", "status", "messageId", "documents"}
+    assert [{name: body[name] for name in body.keys() - own} for body in bodies] == [
+        {"user": "job_started", "field1": 1},
+        {"user": "job_finished", "field1": 1, "field2": 2},
+        {"user": "batch_end_finished", "field1": 1, "field2": 2, "field3": 3},
+    ]
+    assert [body["status"] for body in bodies] == ["SUCCESS"] * 3
+
+
+async def _is_said(installation: BatchInstallation, key: BatchKey, event: str) -> bool:
+    return event in installation.said(key)
+
+
+async def test_an_end_that_came_too_early_does_not_keep_the_next_one(
+    installations: Installations,
+) -> None:
+    (key,) = keys_of(new_case(), 1)
+    async with installations() as installation:
+        await installation.tell(started(key))
+        await installation.loads(key)
+        case = await installation.tell(ended(key))
+        await eventually(lambda: _is_recorded(case))
+        await installation.tell(finished(key))
+        await installation.ended(key)
+        view = await installation.store.get(key)
+        assert view is not None and view.reason is not None
+        assert view.reason.startswith("BATCH_END_FINISHED came before BATCH_END_START")
+        assert installation.said(key) == DONE
+
+
+async def _is_recorded(case: Any) -> bool:
+    return (await case.query(CaseQueue.status)).unrecorded == ()
+
+
 async def test_kept_dead_letters_are_redriven_on_request(installations: Installations) -> None:
     (key,) = keys_of(new_case(), 1)
     times = Timings(settle=0, poll=1, hold=0, max_redrives=0)
@@ -258,10 +311,50 @@ async def test_an_unavailable_database_delays_events_and_loses_none(
         await eventually(complete, seconds=60, pause=0.3)
 
 
+async def test_fields_that_do_not_fit_into_one_record_wait_in_their_queue(
+    server: Any, installations: Installations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = keys_of(new_case(), 12)
+    fields = json.dumps({"note": "x" * (PASSED_ON_BYTES - 20)})
+    async with installations() as installation:
+        note, fails = installation.store.note, True
+        noted = list[Any]()
+
+        async def failing(case_id: int, events: Any) -> Any:
+            if fails:
+                raise Unavailable("the database is unavailable")
+            noted.extend(events)
+            return await note(case_id, events)
+
+        monkeypatch.setattr(installation.store, "note", failing)
+        accepted = [finished(key, passed_on=fields) for key in keys[:11]]
+        for event in accepted:
+            case = await installation.tell(event)
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await installation.tell(finished(keys[11]))
+        cause = refused.value.cause
+        assert isinstance(cause, ApplicationError) and cause.type == "Busy"
+        fails = False
+
+        async def recorded() -> bool:
+            await server.skip(case, timedelta(seconds=30))
+            return len(noted) == len(accepted)
+
+        await eventually(recorded, seconds=60, pause=0.3)
+        assert noted == accepted
+        await installation.tell(finished(keys[11]))
+
+
 @pytest.mark.chaos
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Installations) -> None:
     # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
-    async with installations(timings=Timings(settle=0, poll=24 * 3600, hold=0)) as installation:
+    calm = Timings(settle=0, poll=24 * 3600, hold=0)
+    room = AccountLimits(FEW, FEW * TODAY.concurrency, again=timedelta(seconds=1))
+    async with installations(timings=calm, limits=room) as installation:
+        # The account has no more than the leases say: nothing but them keeps it from refusing.
+        installation.cloud.filter_policies = FEW
+        installation.cloud.reservable = FEW * TODAY.concurrency
+        installation.cloud.lost_deliveries = 1
         keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
         await eventually(lambda: all_complete(installation, keys), seconds=300, pause=0.2)
         for case in {key.case_id for key in keys}:
@@ -275,6 +368,7 @@ async def test_many_cases_in_any_order_load_every_batch_once(installations: Inst
         await eventually(all_answered)
         await eventually(lambda: _is_empty(installation))
         assert installation.cloud.calls["clone"] == len(keys)
+        assert installation.cloud.calls["subscribe"] == len(keys), "no batch was refused"
 
 
 async def _is_empty(installation: BatchInstallation) -> bool:

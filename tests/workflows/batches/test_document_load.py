@@ -145,6 +145,13 @@ async def test_a_duplicate_is_read_no_further(loads: Loads) -> None:
     assert script.calls == ["dedupe"]
 
 
+async def test_a_file_that_a_later_message_came_before_is_read_no_further(loads: Loads) -> None:
+    script = ScriptedLoad(superseded=True)
+    async with loads.worker(script) as queue:
+        result = await (await loads.start(queue)).result()
+    assert (result.state, script.calls) == (DocumentState.SUPERSEDED, ["dedupe"])
+
+
 @pytest.mark.parametrize(
     ("event", "steps"), [(RELATIONS, ["relations"]), (ATTACHMENTS, ["attachments"])]
 )

@@ -1,6 +1,7 @@
 """The story of one import, with every activity scripted."""
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +33,13 @@ from contracts.imports import (
     Retry,
 )
 from domain.imports.registry import REGISTRY
-from tests.support.imports.scripted import OUTCOME, ScriptedImport, import_message, permanent
+from tests.support.imports.scripted import (
+    OUTCOME,
+    ScriptedImport,
+    done,
+    import_message,
+    permanent,
+)
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
@@ -109,6 +116,41 @@ async def test_a_small_document_costs_few_events(imports: Imports) -> None:
         await handle.result()
     history = await handle.fetch_history()
     assert len(history.events) <= 17
+
+
+async def test_a_document_that_the_first_step_imports_has_no_other(imports: Imports) -> None:
+    script, message = ScriptedImport(preparations=[done()]), import_message()
+    async with imports.running(script, message) as handle:
+        result = await handle.result()
+        history = await handle.fetch_history()
+    assert script.calls == ["prepare"]
+    assert (result.state, result.path) == (ImportState.COMPLETED, "local")
+    assert (result.counts, result.note, result.reason) == (
+        Counts(created=3),
+        None,
+        "Columns not used: 'Colour'.",
+    )
+    assert (await _attributes(handle))["State"] == "completed"
+    assert len(history.events) <= 9
+
+
+async def test_a_cancel_that_comes_while_the_first_step_imports_is_too_late(
+    imports: Imports,
+) -> None:
+    """Its row says completed, and so does the run."""
+
+    class Recording(ScriptedImport):
+        async def wait(self, name: str) -> None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await super().wait(name)
+
+    script = Recording(preparations=[done()])
+    script.held.add("prepare")
+    async with imports.running(script, import_message()) as handle:
+        await script.working.wait()
+        await handle.execute_update(DocumentImport.cancel, Answer())
+        result = await handle.result()
+    assert (result.state, script.calls) == (ImportState.COMPLETED, ["prepare"])
 
 
 async def test_steps_that_take_long_continue_as_remote_ones(imports: Imports) -> None:

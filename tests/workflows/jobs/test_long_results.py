@@ -1,6 +1,7 @@
 """Results: those too long for the table reach all that follows; a job type may make its own."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,24 @@ from temporalio import activity
 from temporalio.client import WorkflowUpdateFailedError
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
+from activities.jobs.closing import StageClosing
+from adapters.database import open_database, upgrade
+from adapters.memory.blobs import MemoryBlobs
 from contracts.answers import Answer
 from contracts.base import Contract
 from contracts.jobs import (
+    JobRecording,
     JobRetry,
     JobStatus,
     JsonObject,
     PlannedTask,
     StageDefinition,
+    StageRef,
     WorkflowDefinition,
 )
 from domain.errors import WorkersLost
-from tests.support.jobs.installation import job_installation, order_of
+from tests.support.jobs.groups import environment
+from tests.support.jobs.installation import job_installation, order_of, ports_of
 from tests.support.waiting import eventually
 from workflows.jobs.job import Job
 
@@ -115,3 +122,23 @@ async def test_a_job_whose_result_loses_its_workers_parks_with_the_reason(
     assert view.next_steps == "retry, fail or cancel"
     assert result.status is JobStatus.COMPLETED
     assert record.result_data["length"] == LONG
+
+
+async def test_the_end_of_a_job_that_an_earlier_release_began_makes_its_result(
+    tmp_path: Path,
+) -> None:
+    order = order_of(LongResults)
+    refs = tuple(StageRef(stage=stage, attempt=1) for stage in (1, 2))
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    await upgrade(url)
+    recording = JobRecording(
+        job=order, status=JobStatus.COMPLETED, stage=2, began_at=datetime.now(UTC), stages=refs
+    )
+    async with open_database(url) as database:
+        ports = ports_of(tmp_path, MemoryBlobs(), database, [LongResults])
+        for ref in refs:
+            result = {f"stage {ref.stage}": "found"}
+            await ports.folders.put_stage_result(order.job_id, ref, result, ())
+        await environment().run(StageClosing(ports).record, recording)
+        row = await ports.store.job(order.job_id)
+    assert row is not None and row.result_data == {"stage 1": "found", "stage 2": "found"}

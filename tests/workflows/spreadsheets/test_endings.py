@@ -89,6 +89,9 @@ async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, st
     assert result.state is S.COMPLETED
     assert result.report is not None
     assert script.calls.count(step) == 2
+    records = [*script.records, *(each.record for each in script.finished)]
+    retries = [line for each in records for line in each.trail if line.kind == "retry"]
+    assert [line.by for line in retries] == ["ann"]
     script.check_legal()
 
 

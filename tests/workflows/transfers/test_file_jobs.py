@@ -287,3 +287,22 @@ async def test_scan_is_no_one_to_wait_for_twice(transfers: TransferRuns) -> None
         assert script.made("scan") == 1
         await run.execute_update("fail", Answer())
         await ended(run)
+
+
+async def test_of_many_remarks_the_row_says_how_many_more_there_are(
+    transfers: TransferRuns,
+) -> None:
+    odd = {
+        action: ActionResult(
+            files=Manifest(), remarks=tuple(f"{action} {n} {'x' * 40}" for n in range(10))
+        )
+        for action in ("read_file", "scan")
+    }
+    script = ScriptedTransfer(results=odd)
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="remarks")))
+        await run.result()
+    [closed] = script.received["close"]
+    assert closed.reason is not None and len(closed.reason) <= 500
+    assert closed.reason.startswith("read_file 0 x")
+    assert closed.reason.endswith(f"; and {20 - closed.reason.count('_file ')} more remarks")

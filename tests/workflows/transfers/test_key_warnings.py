@@ -6,7 +6,7 @@ from typing import Any
 from activities.notices import NoticeSending
 from activities.transfers.key_expiry import KeyExpiry
 from contracts.notices import NoticeKind, NoticeReceipt
-from contracts.transfers.ends import KeyWarning, KeyWarnings, KeyWarningsOrder
+from contracts.transfers.key_expiry import KeyWarning, KeyWarnings, KeyWarningsOrder
 from tests.support.scripted import scripted
 from tests.support.waiting import eventually
 from workflows.notice_delivery import NoticeDelivery

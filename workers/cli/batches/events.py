@@ -58,6 +58,9 @@ def start(
     delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
     end: Annotated[int | None, _time("How long `end` may take before a person is asked.")] = None,
     patience: Annotated[int | None, _time("How long a failed step waits for a person.")] = None,
+    slow_after: Annotated[
+        int | None, _time("How long it may load, or drain, before people are asked to look.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start a batch, as JOB_STARTED does; options take the place of the installation's times.
@@ -77,6 +80,7 @@ def start(
         "delivery": delivery,
         "end": end,
         "patience": patience,
+        "slow_after": slow_after,
     }
     given = {name: value for name, value in times.items() if value is not None}
     run(_start(cli_context(context), case, batch, given, as_json=as_json))
@@ -89,21 +93,28 @@ async def _start(
 
     timings = read_timings(cli.environment).model_copy(update=given) if given else None
     event = JobStarted(case_id=case, batch_id=batch, timings=timings)
-    await _send(cli, event, as_json=as_json)
+    await send(cli, event, as_json=as_json)
 
 
 @app.command()
 def finish(
-    context: typer.Context, case: CaseArgument, batch: BatchArgument, as_json: JsonOption = False
+    context: typer.Context,
+    case: CaseArgument,
+    batch: BatchArgument,
+    documents: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_ID, help="How many there are, to be checked.")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Report that all documents of a batch have been sent, as JOB_FINISHED does.
 
     \b
-    Example:
+    Examples:
       docflow batches finish 7 1
+      docflow batches finish 7 1 --documents 1200
     """
-    event = JobFinished(case_id=case, batch_id=batch)
-    run(_send(cli_context(context), event, as_json=as_json))
+    event = JobFinished(case_id=case, batch_id=batch, documents=documents)
+    run(send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -117,7 +128,7 @@ def end(
       docflow batches end 7 1
     """
     event = BatchEndFinished(case_id=case, batch_id=batch)
-    run(_send(cli_context(context), event, as_json=as_json))
+    run(send(cli_context(context), event, as_json=as_json))
 
 
 @app.command()
@@ -150,7 +161,7 @@ async def _cancel(
     check_reason(reason)
     await refuse_in_vain(await open_runs(cli), cli.environment, key)
     event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=cli.user)
-    await _send(cli, event, as_json=as_json)
+    await send(cli, event, as_json=as_json)
 
 
 @app.command()
@@ -174,7 +185,7 @@ async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> 
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     if view.status.terminal and not view.dead_letters:
         raise CommandError(f"{key} is {view.status} and kept no dead letters: nothing to redrive")
-    await _send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
+    await send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
 
 
 @app.command()
@@ -208,7 +219,7 @@ async def _expect(cli: CliContext, case: int, batches: list[int], *, as_json: bo
     typer.echo(f"case {case} expects batch {', '.join(map(str, numbers))}")
 
 
-async def _send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
+async def send(cli: CliContext, event: CaseEvent, *, as_json: bool) -> None:
     """Deliver an event to its case."""
     from workers.settings.batches import read_timings
 

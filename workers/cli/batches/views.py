@@ -12,7 +12,10 @@ from contracts.batches import (
     BatchStatus,
     LoaderStatus,
     PolledDepth,
+    WaitingBatch,
+    outcome_of,
 )
+from domain.batches.line import waited_for_by, waits_for
 from workers.cli.batches.context import (
     BatchArgument,
     CaseArgument,
@@ -134,8 +137,10 @@ class RunSnapshot:
 async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     async with access.open_store(cli.environment) as store:
         view = await store.get(key)
+        line = (await store.note(key.case_id, ())).batches
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
+    before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
     snapshot = await attempt(_look(cli, key))
     if isinstance(snapshot, Failure):
         typer.echo(f"docflow: {one_line(snapshot.reason)}", err=True)
@@ -145,11 +150,13 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     status = snapshot.status
     if as_json:
         fields = status and status.model_dump(mode="json")
-        print_json({"batch": _as_json(view), "run": fields, "link": snapshot.link})
+        turn = {"waits_for": [each.batch_id for each in before], "waited_for_by": after}
+        print_json({"batch": _as_json(view), **turn, "run": fields, "link": snapshot.link})
         return
     out = console()
     waits = outage_pairs(snapshot.view)
-    out.print(pairs([*_row_pairs(view, waits), *_run_pairs(view, snapshot)]))
+    turn = _turn_pairs(before, after)
+    out.print(pairs([*_row_pairs(view, waits), *turn, *_run_pairs(view, snapshot)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
         for row in status.resources:
@@ -170,12 +177,28 @@ def _row_pairs(view: "BatchView", waits: list[tuple[str, object]]) -> list[tuple
     return [
         ("batch", str(view.key)),
         ("status", _status(view.status)),
+        ("outcome", _outcome(view)),
         *waits,
         ("reason", view.reason),
         ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
         ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
         ("changed", moment(view.updated_at)),
     ]
+
+
+def _turn_pairs(before: Sequence[WaitingBatch], after: Sequence[int]) -> list[tuple[str, object]]:
+    """Whom it waits for, and who waits for it."""
+    return [
+        ("waits for", "; ".join(map(_why, before)) or None),
+        ("waited for by", f"batch {', '.join(map(str, after))}" if after else None),
+    ]
+
+
+def _why(batch: WaitingBatch) -> str:
+    state = "not started" if batch.purpose is None else "waiting for its own turn"
+    if batch.status is LoaderStatus.PROCESSING:
+        state = "loading"
+    return f"batch {batch.batch_id} ({state}, since {moment(batch.since)})"
 
 
 def _run_pairs(view: "BatchView", snapshot: RunSnapshot) -> list[tuple[str, object]]:
@@ -209,6 +232,13 @@ def _depths(depths: Sequence[PolledDepth]) -> "Table":
     return made
 
 
+def _outcome(view: "BatchView") -> str | None:
+    """How it ended, as LOADER_FINISHED says; None: it has not."""
+    if not view.status.terminal:
+        return None
+    return outcome_of(view.status, view.documents, view.dead_letters)
+
+
 def _status(status: LoaderStatus) -> "Text":
     return text(status, _STYLES[status])
 
@@ -217,6 +247,7 @@ def _as_json(view: "BatchView") -> dict[str, Any]:
     return {
         **view.key.model_dump(),
         "status": view.status,
+        "outcome": _outcome(view),
         "reason": view.reason,
         "documents": view.documents.model_dump(),
         "dead_letters": view.dead_letters,

@@ -114,6 +114,7 @@ def _row_pairs(
         *(("corrected", _correction(each)) for each in row.corrections),
         ("created", moment(row.created_at)),
         ("finished", moment(row.finished_at)),
+        ("problems removed", moment(row.problems_removed_at)),
         ("report", row.report and f"{row.report.name} (`docflow report {name}`)"),
     ]
 

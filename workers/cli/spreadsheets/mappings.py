@@ -129,10 +129,23 @@ def values(
         list[int] | None,
         typer.Option(metavar="ID", help="Make a candidate of this name; may be repeated."),
     ] = None,
+    reset: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="Take the decision back; may be repeated."),
+    ] = None,
+    for_all: Annotated[
+        bool,
+        typer.Option(
+            "--for-all", help="Answer every open question about people of the same kind as well."
+        ),
+    ] = False,
     page: Annotated[int, typer.Option(min=0, help="200 values are a page; from 0.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Show what values mean, or decide it; `candidates` shows what there is to choose from.
+
+    About a person, --confirm says that it is the one who is suggested, --create that it is
+    another one, --ignore leaves the row out.
 
     \b
     Examples:
@@ -143,8 +156,15 @@ def values(
         decisions = _decisions(
             CellDecision,
             {"target_id": _pairs(targets or [], "ENTITY", int)},
-            {"confirm": confirm or [], "ignore": ignore or [], "create": create or []},
+            {
+                "confirm": confirm or [],
+                "ignore": ignore or [],
+                "create": create or [],
+                "reset": reset or [],
+            },
         )
+        if for_all:
+            decisions = [each.model_copy(update={"for_all": True}) for each in decisions]
     status = MappingStatus.UNMATCHED if only_open else None
     run(_values(cli_context(context), uuid, decisions, status, page, as_json=as_json))
 
@@ -158,13 +178,16 @@ async def _values(
     *,
     as_json: bool,
 ) -> None:
+    from adapters.database.spreadsheets.views import ValueFilter
+
     uuid = parse_uuid(text)
     async with open_access(cli) as access:
         if decisions:
             answer = await access.service.update_cells(access.who, uuid, decisions)
             show_answer(uuid, answer, as_json=as_json)
             return
-        view = await access.service.cells(access.who, uuid, status=status, page=page, size=200)
+        wanted = ValueFilter(status=status)
+        view = await access.service.cells(access.who, uuid, wanted, page=page, size=200)
     if as_json:
         print_json(to_json(view))
     else:
@@ -172,7 +195,8 @@ async def _values(
 
 
 def _show_values(view: "CellsView") -> None:
-    made = table("ID", "field", "value", "rows", "means", "match", "or", numbers=["ID", "rows"])
+    names = ("ID", "field", "value", "rows", "means", "match", "or", "why it is asked")
+    made = table(*names, numbers=["ID", "rows"])
     for value in view.items:
         made.add_row(
             text(value.id),
@@ -182,6 +206,7 @@ def _show_values(view: "CellsView") -> None:
             text(value.target_name),
             match(value.status),
             text(_names(value.alternatives)),
+            text(value.reason),
         )
     console().print(made)
     if len(view.items) < view.total:

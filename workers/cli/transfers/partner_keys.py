@@ -57,7 +57,7 @@ def accept(
         str | None, typer.Option(help="Of the key, as the partner stated it: SHA256:...")
     ] = None,
     retire: Annotated[
-        bool, typer.Option("--retire", help="Keys that are pinned so far end today.")
+        bool, typer.Option("--retire", help="Keys that were pinned before are valid until today.")
     ] = False,
 ) -> None:
     """Pin the host key that a server shows; runs that wait for the partner continue.

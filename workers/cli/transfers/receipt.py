@@ -105,7 +105,7 @@ async def _stored(cli: CliContext, transfer: str) -> _Receipt:
     from adapters.ports import BlobNotFound
     from workers.resources.blobs import open_blobs
     from workers.resources.tables import open_tables
-    from workers.settings.common import BlobSettings
+    from workers.settings.blobs import BlobSettings
 
     blobs = open_blobs(BlobSettings.read(cli.environment))
     async with open_tables(cli.environment) as database:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from contracts.transfers import RouteRule
+    from workers.services.transfers.routes import UnmatchedEvents
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,31 +53,9 @@ async def _list(cli: CliContext, queue: str | None, *, unmatched: bool, as_json:
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         if unmatched:
-            rows = await service.unmatched(who)
-            found = await service.listing(who)
-        else:
-            rows = ()
-            found = await service.listing(who, queue)
-    if unmatched:
-        if as_json:
-            print_json([_event(each) for each in rows])
+            _print_unmatched(await service.unmatched(who), as_json=as_json)
             return
-        if not rows:
-            typer.echo("every event was matched by a rule, or assigned by a person")
-            return
-        made = table("transfer", "since", "account", "source", "type", "subject")
-        for each in rows:
-            made.add_row(
-                text(each.transfer_id[:12]),
-                text(moment(each.at)),
-                text(each.account_id),
-                text(each.source),
-                text(each.type),
-                text(each.subject),
-            )
-        console().print(made)
-        typer.echo("add a rule, then `docflow transfers reroute`", err=True)
-        return
+        found = await service.listing(who, queue)
     if as_json:
         print_json(
             {
@@ -101,6 +80,30 @@ async def _list(cli: CliContext, queue: str | None, *, unmatched: bool, as_json:
                 "bold yellow",
             )
         )
+
+
+def _print_unmatched(found: "UnmatchedEvents", *, as_json: bool) -> None:
+    if as_json:
+        print_json([_event(each) for each in found.rows])
+    elif not found.rows:
+        typer.echo("every event was matched by a rule, or assigned by a person")
+        return
+    else:
+        made = table("transfer", "since", "account", "source", "type", "subject")
+        for each in found.rows:
+            made.add_row(
+                text(each.transfer_id[:12]),
+                text(moment(each.at)),
+                text(each.account_id),
+                text(each.source),
+                text(each.type),
+                text(each.subject),
+            )
+        console().print(made)
+    if found.total > len(found.rows):
+        typer.echo(f"the newest {len(found.rows)} of {found.total:,} events", err=True)
+    if not as_json:
+        typer.echo("add a rule, then `docflow transfers reroute`", err=True)
 
 
 @app.command()

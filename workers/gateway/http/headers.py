@@ -1,5 +1,6 @@
 """What every answer carries, and how much a request may bring."""
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -9,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LARGEST_BODY: Final = 1 << 20
 """Bytes of a request that is not an upload."""
+_PART: Final = re.compile(r"\{[a-z]+\}")
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -68,16 +70,18 @@ class SmallBodies:
 
     Args:
         app: What answers.
-        uploads: Paths that take files by POST, and have a limit of their own.
+        uploads: Paths that take files by POST, and have a limit of their own; `{name}` stands
+            for any one part of a path.
     """
 
     def __init__(self, app: ASGIApp, *, uploads: Collection[str]) -> None:
         self._app = app
-        self._uploads = frozenset(uploads)
+        self._uploads = [re.compile(_PART.sub("[^/]+", path)) for path in uploads]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (
-            scope["method"] == "POST" and scope["path"] in self._uploads
+            scope["method"] == "POST"
+            and any(path.fullmatch(scope["path"]) for path in self._uploads)
         ):
             await self._app(scope, receive, send)
             return

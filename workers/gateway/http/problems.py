@@ -1,10 +1,10 @@
 """Every error as problem details (RFC 9457)."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +12,7 @@ from fastapi_problem.error import Problem
 from fastapi_problem.handler import ExceptionHandler
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Match
 
 from adapters.ports import PortError
 from contracts.base import problem_text
@@ -36,6 +37,7 @@ MakeProblem = Callable[[Any], Problem]
 """Makes the problem of a refusal of one class."""
 
 _TYPES: Final = "urn:docflow:problem:{type}"
+_ASKED: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _RETRY_SECONDS: Final = "5"
 """When to try again while something does not answer."""
 
@@ -106,13 +108,27 @@ def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError
 
 def _of_http(handler: ExceptionHandler, request: Request, error: HTTPException) -> Problem:
     title = HTTPStatus(error.status_code).phrase
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["allow"] = ", ".join(_methods(request))
     return Problem(
         title,
         type_=_KINDS.get(error.status_code, title.lower().replace(" ", "-")),
         detail=error.detail,
         status=error.status_code,
-        headers=dict(error.headers or {}),
+        headers=headers,
     )
+
+
+def _methods(request: Request) -> Sequence[str]:
+    """Every method of the address, not only of the first route that has it."""
+    routes = cast("FastAPI", request.app).routes
+    asked = ((method, {**request.scope, "method": method}) for method in _ASKED)
+    return [
+        method
+        for method, scope in asked
+        if any(route.matches(scope)[0] is Match.FULL for route in routes)
+    ]
 
 
 def _unauthorised(handler: ExceptionHandler, request: Request, error: Unauthorised) -> Problem:

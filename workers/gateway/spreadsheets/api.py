@@ -12,11 +12,14 @@ from workers.gateway.http.upload import Upload
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import AssigneeBody
 from workers.gateway.spreadsheets.dependencies import (
+    PAGED,
+    VERSIONED,
     IfMatch,
     ImportId,
     PageNumber,
     PageSize,
     TheService,
+    answers_with,
     describe_page,
     etag,
     expected_version,
@@ -71,7 +74,12 @@ async def create_import(
     return serializers.import_view(row, columns)
 
 
-@router.get("/imports", tags=["imports"], response_model_exclude_unset=True)
+@router.get(
+    "/imports",
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses=answers_with(200, PAGED),
+)
 async def list_imports(
     service: TheService,
     who: Who,
@@ -96,7 +104,12 @@ async def list_imports(
     return [serializers.import_view(row) for row in found.items]
 
 
-@router.get("/imports/{uuid}", tags=["imports"], response_model_exclude_unset=True, responses=_ONE)
+@router.get(
+    "/imports/{uuid}",
+    tags=["imports"],
+    response_model_exclude_unset=True,
+    responses={**_ONE, **answers_with(200, VERSIONED)},
+)
 async def get_import(
     service: TheService,
     who: Who,
@@ -135,7 +148,7 @@ async def cancel_import(
     status_code=202,
     tags=["imports"],
     response_model_exclude_unset=True,
-    responses={**_ONE, **import_problems(406, 409, 410, 412)},
+    responses={**_ONE, **answers_with(202, VERSIONED), **import_problems(406, 409, 410, 412)},
 )
 async def start_import(
     service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None

@@ -4,16 +4,25 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from contracts.spreadsheets import FieldName
+from adapters.database.spreadsheets.views import ValueFilter
+from contracts.spreadsheets import FieldName, MappingsAnswer
+from domain.spreadsheets.people import QuestionKind
 from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import examples, serializers
-from workers.gateway.spreadsheets.bodies import CellDecisionsBody, ColumnDecisionsBody
+from workers.gateway.spreadsheets.bodies import (
+    CellDecisionsBody,
+    CellRulesBody,
+    ColumnDecisionsBody,
+)
 from workers.gateway.spreadsheets.dependencies import (
+    PAGED,
+    VERSIONED,
     IfMatch,
     ImportId,
     PageNumber,
     PageSize,
     TheService,
+    answers_with,
     describe_page,
     etag,
     expected_version,
@@ -26,6 +35,7 @@ from workers.gateway.spreadsheets.schemas import (
     ColumnMappingView,
     ImportView,
     PreviewView,
+    QuestionView,
     mapping_status,
 )
 from workers.services.errors import WrongState
@@ -39,7 +49,7 @@ router = APIRouter(
     responses=import_problems(401, 403, 404, 410, 422, 503),
 )
 
-_ANSWERED: Final = import_problems(406, 409, 412)
+_ANSWERED: Final = {**answers_with(202, VERSIONED), **import_problems(406, 409, 412)}
 _WRITTEN: Final = {**_ANSWERED, **import_problems(400, 413)}
 """Of requests with a body."""
 MappingStatusName = Literal["AUTO_MATCHED", "MANUAL_MATCHED", "UNRESOLVED", "IGNORED"]
@@ -71,7 +81,7 @@ async def change_layout(
     return serializers.answer_view(uuid, answer)
 
 
-@router.get("/column-mappings")
+@router.get("/column-mappings", responses=answers_with(200, VERSIONED))
 async def get_columns(
     service: TheService, who: Who, uuid: ImportId, response: Response
 ) -> list[ColumnMappingView]:
@@ -115,17 +125,24 @@ async def put_columns(
     responses=_ANSWERED,
 )
 async def confirm_columns(
-    service: TheService, who: Who, uuid: ImportId, response: Response, if_match: IfMatch = None
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    response: Response,
+    incomplete: Annotated[
+        bool, Query(description="Columns of required fields are made in the review.")
+    ] = False,
+    if_match: IfMatch = None,
 ) -> ImportView:
     """Confirm all columns and continue with the values; answers with the first 200 of them."""
     version = await expected_version(service, who, uuid, if_match)
-    answer = await service.confirm_columns(who, uuid, version)
+    answer = await service.confirm_columns(who, uuid, version, incomplete=incomplete)
     response.headers["etag"] = etag(answer.version)
     cells = await service.cells(who, uuid, size=LARGEST_PAGE)
     return serializers.import_view(await service.get(who, uuid), cells=cells)
 
 
-@router.get("/cell-mappings")
+@router.get("/cell-mappings", responses=answers_with(200, PAGED, VERSIONED))
 async def get_cells(
     service: TheService,
     who: Who,
@@ -134,16 +151,29 @@ async def get_cells(
     response: Response,
     field: Annotated[FieldName | None, Query(alias="targetField")] = None,
     status: MappingStatusName | None = None,
+    question: QuestionKind | None = None,
+    text: Annotated[str, Query(max_length=200, description="Part of the value")] = "",
     page: PageNumber = 0,
     size: PageSize = 50,
 ) -> list[CellMappingView]:
     """The distinct values of fields that refer to other tables, and what they mean."""
-    found = await service.cells(
-        who, uuid, field=field, status=mapping_status(status), page=page, size=size
-    )
+    kind = None if question is None else question.value
+    wanted = ValueFilter(field, mapping_status(status), kind, text)
+    found = await service.cells(who, uuid, wanted, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     response.headers["etag"] = etag(found.version)
     return serializers.cell_views(found)
+
+
+@router.get("/cell-mappings/questions")
+async def get_questions(service: TheService, who: Who, uuid: ImportId) -> list[QuestionView]:
+    """Open questions about people, by kind; a decision with `forAll` answers all of a kind."""
+    return [
+        QuestionView(
+            question=each.question, reason=each.reason, count=each.count, first_id=each.first_id
+        )
+        for each in await service.questions(who, uuid)
+    ]
 
 
 @router.get("/cell-mappings/candidates")
@@ -175,6 +205,30 @@ async def put_cells(
     """
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.update_cells(who, uuid, [each.decision() for each in body], version)
+    return _saved(uuid, answer, response)
+
+
+@router.post("/cell-mappings/rules", status_code=202, responses=_WRITTEN)
+async def apply_rules(
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    body: Annotated[CellRulesBody, Body(openapi_examples=examples.cell_rules)],
+    response: Response,
+    if_match: IfMatch = None,
+) -> AnswerView:
+    """Decide what whole sets of values mean, in the order of the rules.
+
+    All rules are applied, or none. 202: every value has a meaning. 406: the decisions are saved
+    (`saved`), and the problem names the first values that are still open.
+    """
+    version = await expected_version(service, who, uuid, if_match)
+    rules = [each.rule() for each in body]
+    answer = await service.update_cells(who, uuid, (), version, rules=rules)
+    return _saved(uuid, answer, response)
+
+
+def _saved(uuid: str, answer: MappingsAnswer, response: Response) -> AnswerView:
     if answer.cells.open:
         raise StillOpen(
             f"the decisions are saved; values that still have no meaning: {answer.cells.open}",

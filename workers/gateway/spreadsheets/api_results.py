@@ -9,15 +9,23 @@ from contracts.spreadsheets import Outcome
 from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import serializers
 from workers.gateway.spreadsheets.dependencies import (
+    PAGED,
     ImportId,
     PageNumber,
     PageSize,
     TheService,
+    answers_with,
     describe_page,
 )
 from workers.gateway.spreadsheets.downloads import XLSX, ReportDownload
 from workers.gateway.spreadsheets.problems import import_problems
-from workers.gateway.spreadsheets.schemas import DecisionView, ResultView, SummaryView, UndoView
+from workers.gateway.spreadsheets.schemas import (
+    DecisionView,
+    ResultView,
+    SummaryView,
+    UndoPreviewView,
+    UndoView,
+)
 from workers.services.errors import NotFound
 
 router = APIRouter(
@@ -27,9 +35,16 @@ router = APIRouter(
 )
 
 _CONFLICTS: Final = 200
+_UNDO_AT: Final = {
+    "Location": {
+        "schema": {"type": "string"},
+        "description": "Where the undo can be followed",
+        "example": "/api/imports/0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11/undo",
+    }
+}
 
 
-@router.get("/results")
+@router.get("/results", responses=answers_with(200, PAGED))
 async def get_results(
     service: TheService,
     who: Who,
@@ -43,7 +58,9 @@ async def get_results(
     """Outcome of each row, by its number in the file."""
     found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return serializers.result_views(found.items)
+    row = await service.get(who, uuid)
+    headers, changed = await service.review.corrections(row, [each.line for each in found.items])
+    return serializers.result_views(found.items, headers, changed)
 
 
 @router.get("/results/summary")
@@ -68,7 +85,7 @@ async def get_report(service: TheService, who: Who, uuid: ImportId) -> ReportDow
     return ReportDownload(await service.report(who, uuid))
 
 
-@router.get("/decisions")
+@router.get("/decisions", responses=answers_with(200, PAGED))
 async def get_decisions(
     service: TheService,
     who: Who,
@@ -84,14 +101,26 @@ async def get_decisions(
     return serializers.decision_views(found.items)
 
 
-@router.post("/undo", status_code=202, responses=import_problems(409))
+@router.post(
+    "/undo",
+    status_code=202,
+    responses={**import_problems(409), **answers_with(202, _UNDO_AT)},
+)
 async def undo_import(service: TheService, who: Who, uuid: ImportId, response: Response) -> None:
     """Take the rows of an import back: delete created ones, restore updated ones.
 
-    Rows that were changed since are left alone and reported.
+    A row of which anything was changed since is left alone and reported: `UNDONE_PARTLY`. It can
+    be undone again, for what is left.
     """
     await service.undo(who, uuid)
     response.headers["location"] = f"/api/imports/{uuid}/undo"
+
+
+@router.get("/undo/preview", responses=import_problems(409))
+async def preview_undo(service: TheService, who: Who, uuid: ImportId) -> UndoPreviewView:
+    """What an undo would take back now, and the first rows that it would leave alone and why."""
+    found, conflicts = await service.preview_undo(who, uuid)
+    return serializers.undo_preview_view(found, conflicts)
 
 
 @router.get("/undo")

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from pydantic import AfterValidator
 
 from workers.pipelines.spreadsheets import NAME
 from workers.services.errors import Conflict
@@ -24,6 +25,8 @@ def _service_of(request: Request) -> SpreadsheetService:
 TheService = Annotated[SpreadsheetService, Depends(_service_of)]
 ImportId = Annotated[
     str,
+    # A UUID is the same in capitals (RFC 9562, section 4).
+    AfterValidator(str.lower),
     Path(
         alias="uuid",
         max_length=100,
@@ -41,6 +44,35 @@ IfMatch = Annotated[
         examples=['"3"'],
     ),
 ]
+
+
+VERSIONED: Final[dict[str, Any]] = {
+    "ETag": {
+        "schema": {"type": "string"},
+        "description": "Version of the mappings, for If-Match",
+        "example": '"3"',
+    }
+}
+"""Header of answers about mappings."""
+PAGED: Final[dict[str, Any]] = {
+    "X-Total-Count": {
+        "schema": {"type": "integer"},
+        "description": "Items on all pages",
+        "example": 137,
+    },
+    "Link": {
+        "schema": {"type": "string"},
+        "description": "Addresses of the other pages (RFC 8288)",
+        "example": '</api/imports?page=1&size=20>; rel="next"',
+    },
+}
+"""Headers of answers that are a page of many."""
+
+
+def answers_with(status: int, *headers: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """An entry of an OpenAPI document for the headers of an answer."""
+    named = {name: value for each in headers for name, value in each.items()}
+    return {status: {"description": "Successful Response", "headers": named}}
 
 
 def etag(version: int) -> str:

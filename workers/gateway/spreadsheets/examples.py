@@ -51,20 +51,29 @@ created: Final[dict[int | str, dict[str, Any]]] = {
                             "targetField": "LAST_NAME",
                             "status": "AUTO_MATCHED",
                             "confidenceScore": 0.95,
+                            "reason": "",
                             "alternatives": [],
                             "samples": ["Meier", "Novak"],
+                            "blanks": ["-"],
                         },
                         {
                             "id": 2,
                             "columnIndex": 1,
-                            "sourceHeader": "Unknown Col",
+                            "sourceHeader": "Alterskl.",
                             "targetField": None,
                             "status": "UNRESOLVED",
                             "confidenceScore": 0.0,
+                            "reason": "",
                             "alternatives": [
-                                {"name": "EVENT_CATEGORY_NAME", "score": 0.62, "id": None}
+                                {
+                                    "name": "EVENT_CATEGORY_NAME",
+                                    "score": 0.9,
+                                    "id": None,
+                                    "reason": "the header looks like \u201caltersklasse\u201d",
+                                }
                             ],
                             "samples": ["Junior (U18)"],
+                            "blanks": [],
                         },
                     ],
                 }
@@ -112,6 +121,10 @@ upload_form: Final[dict[str, Any]] = {
                         "type": "boolean",
                         "description": "Check every row, report what would change, write nothing",
                     },
+                    "review": {
+                        "type": "boolean",
+                        "description": "Have the rows reviewed before anything is written",
+                    },
                     "sheet": {"type": "string", "maxLength": 100},
                     "encoding": {
                         "type": "string",
@@ -120,6 +133,10 @@ upload_form: Final[dict[str, Any]] = {
                     },
                     "delimiter": {"type": "string", "minLength": 1, "maxLength": 1},
                     "headerLine": {"type": "integer", "minimum": 1, "maximum": 1_048_576},
+                    "noHeader": {
+                        "type": "boolean",
+                        "description": "There is no header row: columns are called by letters",
+                    },
                 },
             }
         }
@@ -133,6 +150,7 @@ column_decisions: Final[dict[str, Example]] = {
             {"id": 1, "confirm": True},
             {"id": 2, "targetField": "EVENT_CATEGORY_NAME"},
             {"id": 3, "ignore": True},
+            {"id": 4, "reset": True},
         ],
     }
 }
@@ -146,7 +164,31 @@ cell_decisions: Final[dict[str, Example]] = {
             {"id": 3, "ignore": True},
             {"id": 4, "create": True},
         ],
-    }
+    },
+    "people": {
+        "summary": "The same person as suggested, for every question of the kind",
+        "value": [{"id": 5, "confirm": True, "forAll": True}],
+    },
+    "back": {
+        "summary": "Take a decision back",
+        "value": [{"id": 2, "reset": True}],
+    },
+}
+
+cell_rules: Final[dict[str, Example]] = {
+    "likely": {
+        "summary": "Take suggestions from 90 % on, add all other categories, leave the rest empty",
+        "value": [
+            {"confirm": True, "minScore": 0.9},
+            {"targetField": "EVENT_CATEGORY_NAME", "create": True},
+            {"ignore": True},
+        ],
+    },
+    "one": {
+        "summary": "All values of a category that hold a word mean the same",
+        "value": [{"targetField": "EVENT_CATEGORY_NAME", "text": "jun", "targetEntityId": 43}],
+    },
+    "back": {"summary": "Take all decisions back", "value": [{"status": "ALL", "reset": True}]},
 }
 
 layout: Final[dict[str, Example]] = {
@@ -161,5 +203,32 @@ assignee: Final[dict[str, Example]] = {
     "colleague": {
         "summary": "A colleague, with a mail address for reminders",
         "value": {"to": "ben@example.org", "notify": "ben@example.org"},
+    }
+}
+
+learnt_column: Final[dict[str, Example]] = {
+    "field": {
+        "summary": "Such columns are the club",
+        "value": {
+            "importType": "EVENT_PARTICIPANT",
+            "header": "Trainingsgruppe",
+            "targetField": "CLUB",
+        },
+    },
+    "left out": {
+        "summary": "Such columns are left out",
+        "value": {"importType": "EVENT_PARTICIPANT", "header": "IBAN", "ignore": True},
+    },
+}
+
+learnt_value: Final[dict[str, Example]] = {
+    "row": {
+        "summary": "The category of that name, in every event",
+        "value": {
+            "importType": "EVENT_PARTICIPANT",
+            "targetField": "EVENT_CATEGORY_NAME",
+            "sourceValue": "Oldies",
+            "targetName": "Masters (40+)",
+        },
     }
 }

@@ -9,13 +9,23 @@ from workers.gateway.pages.contribution import PageRoute, PipelinePages
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
-from workers.gateway.spreadsheets import api, api_mappings, api_results
+from workers.gateway.spreadsheets import (
+    api,
+    api_mappings,
+    api_memory,
+    api_results,
+    api_review,
+    api_value_files,
+)
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.actions import HandlingPages
 from workers.gateway.spreadsheets.pages.decisions import DecisionPages
 from workers.gateway.spreadsheets.pages.import_list import ImportListPage
 from workers.gateway.spreadsheets.pages.import_page import ImportPage
+from workers.gateway.spreadsheets.pages.memory import MemoryPages
+from workers.gateway.spreadsheets.pages.review import ReviewPages
 from workers.gateway.spreadsheets.pages.upload import UploadPages
+from workers.gateway.spreadsheets.pages.value_files import ValueFilePages
 from workers.gateway.spreadsheets.problems import still_open
 from workers.pipelines.base import Context
 from workers.resources.spreadsheets import spreadsheet_resources
@@ -66,8 +76,18 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
-        routers=(api.router, api_mappings.router, api_results.router),
-        uploads=("/api/imports", "/imports"),
+        routers=(
+            api.router,
+            api_mappings.router,
+            api_results.router,
+            api_memory.router,
+            api_review.router,
+            api_value_files.router,
+        ),
+        uploads=(
+            *("/api/imports", api_review.UPLOADS, api_value_files.UPLOADS),
+            *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
+        ),
         problems={StillOpen: still_open},
         pages=PipelinePages(
             routes=routes,
@@ -83,22 +103,35 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
 def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
     imports, upload = ImportListPage(site, service), UploadPages(site, service)
     page = ImportPage(site, service)
+    memory = MemoryPages(site, service)
+    review = ReviewPages(site, service, page)
+    value_files = ValueFilePages(site, service, page)
     decide, handle = DecisionPages(site, service, page), HandlingPages(site, service, page)
     one = "/imports/{uuid}"
     return (
         ("GET", "/imports", imports.show),
         ("GET", "/imports/new", upload.show),
+        ("GET", "/imports/memory", memory.show),
+        ("POST", "/imports/memory", memory.change),
         ("POST", "/imports", upload.submit),
         ("GET", one, page.show),
         ("GET", f"{one}/live", page.live),
         ("POST", f"{one}/columns", decide.columns),
         ("POST", f"{one}/layout", decide.layout),
         ("POST", f"{one}/values", decide.values),
+        ("GET", f"{one}/values/export", value_files.export),
+        ("POST", f"{one}/values/upload", value_files.upload),
         ("GET", f"{one}/candidates", decide.candidates),
+        ("POST", f"{one}/review/rows", review.rows),
+        ("POST", f"{one}/review/preview", review.preview),
+        ("POST", f"{one}/review/change", review.change),
+        ("GET", f"{one}/review/export", review.export),
+        ("POST", f"{one}/review/upload", review.upload),
         ("POST", f"{one}/retry", handle.retry),
         ("POST", f"{one}/reassign", handle.reassign),
         ("POST", f"{one}/cancel", handle.cancel),
         ("POST", f"{one}/undo", handle.undo),
+        ("GET", f"{one}/undo-preview", handle.undo_preview),
         ("GET", f"{one}/report", handle.report),
         ("GET", f"{one}/decisions", handle.decisions),
     )

@@ -10,21 +10,30 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     UndoState,
 )
+from workers.gateway.spreadsheets.descriptions import DESCRIBED
+from workers.gateway.spreadsheets.review_schemas import CorrectionView
 from workers.services.bodies import Body
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 UNRESOLVED: Final = "UNRESOLVED"
 
 
-class AlternativeView(Body):
+class View(Body):
+    """What is answered; its properties are described in `descriptions`."""
+
+    model_config = DESCRIBED
+
+
+class AlternativeView(View):
     """What a column or a value might mean as well."""
 
     name: str
     score: float
     id: int | None = None
+    reason: str = ""
 
 
-class ColumnMappingView(Body):
+class ColumnMappingView(View):
     """One column, and what it means."""
 
     id: int
@@ -33,11 +42,13 @@ class ColumnMappingView(Body):
     target_field: str | None
     status: str
     confidence_score: float
+    reason: str
     alternatives: list[AlternativeView]
     samples: list[str]
+    blanks: list[str]
 
 
-class CellMappingView(Body):
+class CellMappingView(View):
     """One distinct value, and what it means."""
 
     id: int
@@ -50,9 +61,23 @@ class CellMappingView(Body):
     confidence_score: float
     alternatives: list[AlternativeView]
     row_count: int
+    question: str | None = None
+    """Kind of a question about a person; `forAll` answers every open one of a kind."""
+    reason: str | None = None
+    """Why a person is asked about."""
 
 
-class ImportView(Body):
+class QuestionView(View):
+    """Open questions about people, of one kind."""
+
+    question: str
+    reason: str
+    count: int
+    first_id: int
+    """Of one of the values: `forAll` with it answers all."""
+
+
+class ImportView(View):
     """The status of an import."""
 
     identifier: str
@@ -88,7 +113,7 @@ class ImportView(Body):
     cell_mappings: list[CellMappingView] | None = None
 
 
-class OpenValueView(Body):
+class OpenValueView(View):
     """A value without a decision so far."""
 
     id: int
@@ -97,7 +122,7 @@ class OpenValueView(Body):
     row_count: int
 
 
-class AnswerView(Body):
+class AnswerView(View):
     """What has become of an answer."""
 
     identifier: str
@@ -106,16 +131,20 @@ class AnswerView(Body):
     missing_fields: list[str]
     open_values: int
     first_open_values: list[OpenValueView]
+    left_out_columns: list[str]
+    """Headers of columns that fill no field."""
+    left_out_sheets: list[str]
+    """Further sheets that hold something and are not read."""
 
 
-class PreviewRowView(Body):
+class PreviewRowView(View):
     """A row as a person sees it."""
 
     row_number: int
     cells: list[str]
 
 
-class PreviewView(Body):
+class PreviewView(View):
     """The top of the file."""
 
     format: str
@@ -124,24 +153,34 @@ class PreviewView(Body):
     rows: list[PreviewRowView]
 
 
-class CandidateView(Body):
+class CandidateView(View):
     """Something a value may mean."""
 
     id: int
     display_name: str
 
 
-class ResultView(Body):
+class ProblemView(View):
+    """What is wrong with a row, or with one of its cells."""
+
+    column: str | None
+    value: str | None
+    reason: str
+
+
+class ResultView(View):
     """Outcome of a row."""
 
     id: int
     row_number: int
     outcome: Outcome
     message: str | None
+    problems: list[ProblemView]
+    corrections: list[CorrectionView]
 
 
-class DifferenceView(Body):
-    """What a dry run would change."""
+class DifferenceView(View):
+    """What the import has changed in a row that was there; a dry run: would change."""
 
     row_number: int
     table: str
@@ -150,7 +189,7 @@ class DifferenceView(Body):
     after: str | None
 
 
-class SummaryView(Body):
+class SummaryView(View):
     """Rows per outcome."""
 
     total: int
@@ -162,7 +201,7 @@ class SummaryView(Body):
     differences: list[DifferenceView]
 
 
-class DecisionView(Body):
+class DecisionView(View):
     """Who decided what, and what else there was to choose from."""
 
     kind: str
@@ -174,7 +213,7 @@ class DecisionView(Body):
     alternatives: list[AlternativeView]
 
 
-class UndoConflictView(Body):
+class UndoConflictView(View):
     """A record that an undo left alone."""
 
     row_number: int
@@ -182,7 +221,7 @@ class UndoConflictView(Body):
     reason: str
 
 
-class UndoView(Body):
+class UndoView(View):
     """How far an undo has come."""
 
     status: UndoState
@@ -195,7 +234,17 @@ class UndoView(Body):
     """The first of those that were left alone."""
 
 
-class ContextView(Body):
+class UndoPreviewView(View):
+    """What an undo would do now."""
+
+    deleted: int
+    restored: int
+    left_alone: int
+    conflicts: list[UndoConflictView]
+    """The first of the rows that would be left alone."""
+
+
+class ContextView(View):
     """What the rows of a type belong to."""
 
     table: str
@@ -203,7 +252,42 @@ class ContextView(Body):
     required: bool
 
 
-class FieldDescription(Body):
+class AvailableContextView(View):
+    """An event, a membership period or a race."""
+
+    id: int
+    table: str
+    name: str
+    organisation_id: int
+
+
+class LearntColumnView(View):
+    """What a header means since people decided it."""
+
+    organisation_id: int
+    import_type: str
+    header: str
+    target_field: str | None
+    """None: the column is left out."""
+    decided_by: str | None
+    decided_at: datetime
+
+
+class LearntValueView(View):
+    """What a value means since people decided it."""
+
+    organisation_id: int
+    import_type: str
+    target_field: str
+    source_value: str
+    target_entity_id: int | None
+    target_name: str | None
+    """None, as the id: the value is left empty."""
+    decided_by: str | None
+    decided_at: datetime
+
+
+class FieldDescription(View):
     """A field of an import type."""
 
     name: str
@@ -215,7 +299,7 @@ class FieldDescription(Body):
     creates: bool
 
 
-class ImportTypeView(Body):
+class ImportTypeView(View):
     """What can be imported."""
 
     name: str
@@ -241,6 +325,8 @@ def answer_fields(answer: MappingsAnswer) -> dict[str, Any]:
     """What is open after an answer, as it goes over the wire."""
     return {
         "missingFields": list(answer.missing_fields),
+        "leftOutColumns": list(answer.left_out_columns),
+        "leftOutSheets": list(answer.left_out_sheets),
         "openValues": answer.cells.open,
         "firstOpenValues": [
             {

@@ -1,6 +1,8 @@
 """From the service's answers to what goes over the wire."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from adapters.database.spreadsheets.views import (
     CellsView,
@@ -11,11 +13,23 @@ from adapters.database.spreadsheets.views import (
     UndoConflict,
     UndoView,
 )
-from contracts.spreadsheets import Alternative, DecisionRecord, MappingsAnswer, SpreadsheetState
+from contracts.spreadsheets import (
+    Alternative,
+    DecisionRecord,
+    MappingsAnswer,
+    SpreadsheetState,
+    UndoPreview,
+)
 from domain.spreadsheets.records import Preview
+from domain.spreadsheets.review import ReviewedRow
 from domain.spreadsheets.types.base import SheetType
+from domain.tabular.values import readable
 from workers.gateway.spreadsheets import schemas
+from workers.gateway.spreadsheets.review_schemas import CorrectionView
 from workers.services.spreadsheets.upload_form import LayoutBody
+
+_SHOWN: Final = 200
+"""Characters of a corrected cell."""
 
 
 def import_view(
@@ -78,8 +92,10 @@ def column_views(view: ColumnsView) -> list[schemas.ColumnMappingView]:
             target_field=column.target,
             status=schemas.wire_status(column.status),
             confidence_score=column.confidence,
+            reason=column.why,
             alternatives=_alternatives(column.alternatives),
             samples=list(column.samples),
+            blanks=list(column.blanks),
         )
         for column in view.columns
     ]
@@ -99,6 +115,8 @@ def cell_views(view: CellsView) -> list[schemas.CellMappingView]:
             confidence_score=cell.confidence,
             alternatives=_alternatives(cell.alternatives),
             row_count=cell.rows,
+            question=cell.question,
+            reason=cell.reason,
         )
         for cell in view.items
     ]
@@ -106,7 +124,7 @@ def cell_views(view: CellsView) -> list[schemas.CellMappingView]:
 
 def _alternatives(alternatives: Sequence[Alternative]) -> list[schemas.AlternativeView]:
     return [
-        schemas.AlternativeView(name=each.name, score=each.score, id=each.id)
+        schemas.AlternativeView(name=each.name, score=each.score, id=each.id, reason=each.why)
         for each in alternatives
     ]
 
@@ -119,6 +137,8 @@ def answer_view(uuid: str, answer: MappingsAnswer) -> schemas.AnswerView:
         version=answer.version,
         missing_fields=list(answer.missing_fields),
         open_values=answer.cells.open,
+        left_out_columns=list(answer.left_out_columns),
+        left_out_sheets=list(answer.left_out_sheets),
         first_open_values=[
             schemas.OpenValueView(
                 id=value.id,
@@ -142,6 +162,7 @@ def preview_view(row: SpreadsheetRow, preview: Preview) -> schemas.PreviewView:
             encoding=layout.encoding,
             delimiter=layout.delimiter,
             header_line=layout.header_line,
+            no_header=layout.no_header,
         ),
         rows=[
             schemas.PreviewRowView(row_number=line, cells=list(cells))
@@ -150,11 +171,38 @@ def preview_view(row: SpreadsheetRow, preview: Preview) -> schemas.PreviewView:
     )
 
 
-def result_views(rows: Sequence[ResultRow]) -> list[schemas.ResultView]:
-    """Outcomes of rows; a row's number is its id."""
+def result_views(
+    rows: Sequence[ResultRow],
+    headers: Mapping[int, str] = MappingProxyType({}),
+    changed: Mapping[int, ReviewedRow] = MappingProxyType({}),
+) -> list[schemas.ResultView]:
+    """Outcomes of rows; a row's number is its id.
+
+    Args:
+        rows: The outcomes.
+        headers: Id of each column to its header.
+        changed: Rows that were corrected in the review.
+    """
     return [
         schemas.ResultView(
-            id=row.line, row_number=row.line, outcome=row.outcome, message=row.message
+            id=row.line,
+            row_number=row.line,
+            outcome=row.outcome,
+            message=row.message,
+            problems=[
+                schemas.ProblemView(column=each.column, value=each.value, reason=each.reason)
+                for each in row.problems
+            ],
+            corrections=[
+                CorrectionView(
+                    column=headers.get(each.column, ""),
+                    before=readable(each.before, _SHOWN) or None,
+                    after=readable(each.after, _SHOWN) or None,
+                    by=each.by,
+                    at=each.at,
+                )
+                for each in (changed[row.line].corrections if row.line in changed else ())
+            ],
         )
         for row in rows
     ]
@@ -208,6 +256,22 @@ def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> schemas.Undo
         left_alone=view.counts.left_alone,
         requested_at=view.requested_at,
         finished_at=view.finished_at,
+        conflicts=[
+            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            for each in conflicts
+        ],
+    )
+
+
+def undo_preview_view(
+    found: UndoPreview, conflicts: Sequence[UndoConflict]
+) -> schemas.UndoPreviewView:
+    """What an undo would do."""
+    counts = found.counts
+    return schemas.UndoPreviewView(
+        deleted=counts.deleted,
+        restored=counts.restored,
+        left_alone=counts.left_alone,
         conflicts=[
             schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
             for each in conflicts

@@ -7,7 +7,7 @@ from temporalio.client import (
     WithStartWorkflowOperation,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 
 from contracts.batches import TASK_QUEUE, CaseEvent, CaseOrder, Timings
 from workers.services.intake import START_TIMEOUT, short
@@ -65,6 +65,8 @@ class CaseRuns:
             CaseOrder(case_id=event.case_id, timings=self._timings),
             id=event.key.case_workflow_id,
             task_queue=TASK_QUEUE,
+            # Its batches and their steps inherit it.
+            priority=Priority(fairness_key=event.key.fairness_key),
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             search_attributes=attributes.at_start("batches", event.event_type, str(event.case_id)),

@@ -1,23 +1,24 @@
 """The one entry point of a batch's documents, whether a function or a bridge brings them."""
 
-import logging
+from datetime import UTC, datetime
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
 
-from contracts.batches import TASK_QUEUE, BatchKey, DocumentEvent, LoadOrder
-from contracts.origins import MEMO, Origin, digest_of
+from contracts.batches import (
+    TASK_QUEUE,
+    BatchKey,
+    DocumentEvent,
+    DocumentProcessed,
+    LoadOrder,
+    message_key,
+)
+from contracts.origins import Origin
+from workers.services.batches.groups import GroupStarts
 from workers.services.batches.messages import read_document_event
 from workers.services.bodies import RefusedMessage
-from workers.services.duplicates import earlier_run
-from workers.services.intake import START_TIMEOUT, given_back, refuse, short, starts_are_taken
+from workers.services.intake import refuse, starts_are_taken
 from workers.services.rejections import RecordingRuns
-from workers.services.verdicts import INVALID_MESSAGE, Abandon, Settle, Verdict
-from workflows import attributes
-
-logger = logging.getLogger(__name__)
+from workers.services.verdicts import INVALID_MESSAGE, Settle, Verdict
 
 
 class DocumentIntake:
@@ -35,30 +36,40 @@ class DocumentIntake:
         self._client = client
         self._key = key
         self._queue = queue
+        self._groups = GroupStarts(client, key)
         # Nothing here has a database: a worker records what is refused.
         self._rejected = RecordingRuns(client, TASK_QUEUE)
 
-    async def accept(self, raw: bytes, delivery_count: int, message_id: str | None) -> Verdict:
-        """Start the load that a message asks for.
+    async def accept(
+        self,
+        raw: bytes,
+        delivery_count: int,
+        message_id: str | None,
+        sent_at: datetime | None = None,
+    ) -> Verdict:
+        """Start the load that a message asks for, together with those that come with it.
 
-        May be called again with the same message: one document is one workflow, started again
-        only when it has failed or was terminated. One that is still running is settled: it becomes
-        a dead letter by itself when it fails. Another message of the same document is refused,
-        unless the run of the first one was terminated; what is refused is recorded.
+        May be called again with the same message, and so may any other intake: whoever loads it
+        finds what was done.
 
         Args:
             raw: The body as it came.
             delivery_count: Deliveries before this one; 0 the first time.
             message_id: As the queue gave it.
+            sent_at: When the queue took it; None: not known.
         """
         try:
             event = read_document_event(raw)
             if event is None:
                 return Settle(self._key.workflow_id)
             self._check_batch(event)
-            return await self._start(event, message_id)
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
+        origin = Origin(queue=self._queue, message_id=message_id, digest=message_key(event))
+        if isinstance(event, DocumentProcessed) and event.sent_at is None:
+            # It stays with the message, also as a dead letter.
+            event = event.model_copy(update={"sent_at": sent_at or datetime.now(UTC)})
+        return await self._groups.start(LoadOrder(event=event, origin=origin), len(raw))
 
     async def ready(self) -> bool:
         """Whether Temporal takes starts."""
@@ -73,51 +84,3 @@ class DocumentIntake:
                 raise RefusedMessage(
                     INVALID_MESSAGE, f"{name}: {given}, but this is the queue of {self._key}"
                 )
-
-    async def _start(self, event: DocumentEvent, message_id: str | None) -> Verdict:
-        workflow_id = event.workflow_id
-        origin = Origin(queue=self._queue, message_id=message_id, digest=digest_of(event))
-        try:
-            if await self._is_started(event, origin, WorkflowIDReusePolicy.REJECT_DUPLICATE):
-                return Settle(workflow_id)
-            earlier = await earlier_run(self._client, workflow_id)
-            if not earlier.terminated:
-                earlier.refuse_other(origin.digest)
-            if earlier.may_run_again:
-                again = WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-                if await self._is_started(event, origin, again):
-                    return Settle(workflow_id)
-                return Abandon(f"{workflow_id} was started by another message at the same moment")
-        except RPCError as error:
-            verdict = given_back(error)
-            logger.warning("message %r: %s not started: %s", message_id, workflow_id, error)
-            return verdict
-        logger.info(
-            "message %r: %s was started before by the same message", message_id, workflow_id
-        )
-        return Settle(workflow_id, duplicate=True)
-
-    async def _is_started(
-        self, event: DocumentEvent, origin: Origin, reuse: WorkflowIDReusePolicy
-    ) -> bool:
-        """Start a load; False: there is one already."""
-        try:
-            await self._client.start_workflow(
-                # By its name: the function that comes through here is packed without the
-                # libraries that loading takes.
-                "DocumentLoad",
-                LoadOrder(event=event, origin=origin),
-                id=event.workflow_id,
-                task_queue=TASK_QUEUE,
-                id_reuse_policy=reuse,
-                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                memo={MEMO: origin.digest},
-                search_attributes=attributes.at_start(
-                    "batches", event.event_type, str(event.case_id)
-                ),
-                static_summary=short(f"Document {event.document_id} of {event.key}"),
-                rpc_timeout=START_TIMEOUT,
-            )
-        except WorkflowAlreadyStartedError:
-            return False
-        return True

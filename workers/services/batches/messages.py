@@ -1,6 +1,7 @@
 """From the body of a batch's event, as it came from outside, to one that may be trusted."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +13,7 @@ from contracts.batches import (
     DOCUMENT_EVENT_TYPES,
     EVENT_TYPES,
     MESSAGE_BYTES,
+    PASSED_ON_BYTES,
     CaseEvent,
     DocumentEvent,
 )
@@ -19,6 +21,7 @@ from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of,
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 _IDS: Final = ("caseId", "batchId")
+_PASSED_ON: Final = "passedOn"
 
 Event = TypeVar("Event")
 
@@ -26,12 +29,33 @@ Event = TypeVar("Event")
 def read_case_event(raw: bytes) -> CaseEvent:
     """Check a body of the case-events queue and turn it into an event.
 
+    Fields that docflow does not use are kept in the event, to be passed on.
+
     Raises:
         RefusedMessage: It is not one; reason and description explain why.
     """
     text, data = _unwrapped(raw)
     _kind(data, EVENT_TYPES)
-    return _checked(CASE_EVENT, text, data)
+    # Its name on our own side is a name like any other on the wire.
+    own = {name: value for name, value in data.items() if name != _PASSED_ON}
+    event = _checked(CASE_EVENT, json.dumps(own) if len(own) < len(data) else text, data)
+    return event.model_copy(update={"passed_on": _unused(event, data)})
+
+
+def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
+    """The fields of a body that its event does not use, as JSON; None: there are none."""
+    used = {field.alias for field in type(event).model_fields.values()} - {_PASSED_ON}
+    unused = {name: value for name, value in data.items() if name not in used}
+    if not unused:
+        return None
+    text = json.dumps(unused)
+    if len(text) > PASSED_ON_BYTES:
+        raise RefusedMessage(
+            INVALID_MESSAGE,
+            f"the fields that docflow does not use and passes on have {len(text):,} bytes; at most "
+            f"{PASSED_ON_BYTES:,} are accepted",
+        )
+    return text
 
 
 def read_document_event(raw: bytes) -> DocumentEvent | None:

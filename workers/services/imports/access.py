@@ -50,8 +50,8 @@ async def open_imports(environment: Mapping[str, str]) -> AsyncGenerator[ImportA
     from adapters.database.rejected import SqlRejectedMessages
     from workers.resources.blobs import open_blobs
     from workers.resources.tables import open_tables
+    from workers.settings.blobs import BlobSettings
     from workers.settings.check import check_settings
-    from workers.settings.common import BlobSettings
     from workers.settings.database import DatabaseSettings
 
     check_settings(environment, BlobSettings, DatabaseSettings)

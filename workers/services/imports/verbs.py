@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +18,9 @@ from workers.services.imports.answers import CorrectedFile, ImportAnswers, RunAn
 from workers.services.imports.messages import read_message
 from workers.services.known_runs import prefixes
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
+
+if TYPE_CHECKING:
+    from adapters.database.imports.views import ImportTaskRow
 
 _KEY: Final[TypeAdapter[str]] = TypeAdapter(Key)
 _COUNTS: Final = ("created", "updated", "unchanged", "rejected")
@@ -137,7 +140,7 @@ class ImportVerbs:
             if row is None:
                 raise NotFound(f"there is no import {name}; `docflow list` shows what there is")
             if row.report is None:
-                why = "no row was rejected" if row.problem_count == 0 else f"it is {row.state}"
+                why = _no_report(row)
                 raise WrongState(f"{name} has no report: {why}")
             blob, count = row.report.name, row.problem_count
             yield Report(
@@ -146,6 +149,12 @@ class ImportVerbs:
                 f"{count:,} problem{'' if count == 1 else 's'}; correct the rows and submit it as "
                 "a new task",
             )
+
+
+def _no_report(row: "ImportTaskRow") -> str:
+    if row.problems_removed_at is not None:
+        return f"its time was over, and it was removed at {row.problems_removed_at:%Y-%m-%d}"
+    return "no row was rejected" if row.problem_count == 0 else f"it is {row.state}"
 
 
 def _is_key(text: str) -> bool:

@@ -24,7 +24,7 @@ from workers.services.jobs.runs import JobRuns
 from workers.services.jobs.service import JobService
 from workers.services.jobs.submission import JobSubmission
 from workers.services.runs import TemporalRuns
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.jobs import TierSettings
 from workers.settings.webhooks import WebhookSettings
 

@@ -8,7 +8,7 @@ from workers.services.jobs.spatial_setup import spatial_requirements
 from workers.services.service_bus import open_queue, queue_requirement
 from workers.services.setup.requirements import Requirement
 from workers.services.setup.storage import container_of
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.database import DatabaseSettings
 from workers.settings.jobs import JobQueueSettings, TierSettings
 

@@ -17,10 +17,10 @@ from workers.services.setup.requirements import (
 )
 from workers.services.setup.storage import container_of, schema_of, scratch_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
+from workers.settings.blobs import BlobSettings
 from workers.settings.check import check_settings
 from workers.settings.common import (
     AddressSettings,
-    BlobSettings,
     NoticeSettings,
     ScratchSettings,
 )

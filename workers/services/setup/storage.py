@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from activities.scratch import scratch_folder
+from adapters.aws.blobs import Bucket, S3Blobs
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import (
     Database,
@@ -19,7 +20,7 @@ from adapters.database import (
 from adapters.ports import Unavailable
 from contracts.dependencies import Dependency
 from workers.services.setup.requirements import Finding, Requirement, State
-from workers.settings.common import BlobSettings
+from workers.settings.blobs import BlobSettings
 from workers.settings.database import DatabaseSettings
 
 _PROBED_BYTES: Final = 1 << 16
@@ -63,13 +64,39 @@ def schema_of(database: Database, settings: DatabaseSettings) -> Requirement:
 
 
 def container_of(settings: BlobSettings, of: str = "blob") -> Requirement:
-    """Where documents are: a container of Azure Storage, or a folder.
+    """Where documents are: a container of Azure Storage, a bucket of S3, or a folder.
 
     Args:
         settings: Where.
         of: What it holds, as its requirement is called.
     """
-    return _folder(settings, of) if settings.folder is not None else _container(settings, of)
+    if settings.folder is not None:
+        return _folder(settings, of)
+    if (bucket := settings.bucket) is not None:
+        return _bucket(bucket, settings.container, of)
+    return _container(settings, of)
+
+
+def _bucket(bucket: Bucket, folder: str, of: str) -> Requirement:
+    """The owner of the account makes it, who decides about its region, encryption and rights."""
+    blobs = S3Blobs(bucket, folder)
+
+    async def check() -> Finding:
+        try:
+            await blobs.probe()
+        except Unavailable as error:
+            if not error.misconfigured:
+                raise
+            return Finding(State.MISSING, str(error))
+        return Finding(State.OK, f"{bucket.name}/{folder}")
+
+    return Requirement(
+        f"{of} bucket",
+        check,
+        consequence="no document can be read or kept",
+        cure=f"make the bucket {bucket.name}, or correct DOCFLOW_BLOB_BUCKET",
+        watch=check,
+    )
 
 
 def _folder(settings: BlobSettings, of: str) -> Requirement:

@@ -9,7 +9,9 @@ from activities.spreadsheets.contexts import fields_of, load_context
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.entities import CANDIDATES
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.records import Entity
 from domain.spreadsheets.resolution import resolver_of
 from domain.spreadsheets.sheet_types import SheetTypes
@@ -66,6 +68,8 @@ class Choices:
             WrongState: The installation does not know the type any more.
             Refused: There is no such field, or its values refer to nothing.
         """
+        if field == PERSON.name and self._types.get(row.import_type).is_about_people:
+            return await self._store.search_people(row.organisation_id, query, CANDIDATES)
         found = next((each for each in await self._declared(row) if each.name == field), None)
         if found is None:
             raise Refused("targetField: this import has no such field")

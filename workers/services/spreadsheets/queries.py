@@ -2,20 +2,23 @@
 
 import errno
 import uuid as uuids
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.database.spreadsheets.views import (
+    EVERY_VALUE,
     AvailableContext,
     CellsView,
     ColumnsView,
     Page,
+    QuestionGroup,
     ResultRow,
     SpreadsheetRow,
     SqlSpreadsheetViews,
     SummaryView,
     UndoConflict,
+    ValueFilter,
 )
 from adapters.ports import BlobNotFound, Blobs
 from contracts.spreadsheets import (
@@ -23,13 +26,19 @@ from contracts.spreadsheets import (
     FINAL,
     CellMapping,
     DecisionRecord,
-    MappingStatus,
     Outcome,
     UndoState,
 )
 from domain.spreadsheets.records import Entity, Preview
 from domain.spreadsheets.types.base import SheetType
-from workers.services.errors import Gone, NotFound, ServiceUnavailable, WrongState, no_role
+from workers.services.errors import (
+    Forbidden,
+    Gone,
+    NotFound,
+    ServiceUnavailable,
+    WrongState,
+    no_role,
+)
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices, FieldView
 from workers.services.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
@@ -80,17 +89,24 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         self,
         who: Identity,
         uuid: str,
+        wanted: ValueFilter = EVERY_VALUE,
         *,
-        field: str | None = None,
-        status: MappingStatus | None = None,
         page: int = 0,
         size: int = 50,
     ) -> CellsView:
         """A page of the distinct values and what they mean, and the version of the mappings."""
         await self.kept(who, uuid)
-        return await self._views.cells(
-            uuid, field=field, status=status, page=page, size=min(size, LARGEST_PAGE)
-        )
+        return await self._views.cells(uuid, wanted, page=page, size=min(size, LARGEST_PAGE))
+
+    async def cell_counts(self, who: Identity, uuid: str, wanted: ValueFilter) -> Mapping[str, int]:
+        """How many values match, by field, in the order in which they were found."""
+        await self.kept(who, uuid)
+        return await self._views.cell_counts(uuid, wanted)
+
+    async def questions(self, who: Identity, uuid: str) -> Sequence[QuestionGroup]:
+        """Open questions about people, by kind: all of a kind can have the same answer."""
+        await self.kept(who, uuid)
+        return await self._views.questions(uuid)
 
     async def cells_by_id(
         self, who: Identity, uuid: str, ids: Sequence[int]
@@ -126,7 +142,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         )
 
     async def summary(self, who: Identity, uuid: str) -> SummaryView:
-        """Rows per outcome, rows that wait, and what a dry run would change."""
+        """Rows per outcome, rows that wait, and what was changed in rows that were there."""
         await self.kept(who, uuid)
         return await self._views.summary(uuid)
 
@@ -199,8 +215,15 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
     ) -> Page[UndoConflict]:
         """Records that an undo left alone, and why."""
-        await self.kept(who, uuid)
+        await self.get(who, uuid)
         return await self._views.undo_conflicts(uuid, page=page, size=min(size, LARGEST_PAGE))
+
+    async def writable(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, for a caller who may change it."""
+        row = await self.kept(who, uuid)
+        if not who.may_write:
+            raise Forbidden("your roles allow reading only; ask for the role importer")
+        return row
 
     async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The import, if its rows and mappings are still kept."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar, overload
 
 from temporalio.client import (
     Client,
@@ -48,6 +48,8 @@ from workers.services.spreadsheets.errors import StillOpen
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
 from workflows.spreadsheets.undo import SpreadsheetUndo
+
+Result = TypeVar("Result", bound=Contract)
 
 logger = logging.getLogger(__name__)
 
@@ -115,13 +117,28 @@ class SpreadsheetRuns:
                 memo = await found.memo()
                 raise StartedBefore(str(memo.get("fingerprint"))) from None
 
-    async def update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
+    @overload
+    async def update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer: ...
+
+    @overload
+    async def update(
+        self, row: SpreadsheetRow, name: str, answer: Contract, result: type[Result]
+    ) -> Result: ...
+
+    async def update(
+        self,
+        row: SpreadsheetRow,
+        name: str,
+        answer: Contract,
+        result: type[Contract] = MappingsAnswer,
+    ) -> Contract:
         """Bring a run what a person decided.
 
         Args:
             row: The import as the asker may see it.
             name: Of the update.
             answer: Its input.
+            result: What it answers with.
 
         Raises:
             StillOpen: Something required is open; nothing has changed.
@@ -133,11 +150,11 @@ class SpreadsheetRuns:
         if row.state in FINAL:
             raise _ended(row)
         try:
-            return await self._update(row, name, answer)
+            return await self._update(row, name, answer, result)
         except _NotRunning:
             # A run that began a new history under the update takes it there.
             if await self._is_running(workflow_id(row.uuid)):
-                return await self._update(row, name, answer)
+                return await self._update(row, name, answer, result)
             raise _ended(row) from None
 
     async def undo(self, order: UndoOrder) -> None:
@@ -164,31 +181,14 @@ class SpreadsheetRuns:
                 rpc_timeout=RPC_TIMEOUT,
             )
 
-    async def refuse_failed_undo(self, uuid: str) -> None:
-        """Report why an undo could not begin, if it could not.
-
-        Raises:
-            WrongState: With the reason of the run.
-            TemporalUnavailable: Temporal does not answer.
-        """
-        handle = self._client.get_workflow_handle(undo_id(uuid))
-        with temporal_errors():
-            found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
-            if found.status is not WorkflowExecutionStatus.FAILED:
-                return
-            try:
-                await handle.result()
-            except WorkflowFailureError as error:
-                cause = _cause(error)
-                reason = cause.message if isinstance(cause, ApplicationError) else "it failed"
-                raise WrongState(f"the import cannot be undone: {reason}") from error
-
-    async def _update(self, row: SpreadsheetRow, name: str, answer: Contract) -> MappingsAnswer:
+    async def _update(
+        self, row: SpreadsheetRow, name: str, answer: Contract, result: type[Contract]
+    ) -> Contract:
         with temporal_errors():
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     handle = self._client.get_workflow_handle(workflow_id(row.uuid))
-                    return await handle.execute_update(name, answer, result_type=MappingsAnswer)
+                    return await handle.execute_update(name, answer, result_type=result)
             except WorkflowUpdateFailedError as error:
                 raise _refusal(row, error) from error
             except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:

@@ -4,17 +4,20 @@ Nothing is kept between calls: what an import is like stands in the database, an
 decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
 """
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 from temporalio.client import Client
 
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
+from adapters.database.spreadsheets.views import (
+    SpreadsheetRow,
+    SqlSpreadsheetViews,
+    UndoConflict,
+)
 from adapters.ports import Blobs
 from contracts.base import Contract
 from contracts.spreadsheets import (
@@ -22,6 +25,7 @@ from contracts.spreadsheets import (
     Answer,
     CellDecision,
     CellDecisions,
+    CellRule,
     ColumnDecision,
     ColumnDecisions,
     Confirmation,
@@ -30,26 +34,26 @@ from contracts.spreadsheets import (
     MappingsAnswer,
     Reassignment,
     UndoOrder,
+    UndoPreview,
     UndoState,
 )
 from domain.spreadsheets.sheet_types import SheetTypes
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
+from workers.services.spreadsheets.memory import SpreadsheetMemory
 from workers.services.spreadsheets.queries import (
     ReportFile,
     SpreadsheetQueries,
 )
+from workers.services.spreadsheets.reviews import SpreadsheetReviewService
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.upload_form import Upload, problems_of
 from workers.services.spreadsheets.uploads import SpreadsheetUploads
+from workers.services.spreadsheets.value_files import SpreadsheetValueFiles
 from workers.settings.spreadsheets import SpreadsheetSettings
 
 __all__ = ["Identity", "ReportFile", "SpreadsheetService"]
-
-_BEGUN_SECONDS: Final = 2
-"""How long an answer waits for an undo to begin; without a worker it begins later."""
-_LOOK_SECONDS: Final = 0.05
 
 Order = TypeVar("Order", bound=Contract)
 
@@ -73,7 +77,16 @@ class SpreadsheetService(SpreadsheetQueries):
     ) -> None:
         super().__init__(views, blobs, Choices(store, types), scratch)
         self.settings = settings
+        self._store = store
+        self.memory = SpreadsheetMemory(store, types)
+        """What was learnt of people's decisions."""
         self._runs = SpreadsheetRuns(client)
+        self.review = SpreadsheetReviewService(
+            self, store, views, self._runs, self._choices, scratch
+        )
+        """Reviews of rows before they are written."""
+        self.value_files = SpreadsheetValueFiles(self, store, types, scratch)
+        """Values out as a spreadsheet, and their meanings back in."""
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
 
     async def create(
@@ -115,24 +128,33 @@ class SpreadsheetService(SpreadsheetQueries):
             WrongState: Columns are not being mapped.
             Refused: A decision cannot be applied; none was saved.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = ColumnDecisions(
             by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
         )
         return await self._answer(row, "update_column_mappings", order)
 
     async def confirm_columns(
-        self, who: Identity, uuid: str, expected_version: int | None = None
+        self,
+        who: Identity,
+        uuid: str,
+        expected_version: int | None = None,
+        *,
+        incomplete: bool = False,
     ) -> MappingsAnswer:
         """Confirm all column mappings; values are collected next.
+
+        With `incomplete` the columns of required fields are made in the review.
 
         Raises:
             StillOpen: Required fields have no column; nothing has changed.
             Conflict: The mappings are not at the expected version any more.
             WrongState: Columns are not being mapped.
         """
-        row = await self._decided_by(who, uuid)
-        order = Confirmation(by=who.subject, expected_version=expected_version)
+        row = await self.writable(who, uuid)
+        order = Confirmation(
+            by=who.subject, expected_version=expected_version, incomplete=incomplete
+        )
         return await self._answer(row, "confirm_column_mappings", order)
 
     async def change_layout(
@@ -145,7 +167,7 @@ class SpreadsheetService(SpreadsheetQueries):
             WrongState: Columns are not being mapped.
             Refused: The file cannot be read in that way.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = LayoutChange(by=who.subject, expected_version=expected_version, layout=layout)
         return await self._answer(row, "change_layout", order)
 
@@ -155,17 +177,22 @@ class SpreadsheetService(SpreadsheetQueries):
         uuid: str,
         decisions: Sequence[CellDecision],
         expected_version: int | None = None,
+        *,
+        rules: Sequence[CellRule] = (),
     ) -> MappingsAnswer:
-        """Take decisions about values, all or none; what is open afterwards is in the answer.
+        """Take decisions and rules about values, all or none; what is open afterwards is answered.
 
         Raises:
             Conflict: The mappings are not at the expected version any more.
             WrongState: Values are not being mapped.
             Refused: A decision cannot be applied; none was saved.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = CellDecisions(
-            by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
+            by=who.subject,
+            expected_version=expected_version,
+            decisions=tuple(decisions),
+            rules=tuple(rules),
         )
         return await self._answer(row, "update_cell_mappings", order)
 
@@ -179,7 +206,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Conflict: The mappings are not at the expected version any more.
             WrongState: Values are not being mapped.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = Confirmation(by=who.subject, expected_version=expected_version)
         return await self._answer(row, "confirm_cell_mappings", order)
 
@@ -193,7 +220,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Conflict: The mappings are not at the expected version any more.
             WrongState: Nothing is being mapped.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = Confirmation(by=who.subject, expected_version=expected_version)
         return await self._answer(row, "start", order)
 
@@ -204,7 +231,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Refused: The reason is too long.
             WrongState: It has ended already.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = _order(Answer, by=who.subject, reason=reason)
         return await self._answer(row, "cancel", order)
 
@@ -217,7 +244,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Refused: Person or address is empty or too long.
             WrongState: It has ended already.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
@@ -227,7 +254,7 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             WrongState: It is not parked.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self.writable(who, uuid)
         return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
 
     async def undo(self, who: Identity, uuid: str) -> None:
@@ -236,40 +263,52 @@ class SpreadsheetService(SpreadsheetQueries):
         Raises:
             WrongState: It has not ended, was a dry run, is too old or undone already.
         """
-        row = await self._decided_by(who, uuid)
+        row = await self._undone_by(who, uuid)
         now = datetime.now(UTC)
         within = self.settings.patience.undo_within
         _refuse_undo(row, now, within)
-        await self._runs.undo(
-            UndoOrder(
-                uuid=uuid,
-                organisation_id=row.organisation_id,
-                by=who.subject,
-                filename=row.filename,
-                requested_at=now,
-                within=within,
-                notices=True,
-            )
+        order = UndoOrder(
+            uuid=uuid,
+            organisation_id=row.organisation_id,
+            by=who.subject,
+            filename=row.filename,
+            requested_at=now,
+            within=within,
+            notices=True,
         )
-        clock = asyncio.get_running_loop().time
-        until = clock() + _BEGUN_SECONDS
-        while await self._views.undo(uuid) is None and clock() < until:
-            await self._runs.refuse_failed_undo(uuid)
-            await asyncio.sleep(_LOOK_SECONDS)
+        # Noted before it begins: what is needed for it is kept from here on.
+        refusal = await self._store.begin_undo(order)
+        if refusal is not None:
+            raise WrongState(refusal)
+        await self._runs.undo(order)
+
+    async def preview_undo(
+        self, who: Identity, uuid: str
+    ) -> tuple[UndoPreview, Sequence[UndoConflict]]:
+        """What an undo would do now, and the first rows that it would leave alone and why.
+
+        Raises:
+            WrongState: It has not ended, was a dry run, is too old or undone already.
+        """
+        row = await self._undone_by(who, uuid)
+        _refuse_undo(row, datetime.now(UTC), self.settings.patience.undo_within)
+        return await self._store.preview_undo(uuid)
+
+    async def _undone_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
+        """The import, whether or not its rows are still kept, for a caller who may change it."""
+        row = await self.get(who, uuid)
+        if not who.may_write:
+            raise _reads_only()
+        return row
 
     async def _answer(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
         try:
             return await self._runs.update(row, name, order)
         except Conflict as conflict:
             now = await self._views.get(row.uuid, (row.organisation_id,))
-            raise Conflict(str(conflict), now.version if now else None) from conflict
-
-    async def _decided_by(self, who: Identity, uuid: str) -> SpreadsheetRow:
-        """The import, for a caller who may change it."""
-        row = await self.kept(who, uuid)
-        if not who.may_write:
-            raise _reads_only()
-        return row
+            expected = getattr(order, "expected_version", None)
+            known = Conflict(str(conflict), now.version if now else None)
+            raise await self.review.explained(row, known, expected) from conflict
 
 
 def _order(kind: type[Order], **fields: object) -> Order:

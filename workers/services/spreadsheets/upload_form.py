@@ -74,12 +74,24 @@ _Absent = BeforeValidator(_blank_is_absent)
 class LayoutBody(Body):
     """How a file is read; what is absent is found out."""
 
-    sheet: Annotated[Annotated[str, Field(max_length=100)] | None, _Absent] = None
-    encoding: Annotated[Annotated[str, Field(pattern=_ENCODING)] | None, _Absent] = None
+    sheet: Annotated[Annotated[str, Field(max_length=100)] | None, _Absent] = Field(
+        None, description="Sheet that is read", examples=["Registrations"]
+    )
+    encoding: Annotated[Annotated[str, Field(pattern=_ENCODING)] | None, _Absent] = Field(
+        None, description="Encoding of a text file", examples=["cp1252"]
+    )
     delimiter: Annotated[
         Annotated[str, Field(min_length=1, max_length=1)] | None, BeforeValidator(_tab)
-    ] = None
-    header_line: Annotated[Annotated[int, Field(ge=1, le=1_048_576)] | None, _Absent] = None
+    ] = Field(None, description="What separates cells of a text file", examples=[";"])
+    header_line: Annotated[Annotated[int, Field(ge=1, le=1_048_576)] | None, _Absent] = Field(
+        None, description="Line of the headers, from 1", examples=[3]
+    )
+
+    no_header: Annotated[bool, BeforeValidator(lambda value: value or False)] = Field(
+        False,
+        description="There is no header row: columns are called by their letters",
+        examples=[True],
+    )
 
     def layout(self) -> Layout:
         """As runs know it."""
@@ -87,7 +99,8 @@ class LayoutBody(Body):
             sheet=self.sheet,
             encoding=self.encoding,
             delimiter=self.delimiter,
-            header_line=self.header_line,
+            header_line=None if self.no_header else self.header_line,
+            no_header=self.no_header,
         )
 
 
@@ -99,6 +112,7 @@ class UploadFields(LayoutBody):
     organisation_id: Annotated[EntityId | None, _Absent] = None
     auto_start: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
     dry_run: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
+    review: Annotated[bool, BeforeValidator(lambda value: value or False)] = False
 
 
 def read_fields(fields: Mapping[str, str]) -> UploadFields:

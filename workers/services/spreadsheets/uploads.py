@@ -116,6 +116,7 @@ class SpreadsheetUploads:
             notify=who.email,
             auto_start=fields.auto_start,
             dry_run=fields.dry_run,
+            review=fields.review,
             layout=fields.layout(),
             patience=self._settings.patience,
             fingerprint=fingerprint,
@@ -223,6 +224,8 @@ class SpreadsheetUploads:
 
 def _fingerprint(source: BlobRef, filename: str, fields: UploadFields) -> str:
     digest = hashlib.sha256()
-    for part in (source.sha256 or "", filename, fields.model_dump_json()):
+    # A key stays good across releases: what a former one did not know counts only when it is used.
+    exclude = {name for name in ("no_header", "review") if not getattr(fields, name)}
+    for part in (source.sha256 or "", filename, fields.model_dump_json(exclude=exclude)):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()

@@ -110,7 +110,7 @@ class ClockService:
             raise _refused(name, error) from error
 
     async def pause(self, prefix: str, name: str, note: str, *, paused: bool) -> None:
-        """Stop a schedule, or let it go on; a restart of workers changes neither."""
+        """Pause a schedule, or resume it; a restart of workers changes neither."""
         handle = self._client.get_schedule_handle(self._schedule_of(prefix, name))
         try:
             await (handle.pause(note=note) if paused else handle.unpause(note=note))

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from adapters.database import Database
+from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.store import SqlTransferStore
 from adapters.ports import RejectedMessages
@@ -39,6 +40,7 @@ def transfer_service(
         TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER),
         TransferStarts(client),
         queues_of(environment),
+        SqlRejectedMessages(database),
     )
 
 

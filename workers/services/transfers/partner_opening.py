@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.files.openpgp import GnuPg
-from workers.resources.far_ends import partner_places, partner_secrets
+from workers.resources.endpoints import partner_places, partner_secrets
 from workers.resources.tables import open_tables
 from workers.services.identity import OPERATOR, Identity
 from workers.services.transfers.partners import PartnerService
@@ -15,7 +15,7 @@ from workers.services.transfers.partners import PartnerService
 async def open_partners(
     environment: Mapping[str, str], user: str | None
 ) -> AsyncGenerator[tuple[PartnerService, Identity]]:
-    """The service, and who asks it: whoever may use the database is an operator.
+    """The service, and who asks it: a user who may use the database is an operator.
 
     Raises:
         SettingsError: A setting is missing or wrong.

@@ -149,7 +149,7 @@ class PartnerService:
             who: Who has compared it with what the partner says.
             name: Of the partner.
             expected: Fingerprint of the key; another one is refused.
-            retire: The keys that are pinned so far end today.
+            retire: The keys that were pinned before are valid until today.
 
         Raises:
             Refused: The server shows another key, or has none.

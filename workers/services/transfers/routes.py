@@ -45,6 +45,16 @@ class RouteListing:
     it."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnmatchedEvents:
+    """Events that no rule matched and that no person has assigned."""
+
+    rows: Sequence[StatusRow]
+    """The newest first, 50 at most."""
+    total: int
+    """How many there are."""
+
+
 class RouteService:
     """Every operation on rules; a refusal is a `ServiceError`.
 
@@ -137,10 +147,13 @@ class RouteService:
         _operator(who)
         return await self._store.trail(limit)
 
-    async def unmatched(self, who: Identity, limit: int = _UNMATCHED) -> Sequence[StatusRow]:
-        """Events that no rule matched and that nobody has assigned, the newest first."""
+    async def unmatched(self, who: Identity) -> UnmatchedEvents:
+        """Events that no rule matched and that no person has assigned."""
         _operator(who)
-        return await self._transfers.newest(limit=limit, status=TransferStatus.NO_ASSIGNED)
+        status = TransferStatus.NO_ASSIGNED
+        rows = await self._transfers.newest(limit=_UNMATCHED, status=status)
+        total = len(rows) if len(rows) < _UNMATCHED else await self._transfers.count(status)
+        return UnmatchedEvents(rows, total)
 
     async def _put(self, table: RouteTable, rule: RouteRule) -> RouteRule:
         if ties := table.ties(rule):

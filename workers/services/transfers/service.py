@@ -1,10 +1,11 @@
 """Everything that people and programs do with transfers, whatever way they come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
+from adapters.ports import RejectionRecord
 from adapters.ports.transfers import PartnerStore, StatusRow, TransferStore
 from contracts.answers import Retry
 from contracts.transfers import (
@@ -15,6 +16,7 @@ from contracts.transfers import (
     resend_id,
     transfer_workflow_id,
 )
+from domain.transfers.events import head_of
 from domain.transfers.paths import printable
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
@@ -76,6 +78,7 @@ class TransferService:
         runs: Of Temporal.
         starts: Starts runs.
         queues: That there are, by name.
+        rejected: Keeps messages that are refused.
     """
 
     def __init__(
@@ -85,9 +88,10 @@ class TransferService:
         runs: TemporalRuns,
         starts: TransferStarts,
         queues: Mapping[str, Queue],
+        rejected: RejectionRecord,
     ) -> None:
         self._store, self._partners = store, partners
-        self._runs, self._starts = runs, starts
+        self._runs, self._starts, self._rejected = runs, starts, rejected
         self.queues = queues
 
     async def list(
@@ -166,7 +170,7 @@ class TransferService:
         return found
 
     async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
-        """Have an event carried out.
+        """Have an event carried out; one that is refused is recorded as rejected.
 
         Raises:
             InvalidRequest: Another event came with its source and id.
@@ -177,6 +181,13 @@ class TransferService:
             try:
                 return await self._starts.start(body, way_in)
             except RefusedMessage as refused:
+                await self._rejected.record(
+                    way_in,
+                    head_of(body).transfer_id,
+                    refused.reason,
+                    refused.description,
+                    body.encode(),
+                )
                 raise InvalidRequest(str(refused)) from refused
 
     async def assign(
@@ -205,13 +216,25 @@ class TransferService:
 
         Args:
             who: Who asks.
-            name: The transfer; None: all that no rule has matched, at most 500.
+            name: The transfer; None: all that no rule has matched.
         """
+        _operator(who)
         if name is not None:
-            rows: Sequence[StatusRow] = [await self._unassigned(who, name)]
-        else:
-            rows = await self.list(who, status=TransferStatus.NO_ASSIGNED, limit=LARGEST_PAGE)
-        return [await self._reroute(who, row) for row in rows]
+            return [await self._reroute(who, await self._unassigned(who, name))]
+        return [await self._reroute(who, row) async for row in self._all_unassigned()]
+
+    async def _all_unassigned(self) -> AsyncGenerator[StatusRow]:
+        """By the page: those that are rerouted meanwhile do not come again."""
+        last: StatusRow | None = None
+        while True:
+            rows = await self._store.newest(
+                limit=LARGEST_PAGE, status=TransferStatus.NO_ASSIGNED, after=last
+            )
+            for row in rows:
+                yield row
+            if len(rows) < LARGEST_PAGE:
+                return
+            last = rows[-1]
 
     async def _reroute(self, who: Identity, row: StatusRow) -> Rerouted:
         run = transfer_workflow_id(row.transfer_id)
@@ -245,9 +268,8 @@ class TransferService:
             raise InvalidRequest(
                 f"there is no partner {printable(partner)}; see `docflow partners list`"
             )
-        number = await self._next_resend(row.transfer_id)
         order = FileJobOrder(
-            transfer_id=resend_id(row.transfer_id, number),
+            transfer_id=row.transfer_id,
             queue=row.queue,
             event=kept.event,
             digest=row.digest or "",
@@ -255,18 +277,23 @@ class TransferService:
             way_in="resend",
             resent_from=row.transfer_id,
             resend_to=partner,
-            resend=number,
             files=kept.files,
             notices=True,
         )
-        queue = self.queues.get(row.queue)
-        with temporal_errors():
-            return await self._starts.start_job(order, queue and queue.priority)
+        return await self._started_anew(order)
 
-    async def _next_resend(self, transfer_id: str) -> int:
+    async def _started_anew(self, order: FileJobOrder) -> StartedTransfer:
+        """Start the run of a copy under the first number that no other has taken meanwhile."""
+        queue = self.queues.get(order.queue)
         for number in range(1, RESENDS + 1):
-            if await self._store.get(resend_id(transfer_id, number)) is None:
-                return number
+            id = resend_id(order.transfer_id, number)
+            if await self._store.get(id) is not None:
+                continue
+            numbered = order.model_copy(update={"transfer_id": id, "resend": number})
+            with temporal_errors():
+                started = await self._starts.start_job(numbered, queue and queue.priority)
+            if started.created:
+                return started
         raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
 
     async def _unassigned(self, who: Identity, name: str) -> StatusRow:

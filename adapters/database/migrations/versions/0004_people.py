@@ -1,11 +1,11 @@
 """People, what they take part in, and the countries of ISO 3166-1."""
 
-import json
 from typing import Any
 
-import pycountry
 import sqlalchemy as sa
 from alembic import op
+
+from adapters.database.country_rows import country_rows
 
 revision = "0004"
 down_revision = "0003"
@@ -87,24 +87,6 @@ def column(table: str, name: str, nullable: bool) -> sa.Column[Any]:
     kind = sa.Integer() if target == "countries" else sa.BigInteger()
     foreign_key = sa.ForeignKey(f"{target}.id", name=f"fk_{table}_{name}")
     return sa.Column(name, kind, foreign_key, nullable=nullable)
-
-
-def country_rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for country in pycountry.countries:
-        fields = ("common_name", "name", "official_name")
-        names = [name for field in fields if (name := getattr(country, field, None))]
-        spellings = dict.fromkeys((country.alpha_2, country.alpha_3, *names))
-        rows.append(
-            {
-                "id": int(country.numeric),
-                "alpha2": country.alpha_2,
-                "alpha3": country.alpha_3,
-                "name": names[0],
-                "spellings": json.dumps(list(spellings), ensure_ascii=False),
-            }
-        )
-    return rows
 
 
 def upgrade() -> None:

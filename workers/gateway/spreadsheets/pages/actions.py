@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
+from domain.spreadsheets.people import PERSON
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.downloads import ReportDownload
@@ -56,6 +57,20 @@ class HandlingPages:
             request, visitor, uuid, order, ViewRequest(focus="panel", undoing=True)
         )
 
+    async def undo_preview(self, request: Request, uuid: str) -> Response:
+        """What an undo would do now."""
+        visitor = await self._site.visitor(request)
+        row = await self._service.get(visitor.who, uuid)
+        found, conflicts = await self._service.preview_undo(visitor.who, uuid)
+        return self._site.page(
+            request,
+            visitor,
+            "undo_preview.html",
+            row=row,
+            counts=found.counts,
+            conflicts=conflicts,
+        )
+
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""
         visitor = await self._site.visitor(request)
@@ -74,6 +89,7 @@ class HandlingPages:
         titles: dict[str, str] = {}
         if row.purged_at is None:
             titles = {field.name: field.title for field in await service.fields(visitor.who, uuid)}
+            titles[PERSON.name] = PERSON.title
         found = await service.decisions(visitor.who, uuid, page=page, size=_TRAIL_PAGE)
         return self._site.page(
             request,

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
-from contracts.spreadsheets import Layout
+from contracts.spreadsheets import CellDecision, Layout
 from workers.gateway.pages.forms import Form, read_form
 from workers.gateway.pages.renderer import plural
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
@@ -21,6 +21,7 @@ from workers.gateway.spreadsheets.pages.forms import (
 )
 from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest, panel_of
 from workers.gateway.spreadsheets.pages.lines import Trail, unsaved
+from workers.gateway.spreadsheets.pages.value_place import rule_of, shown, turned
 from workers.services.errors import (
     Conflict,
     Forbidden,
@@ -83,7 +84,7 @@ class DecisionPages:
         request: Request,
         uuid: str,
         field: Annotated[str, Query(max_length=64)],
-        value: Annotated[int, Query(ge=1)],
+        value: Annotated[int, Query(ge=0)],
         q: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
         """What a value may mean, as choices beside it."""
@@ -129,10 +130,11 @@ class DecisionPages:
         if decisions:
             version = (await service.update_columns(who, uuid, decisions, version)).version
         match sent.form.text("do"):
-            case "confirm" | "start" if taken := taken_away(columns, decisions):
+            case "confirm" | "incomplete" | "start" if taken := taken_away(columns, decisions):
                 return ViewRequest(alert=_look_again(taken))
-            case "confirm":
-                answer = await service.confirm_columns(who, uuid, version)
+            case "confirm" | "incomplete" as word:
+                incomplete = word == "incomplete"
+                answer = await service.confirm_columns(who, uuid, version, incomplete=incomplete)
                 return ViewRequest(focus="panel", confirmed=answer.version)
             case "start":
                 answer = await service.start(who, uuid, version)
@@ -144,13 +146,27 @@ class DecisionPages:
         service, who, uuid, version = self._service, sent.visitor.who, sent.uuid, sent.version
         cells = await panels.chosen_cells(service, who, uuid, sent.choices)
         decisions = cell_decisions(cells, sent.choices)
-        if decisions:
-            version = (await service.update_cells(who, uuid, decisions, version)).version
+        rule = rule_of(sent.form)
+        rules = () if rule is None else (rule,)
+        if decisions or rules:
+            answer = await service.update_cells(who, uuid, decisions, version, rules=rules)
+            version = answer.version
+            if rules:
+                words = f"{plural(answer.cells.open, 'open value')} left."
+                return ViewRequest(values=shown(sent.form), announcement=words)
+        if (of_all := _of_all(sent.form)) is not None:
+            answer = await service.update_cells(who, uuid, [of_all], version)
+            words = f"{plural(answer.cells.open, 'open value')} left."
+            return ViewRequest(values=shown(sent.form), announcement=words)
         if sent.form.text("do") == "confirm":
             await service.confirm_cells(who, uuid, version)
             return ViewRequest(focus="panel")
-        show, page = _turned(sent.form)
-        return ViewRequest(show=show, page=page, announcement=_saved(len(decisions)))
+        place = turned(sent.form)
+        words = _saved(len(decisions))
+        if not decisions and place.wanted != shown(sent.form).wanted:
+            counts = await service.cell_counts(who, uuid, place.wanted)
+            words = f"{plural(sum(counts.values()), 'value')}."
+        return ViewRequest(values=place, announcement=words)
 
     async def _change_layout(self, sent: Sent) -> ViewRequest:
         row = await self._service.get(sent.visitor.who, sent.uuid)
@@ -161,7 +177,6 @@ class DecisionPages:
     async def _refused(self, sent: Sent, error: ServiceError) -> ViewRequest:
         """What to show when a form was not taken: why, and what the person had chosen."""
         row = await self._service.get(sent.visitor.who, sent.uuid)
-        show, page = _shown(sent.form)
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
             by = await self._latest(sent)
@@ -170,8 +185,7 @@ class DecisionPages:
                 announcement += " Of what you chose, this was not saved:"
             return ViewRequest(alert=Alert(error.title, announcement, "warn", items))
         return ViewRequest(
-            show=show,
-            page=page,
+            values=shown(sent.form),
             choices={**sent.choices, **_picked(sent)},
             alert=await self._alert(sent, error),
         )
@@ -216,21 +230,13 @@ def _picked(sent: Sent) -> Mapping[int, Choice]:
     return {int(id): Choice(field, sent.choices[int(id)].seen)}
 
 
-def _turned(form: Form) -> tuple[str, int]:
-    """Which values are wanted next: those of a button that turns the page, or the same."""
-    return _place(form.text("turn")) or _shown(form)
-
-
-def _shown(form: Form) -> tuple[str, int]:
-    """Which values the form showed."""
-    return _place(f"{form.text('show')}:{form.text('page')}") or ("open", 0)
-
-
-def _place(text: str) -> tuple[str, int] | None:
-    show, _, page = text.partition(":")
-    if show not in ("open", "all") or not page.isascii() or not page.isdecimal():
+def _of_all(form: Form) -> CellDecision | None:
+    """The same answer for every open question of a kind: `all:12:confirm`."""
+    word, _, rest = form.text("do").partition(":")
+    id, _, answer = rest.partition(":")
+    if word != "all" or not id.isdecimal() or answer not in ("confirm", "create", "ignore"):
         return None
-    return show, int(page)
+    return CellDecision.model_validate({"id": int(id), answer: True, "for_all": True})
 
 
 def _layout(form: Form, before: Layout) -> Layout:
@@ -250,7 +256,8 @@ def _layout(form: Form, before: Layout) -> Layout:
             sheet=sheet,
             encoding=form.text("encoding") or None,
             delimiter=delimiter.character if delimiter else None,
-            header_line=line,
+            header_line=None if form.text("noHeader") else line,
+            no_header=bool(form.text("noHeader")),
         )
     except ValidationError as error:
         raise Refused(

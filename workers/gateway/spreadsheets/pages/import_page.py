@@ -10,15 +10,20 @@ from fastapi.responses import RedirectResponse
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
+from contracts.spreadsheets.reviews import REVIEW
 from workers.gateway.pages.renderer import is_fragment, number, plural
 from workers.gateway.pages.site import Alert, Site, Visitor
-from workers.gateway.spreadsheets.pages import labels, panels
+from workers.gateway.spreadsheets.pages import labels, panels, review_panel
 from workers.gateway.spreadsheets.pages.forms import Choice
+from workers.gateway.spreadsheets.pages.review_forms import FIRST_ROWS, RowsPlace
+from workers.gateway.spreadsheets.pages.review_panel import FIRST_REVIEW, ReviewRequest
+from workers.gateway.spreadsheets.pages.value_place import FIRST, ValuePlace
+from workers.services.spreadsheets.review_rows import RowFilter
 from workers.services.spreadsheets.service import SpreadsheetService
 
 _WORKING: Final = "1s"
 _WAITING: Final = "4s"
-_EDITED: Final = ("columns", "values")
+_EDITED: Final = ("columns", "values", "review")
 """Panels that hold choices of a person: they are never replaced while a person edits them."""
 
 
@@ -26,10 +31,12 @@ _EDITED: Final = ("columns", "values")
 class ViewRequest:
     """What of an import is to be shown, and how."""
 
-    show: str = "open"
-    """Which values: `open` or `all`."""
+    values: ValuePlace = FIRST
+    """Which of the values."""
     outcome: Outcome | None = None
     """Which rows; None: all."""
+    review: ReviewRequest = FIRST_REVIEW
+    """Which rows of a review."""
     page: int = 0
     choices: Mapping[int, Choice] | None = None
     """Of a form that was not taken."""
@@ -87,10 +94,17 @@ class ImportPage:
         show: Annotated[str, Query(pattern="^(open|all)$")] = "open",
         outcome: Outcome | None = None,
         page: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+        field: Annotated[str, Query(max_length=64)] = "",
+        text: Annotated[str, Query(max_length=200)] = "",
+        rows: RowFilter = RowFilter.ALL,
+        column: Annotated[int | None, Query(ge=1, le=256)] = None,
     ) -> Response:
         """The whole page."""
         visitor = await self._site.visitor(request)
-        return await self.answer(request, visitor, uuid, ViewRequest(show, outcome, page))
+        values = ValuePlace(show, page, field, text)
+        review = ReviewRequest(RowsPlace(rows, column, page))
+        view_request = ViewRequest(values, outcome, review, page)
+        return await self.answer(request, visitor, uuid, view_request)
 
     async def answer(
         self,
@@ -116,9 +130,9 @@ class ImportPage:
         view_request = view_request or ViewRequest(focus="panel")
         if is_fragment(request):
             return await self.answer(request, visitor, uuid, view_request)
-        return RedirectResponse(
-            f"/imports/{uuid}?show={view_request.show}&page={view_request.page}", 303
-        )
+        place = view_request.review.place
+        query = view_request.values.query if place == FIRST_ROWS else place.query
+        return RedirectResponse(f"/imports/{uuid}?{query}", 303)
 
     async def live(
         self,
@@ -186,7 +200,7 @@ class ImportPage:
                 "page, but cannot be saved.",
             )
         return Notice(
-            f"{by} has changed the mappings meanwhile",
+            f"{by} has changed the {'rows' if panel == 'review' else 'mappings'} meanwhile",
             "Your choices are still here. When you save, you see both, and nothing is overwritten.",
         )
 
@@ -195,6 +209,8 @@ class ImportPage:
             return f"{number(row.counts.done)} of {number(row.total)} rows processed"
         if panel == "done":
             return f"The import has ended: {labels.STATES[row.state].text}"
+        if panel == "review":
+            return "The rows wait for you."
         if panel in _EDITED:
             return f"{labels.STATES[row.state].text} wait for you"
         return labels.STATES[row.state].text
@@ -226,14 +242,20 @@ class ImportPage:
                     visitor.who,
                     row,
                     view_request.choices,
-                    view_request.show,
-                    view_request.page,
+                    view_request.values,
+                )
+                version = context["version"]
+            case "review":
+                context |= await review_panel.review(
+                    self._service, visitor.who, row, view_request.review
                 )
                 version = context["version"]
             case "done":
                 context |= await panels.done(
                     self._service, visitor.who, row, view_request.outcome, view_request.page
                 )
+            case "gone":
+                context["can_undo"] = panels.can_undo(row)
             case _:
                 pass
         live = _live(row, panel, version, view_request.confirmed, undoing=view_request.undoing)
@@ -260,7 +282,7 @@ def panel_of(row: SpreadsheetRow, confirmed: int | None = None) -> str:
         return "reading"
     if row.state is SpreadsheetState.COLUMN_MAPPING:
         return "reading" if row.version == confirmed else "columns"
-    return "values"
+    return "review" if row.step == REVIEW else "values"
 
 
 def _live(

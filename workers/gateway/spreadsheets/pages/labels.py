@@ -97,25 +97,30 @@ DECISIONS: Final[Mapping[str, str]] = {
     "reassign": "Reassigned",
     "cancel": "Cancelled",
     "retry": "Tried again",
+    "undo": "Undone",
 }
 
 _ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
 _TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
 
 
-def steps(state: SpreadsheetState) -> Sequence[Step]:
-    """The steps of an import, with the one that it has reached.
+def steps(state: SpreadsheetState, panel: str = "") -> Sequence[Step]:
+    """The steps of an import, with the one that it has reached; the review where it is there.
 
     One that failed or was cancelled shows its end only: how far it had come is not known.
     """
     if state not in _ROAD:
         return (Step(_TITLES[0], "past"), Step(STATES[state].text, "ended"))
     reached = _ROAD.index(state)
+    titles: list[str] = list(_TITLES)
+    if panel == "review":
+        reached += 1
+        titles.insert(reached, "Review")
     if state is _S.COMPLETED:
         reached = len(_ROAD)
     return tuple(
         Step(title, "past" if place < reached else "now" if place == reached else "next")
-        for place, title in enumerate(_TITLES)
+        for place, title in enumerate(titles)
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
+from domain.spreadsheets.people import PERSON
 from workers.gateway.pages.renderer import ago
 from workers.gateway.spreadsheets.pages.forms import (
     CREATE,
@@ -42,6 +43,7 @@ class Suggestion:
     name: str
     title: str
     score: float
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def column_lines(
         )
         options = _field_options(fields, column, holders)
         suggestions = [
-            Suggestion(it.name, titles.get(it.name, it.name), it.score)
+            Suggestion(it.name, titles.get(it.name, it.name), it.score, it.why)
             for it in column.alternatives
             if column.status is MappingStatus.UNMATCHED
         ]
@@ -215,16 +217,21 @@ def _field_options(
 
 def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence[ValueOption]:
     found = {
-        f"{it.id}:{it.name}": ValueOption(f"{it.id}:{it.name}", it.name, False, it.score)
+        f"{it.id}:{it.name}": ValueOption(
+            f"{it.id}:{it.name}", it.name, False, None if cell.question else it.score
+        )
         for it in cell.alternatives
         if it.id is not None
     }
     for choice in (shown_cell(cell), chosen):
         if choice not in (OPEN, LEFT_OUT, CREATE):
             found.setdefault(choice, ValueOption(choice, chosen_name(choice), False))
-    options = [*found.values(), ValueOption(LEFT_OUT, "Leave empty", False)]
+    is_person = cell.field == PERSON.name
+    left_out = "Leave the row out" if is_person else "Leave empty"
+    options = [*found.values(), ValueOption(LEFT_OUT, left_out, False)]
     if creates:
-        options.append(ValueOption(CREATE, f"Add “{cell.value}”", False))
+        added = "Another person" if is_person else f"Add “{cell.value}”"
+        options.append(ValueOption(CREATE, added, False))
     return [
         ValueOption(it.choice, it.text, meaning(it.choice) == meaning(chosen), it.score)
         for it in options

@@ -1,20 +1,33 @@
 """What the panels of an import show."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from adapters.database.spreadsheets.views import SpreadsheetRow
-from contracts.spreadsheets import FINAL, CellMapping, Layout, MappingStatus, Outcome, UndoState
+from adapters.database.spreadsheets.views import SpreadsheetRow, ValueFilter
+from contracts.spreadsheets import FINAL, CellMapping, Layout, Outcome, UndoState
+from domain.spreadsheets.people import PERSON
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.forms import Choice
 from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, value_lines
+from workers.gateway.spreadsheets.pages.value_place import LEAST, ValuePlace
 from workers.services.identity import Identity
+from workers.services.spreadsheets.choices import FieldView
 from workers.services.spreadsheets.service import SpreadsheetService
 
 VALUES_PAGE: Final = 25
 ROWS_PAGE: Final = 50
 _TRAIL: Final = 100
 """Decisions that are looked through for who changed something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Values that one answer can be given for."""
+
+    count: int
+    field: FieldView | None
+    """Whose values all of them are; None: of several."""
 
 
 async def columns(
@@ -37,6 +50,8 @@ async def columns(
     return {
         "version": found.version,
         "lines": lines,
+        "left_out": [column.header for column in found.columns if column.target is None],
+        "other_sheets": preview.other_sheets if preview else (),
         "missing": [field for field in fields if field.required and field.name not in filled],
         "pending": any(line.is_changed for line in lines),
         "preview": preview,
@@ -50,16 +65,15 @@ async def values(
     who: Identity,
     row: SpreadsheetRow,
     choices: Mapping[int, Choice] | None,
-    show: str,
-    page: int,
+    place: ValuePlace,
 ) -> dict[str, Any]:
     """The mapping of values; a page of them."""
-    status = MappingStatus.UNMATCHED if show == "open" else None
-    found = await service.cells(who, row.uuid, status=status, page=page, size=VALUES_PAGE)
+    wanted = place.wanted
+    found = await service.cells(who, row.uuid, wanted, page=place.page, size=VALUES_PAGE)
     last = max((found.total - 1) // VALUES_PAGE, 0)
-    if page > last:
-        found = await service.cells(who, row.uuid, status=status, page=last, size=VALUES_PAGE)
-        page = last
+    if place.page > last:
+        found = await service.cells(who, row.uuid, wanted, page=last, size=VALUES_PAGE)
+        place = replace(place, page=last)
     items = list(found.items)
     if choices:
         # Others have decided some of them: they are no longer open, but still of interest.
@@ -67,17 +81,50 @@ async def values(
         kept = await chosen_cells(service, who, row.uuid, choices)
         items = [*(cell for cell in kept if cell.id not in there), *items]
     fields = {field.name: field for field in await service.fields(who, row.uuid)}
+    fields[PERSON.name] = FieldView(PERSON.name, PERSON.title, False, PERSON.resolver, True, ())
     lines = value_lines(items, fields, choices or {}, await _trail(service, who, row, choices))
     return {
         "version": found.version,
         "lines": lines,
+        "questions": await service.questions(who, row.uuid),
         "open": row.values_open,
         "total": row.values_total,
         "pending": any(line.is_changed for line in lines),
-        "show": show,
-        "page": page,
+        "place": place,
+        "least": LEAST,
         "last": last,
+        "fields": await _value_fields(service, who, row, place, fields),
+        "each": await _each(service, who, row, place, fields),
     }
+
+
+async def _value_fields(
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    place: ValuePlace,
+    fields: Mapping[str, FieldView],
+) -> Sequence[tuple[str, str, int]]:
+    """Fields that values can be chosen by: name, title, and how many values there are."""
+    counts = await service.cell_counts(who, row.uuid, ValueFilter(status=place.status))
+    counts = {place.field: 0, **counts} if place.field else counts
+    return [(name, fields[name].title, count) for name, count in counts.items() if name in fields]
+
+
+async def _each(
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    place: ValuePlace,
+    fields: Mapping[str, FieldView],
+) -> Each | None:
+    """What one answer would be for; None: for nothing. People are asked about by themselves."""
+    counts = dict(await service.cell_counts(who, row.uuid, place.wanted))
+    counts.pop(PERSON.name, None)
+    if not counts:
+        return None
+    name = place.field or (next(iter(counts)) if len(counts) == 1 else "")
+    return Each(sum(counts.values()), fields.get(name))
 
 
 async def chosen_cells(
@@ -109,11 +156,12 @@ async def done(
         "size": ROWS_PAGE,
         "undo": undo,
         "conflicts": conflicts,
-        "can_undo": _can_undo(row),
+        "can_undo": can_undo(row),
     }
 
 
-def _can_undo(row: SpreadsheetRow) -> bool:
+def can_undo(row: SpreadsheetRow) -> bool:
+    """Whether there is something that an undo could take back."""
     written = row.counts.created + row.counts.updated
     undone = row.undo_state in (UndoState.RUNNING, UndoState.UNDONE)
     return row.state in FINAL and not row.dry_run and written > 0 and not undone

@@ -1,0 +1,70 @@
+"""What batches take of the limits of an account, before anything of them is built."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.failures import translate_failures
+from adapters.ports.leases import Claim, Leases
+from contracts.batches import BatchPlan, ResourceState, StepDone, StepInput
+from contracts.errors import NOT_YET
+
+SHORTEST: Final = timedelta(seconds=5)
+"""Until the first of those that wait is asked again; others are asked less often."""
+LONGEST: Final = timedelta(minutes=1)
+KEPT: Final = timedelta(minutes=15)
+"""A place is lost when nothing has asked for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLimits:
+    """What the account takes of all batches together."""
+
+    filter_policies: int
+    """Of the topic, for batches."""
+    concurrency: int
+    """That may be reserved for functions."""
+    again: timedelta = SHORTEST
+    """Until the first of those that wait is asked again."""
+
+
+class BatchLeases:
+    """Takes leases for batches; they are released in the transaction that ends a batch.
+
+    Args:
+        leases: Those of all runs.
+        limits: Of the account.
+    """
+
+    def __init__(self, leases: Leases, limits: AccountLimits) -> None:
+        self._leases = leases
+        self._limits = limits
+
+    @activity.defn(name="batches.take_leases")
+    @translate_failures
+    async def take_leases(self, work: StepInput) -> StepDone:
+        """Take what the batch needs of the account, in the order in which batches first asked.
+
+        Raises:
+            ApplicationError: `NotYet`, with the position of the batch; the server asks again, as
+                often as it takes, and nothing of it is in the history.
+        """
+        claims = list(self._claims(work.plan))
+        wait = await self._leases.take(work.key.workflow_id, claims, KEPT)
+        if wait is None:
+            return StepDone(state=ResourceState.READY)
+        raise ApplicationError(
+            f"position {wait.position} of those that wait for {wait.resource}",
+            type=NOT_YET,
+            next_retry_delay=min(self._limits.again * wait.position, LONGEST),
+        )
+
+    def _claims(self, plan: BatchPlan) -> Iterator[Claim]:
+        yield Claim(f"filter policies of {plan.topic_arn}", 1, self._limits.filter_policies)
+        if plan.with_function:
+            most = self._limits.concurrency
+            yield Claim("reserved concurrency of functions", plan.concurrency, most)

@@ -1,0 +1,65 @@
+"""Where documents stand in their families, and how large these are."""
+
+from typing import Any
+
+from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.codec import clean
+from adapters.database.models.batches import attachments, documents
+from contracts.batches import DocumentEvent, DocumentProcessed
+from domain.batches.families import Family
+
+
+def place_of(event: DocumentEvent) -> dict[str, Any]:
+    """Columns of a document that say where it was found; none for one that was sent."""
+    found_in = event.found_in if isinstance(event, DocumentProcessed) else None
+    if found_in is None:
+        return {}
+    return {
+        "parent_id": found_in.parent_id,
+        "family_id": found_in.family_id,
+        "depth": found_in.depth,
+    }
+
+
+async def family_of(connection: AsyncConnection, event: DocumentEvent) -> Family:
+    """The family of a document, without the files of this very document."""
+    family_id, depth = await _place(connection, event)
+    of_family = and_(
+        documents.c.case_id == event.case_id,
+        or_(documents.c.family_id == family_id, documents.c.document_id == family_id),
+        documents.c.document_id != event.document_id,
+    )
+    belongs = and_(
+        attachments.c.case_id == documents.c.case_id,
+        attachments.c.document_id == documents.c.document_id,
+    )
+    query = (
+        select(func.count(), func.coalesce(func.sum(attachments.c.size), 0))
+        .select_from(documents.join(attachments, belongs))
+        .where(of_family)
+    )
+    count, size = (await connection.execute(query)).one()
+    return Family(family_id, depth, count, int(size))
+
+
+async def add_note(connection: AsyncConnection, event: DocumentEvent, note: str) -> None:
+    """Add what is not read of a document's files to the notes of the document."""
+    mine = and_(documents.c.case_id == event.case_id, documents.c.document_id == event.document_id)
+    notes = await connection.scalar(select(documents.c.notes).where(mine).with_for_update())
+    await connection.execute(
+        update(documents).where(mine).values(notes="\n".join(filter(None, (notes, clean(note)))))
+    )
+
+
+async def _place(connection: AsyncConnection, event: DocumentEvent) -> tuple[str, int]:
+    if isinstance(event, DocumentProcessed) and event.found_in is not None:
+        return event.found_in.family_id, event.found_in.depth
+    query = select(documents.c.family_id, documents.c.depth).where(
+        documents.c.case_id == event.case_id, documents.c.document_id == event.document_id
+    )
+    row = (await connection.execute(query)).one_or_none()
+    if row is None or row.family_id is None:
+        return event.document_id, 0
+    return row.family_id, row.depth

@@ -1,0 +1,67 @@
+"""Documents of a batch, and the messages that are recorded as failed, for people."""
+
+from typing import Any
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.models.batches import documents, failed_messages
+from adapters.ports import DocumentView, FailedMessage
+from contracts.batches import BatchKey, DocumentState
+
+
+async def documents_of(
+    connection: AsyncConnection, key: BatchKey, state: DocumentState | None, after: str, limit: int
+) -> list[DocumentView]:
+    """Documents of a batch by id, beginning behind one; None: in any state."""
+    columns = documents.c
+    query = select(documents).where(
+        columns.case_id == key.case_id,
+        columns.batch_id == key.batch_id,
+        columns.document_id > after,
+    )
+    if state is not None:
+        query = query.where(columns.state == state.value)
+    rows = await connection.execute(query.order_by(columns.document_id).limit(limit))
+    return [_document(row) for row in rows]
+
+
+async def failed_messages_of(
+    connection: AsyncConnection, key: BatchKey, after: tuple[str, str], limit: int
+) -> list[FailedMessage]:
+    """Messages of a batch that are recorded as failed, by document and key, behind one."""
+    columns = failed_messages.c
+    order = (columns.document_id, columns.message_key)
+    query = (
+        select(failed_messages)
+        .where(columns.case_id == key.case_id, columns.batch_id == key.batch_id)
+        .where(tuple_(*order) > tuple_(*after))
+        .order_by(*order)
+        .limit(limit)
+    )
+    return [
+        FailedMessage(
+            document_id=row.document_id,
+            message_key=row.message_key,
+            event_type=row.event_type,
+            reason=row.reason,
+            body=row.message,
+            failed_at=row.failed_at,
+        )
+        for row in await connection.execute(query)
+    ]
+
+
+def _document(row: Any) -> DocumentView:
+    blob_name: str | None = row.blob_name
+    return DocumentView(
+        document_id=row.document_id,
+        state=DocumentState(row.state),
+        filename=row.filename or (blob_name and blob_name.rpartition("/")[2]),
+        reason=row.reason,
+        failed_event=row.failed_event,
+        duplicate_of=row.duplicate_of,
+        notes=row.notes,
+        updated_at=row.updated_at,
+        parent_id=row.parent_id,
+    )

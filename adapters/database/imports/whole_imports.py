@@ -1,0 +1,208 @@
+"""An import that is written, and recorded as completed, in one transaction.
+
+It looks once at what the database knows, writes the rows, and inserts the status row last: a task
+or a guard that another transaction has taken meanwhile conflicts there, and all is rolled back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    Executable,
+    Integer,
+    Text,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp, advisory_lock_key
+from adapters.database.engine import Database
+from adapters.database.imports import answers, status
+from adapters.database.imports.progress import turn_name
+from adapters.database.imports.upserts import batch_of, needs_table_alone, write_batch
+from adapters.database.models.base import metadata
+from adapters.database.models.imports import HOLDING, import_answers, import_tasks
+from adapters.ports import WholeImport
+from contracts.imports import HandlerOutcome
+from domain.errors import InvalidDocument
+from domain.imports.chunks import RowChunk, TaskKey
+from domain.imports.leading_zeros import (
+    DISTINCT,
+    QUESTION,
+    code_fields,
+    codes_of,
+    may_differ,
+    settled,
+    spellings,
+)
+from domain.imports.tables import TABLES, TableSpec, scope_of
+from domain.imports.unused_fields import naming_unused_fields
+
+
+class _TakesSteps(Exception):
+    """Rolls the transaction back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the database knows before a row is written.
+
+    Attributes:
+        answer: What a person said about codes that differ in leading zeros only.
+        lengths: See `domain.imports.leading_zeros.spellings`; none where that is answered.
+    """
+
+    answer: str | None
+    lengths: frozenset[int]
+
+
+async def complete(
+    database: Database, bulk: BulkEngine, whole: WholeImport
+) -> HandlerOutcome | None:
+    """Write rows and status row; None, and nothing is written: the import takes the usual steps."""
+    batch = batch_of(whole.chunk)
+    try:
+        async with database.transaction() as connection:
+            return await _completed(connection, bulk, whole, batch, datetime.now(UTC))
+    except _TakesSteps:
+        return None
+
+
+async def _completed(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    batch: RowBatch,
+    now: datetime,
+) -> HandlerOutcome:
+    message = whole.message
+    if whole.guard is not None:
+        await status.lock_guard(connection, bulk, message, whole.guard)
+    spec = TABLES[message.document_type]
+    alone = needs_table_alone(batch, message.strategy)
+    known = await _look(connection, bulk, whole, spec, alone)
+    chunk = await _settled(connection, bulk, whole, spec, known)
+    if chunk is not whole.chunk:
+        batch = batch_of(chunk)
+    stamp = Stamp(message.task_id, now)
+    written = await write_batch(connection, bulk, batch, message.strategy, stamp)
+    if written.refused:
+        raise _TakesSteps
+    outcome = naming_unused_fields(message, HandlerOutcome(counts=written.counts, note=whole.note))
+    if not await status.record_completed(connection, bulk, whole, outcome, now):
+        raise _TakesSteps
+    return outcome
+
+
+async def _look(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    spec: TableSpec,
+    alone: bool,
+) -> _Known:
+    """Wait for the turn on the table, and see what is known, in one round trip."""
+    message, scope = whole.message, scope_of(whole.message)
+    guarded = whole.guard is not None
+    statement = _looking(bulk, spec.table, code_fields(spec), tuple(scope), alone, guarded)
+    parameters: dict[str, Any] = {
+        "project": message.project_id,
+        "task": message.task_id,
+        "kind": message.document_type.value,
+        **({"guard": whole.guard} if guarded else {}),
+        **{f"scope_{name}": value for name, value in scope.items()},
+    }
+    if bulk.turn(alone=alone) is not None:
+        parameters["turn"] = advisory_lock_key(turn_name(spec.table, message.project_id))
+    rows = (await connection.execute(statement, parameters)).all()
+    if rows[0].taken:
+        raise _TakesSteps
+    return _Known(rows[0].answer, frozenset(row.length for row in rows if row.length is not None))
+
+
+@lru_cache
+def _looking(
+    bulk: BulkEngine,
+    table: str,
+    names: tuple[str, ...],
+    scope: tuple[str, ...],
+    alone: bool,
+    guarded: bool,
+) -> Executable:
+    """One row for each length, at least one; the columns beside it are the same in all."""
+    project, task, kind = (bindparam(name, type_=Text) for name in ("project", "task", "kind"))
+    tasks, known, found = import_tasks.c, import_answers.c, metadata.tables[table]
+    taken = exists().where(tasks.project_id == project, tasks.task_id == task)
+    held = exists().where(
+        tasks.project_id == project,
+        tasks.document_type == kind,
+        tasks.guard == bindparam("guard", type_=Text),
+        tasks.state.in_([state.value for state in HOLDING]),
+    )
+    answer = (
+        select(known.answer)
+        .where(
+            known.project_id == project,
+            known.document_type == kind,
+            known.question == QUESTION,
+        )
+        .scalar_subquery()
+    )
+    lengths = (
+        select(func.length(found.c[names[0]]).label("length"))
+        .where(
+            func.coalesce(answer, "") != DISTINCT,
+            *(found.c[name] == bindparam(f"scope_{name}", type_=Text) for name in scope),
+            answers.zero_led(found, names),
+            found.c.source_task != task,
+        )
+        .distinct()
+        .subquery("lengths")
+    )
+    always = select(literal_column("1", Integer).label("one")).subquery("always")
+    turn = bulk.turn(alone=alone)
+    columns: tuple[Any, ...] = (
+        (or_(taken, held) if guarded else taken).label("taken"),
+        answer.label("answer"),
+        lengths.c.length,
+        *(() if turn is None else (turn,)),
+    )
+    return select(*columns).select_from(always.outerjoin(lengths, true()))
+
+
+async def _settled(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    whole: WholeImport,
+    spec: TableSpec,
+    known: _Known,
+) -> RowChunk:
+    """The chunk with its codes as they are known."""
+    names = code_fields(spec)
+    if known.answer == DISTINCT:
+        return whole.chunk
+    found = codes_of(whole.chunk, names)
+    if not may_differ(found, known.lengths):
+        return whole.chunk
+    codes: Mapping[tuple[str, ...], bool] = await answers.known(
+        connection,
+        bulk,
+        TaskKey(whole.message.project_id, whole.message.task_id),
+        spec.table,
+        scope_of(whole.message),
+        names,
+        spellings(found, known.lengths),
+    )
+    try:
+        return settled(whole.chunk, names, codes, known.answer)
+    except InvalidDocument as error:
+        raise _TakesSteps from error

@@ -1,0 +1,87 @@
+"""Corrections of whole columns, remembered for the next file of the organisation."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.bulk.protocol import BulkEngine
+from adapters.database.codec import clean
+from adapters.database.models.spreadsheet_reviews import remembered_edits
+from adapters.database.spreadsheets.locked_import import LockedImport
+from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
+from domain.spreadsheets.edits import about_columns, with_columns
+from domain.spreadsheets.match_keys import header_key
+from domain.spreadsheets.review import RememberedEdit
+
+
+async def learn(
+    connection: AsyncConnection,
+    bulk: BulkEngine,
+    opened: LockedImport,
+    headers: Mapping[int, str],
+    edits: Sequence[ReviewOperation],
+) -> None:
+    """Remember the operations that are about columns of the file and nothing else."""
+    rows: dict[str, dict[str, Any]] = {}
+    for position, each in enumerate(edits):
+        columns = about_columns(each.operation)
+        if columns is None or not all(headers.get(id, "").strip() for id in columns):
+            continue
+        named = {str(id): headers[id] for id in columns}
+        kind = [each.operation.kind, *(header_key(header) for header in named.values())]
+        field = getattr(each.operation, "field", None) or getattr(each.operation, "find", None)
+        about = hashlib.sha256(json.dumps([*kind, field]).encode()).hexdigest()
+        rows[about] = {
+            "organisation_id": opened.row.organisation_id,
+            "import_type": opened.row.import_type,
+            "about": about,
+            "position": position,
+            "body": clean(each.operation.model_dump_json()),
+            "headers": clean(json.dumps(named, ensure_ascii=False)),
+            "decided_at": each.at,
+            "decided_by": clean(each.by),
+        }
+    if not rows:
+        return
+    insert = bulk.insert_statement(remembered_edits)
+    changed = ("position", "body", "headers", "decided_at", "decided_by")
+    await connection.execute(
+        insert.on_conflict_do_update(
+            index_elements=["organisation_id", "import_type", "about"],
+            set_={name: getattr(insert.excluded, name) for name in changed},
+        ),
+        list(rows.values()),
+    )
+
+
+async def find(
+    connection: AsyncConnection,
+    organisation_id: int,
+    import_type: str,
+    headers: Sequence[tuple[int, str]],
+) -> Sequence[RememberedEdit]:
+    """What was done to columns of these headers before, in the order it was done."""
+    memory = remembered_edits
+    rows = await connection.execute(
+        select(memory)
+        .where(memory.c.organisation_id == organisation_id, memory.c.import_type == import_type)
+        .order_by(memory.c.decided_at, memory.c.position)
+    )
+    ids = {header_key(header): id for id, header in reversed(headers)}
+    found: list[RememberedEdit] = []
+    for row in rows:
+        named: dict[str, str] = json.loads(row.headers)
+        places = {int(id): ids.get(header_key(header)) for id, header in named.items()}
+        here = {before: now for before, now in places.items() if now is not None}
+        if len(here) < len(places):
+            continue
+        operation = with_columns(OPERATION.validate_json(row.body), here)
+        known = ReviewOperation(
+            id=0, version=0, operation=operation, by=row.decided_by, at=row.decided_at
+        )
+        found.append(RememberedEdit(known, list(named.values()), row.decided_by, row.decided_at))
+    return found

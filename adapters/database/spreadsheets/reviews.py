@@ -1,0 +1,385 @@
+"""Reviews of spreadsheets: rows in blocks, problems by cell, corrections by version."""
+
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import delete, distinct, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.database.bulk.dialects import bulk_of
+from adapters.database.codec import clean
+from adapters.database.engine import Database
+from adapters.database.models.spreadsheet_reviews import (
+    spreadsheet_review_blocks,
+    spreadsheet_review_operations,
+    spreadsheet_review_problems,
+    spreadsheet_reviews,
+)
+from adapters.database.models.spreadsheets import spreadsheet_imports
+from adapters.database.spreadsheets import audit_trail, edit_memory
+from adapters.database.spreadsheets.locked_import import (
+    LockedImport,
+    lock_known,
+    save,
+)
+from adapters.database.spreadsheets.review_conditions import concerned, id_of, starts_of
+from contracts.spreadsheets import DecisionRecord, ReviewCounts
+from contracts.spreadsheets.reviews import (
+    OPERATION,
+    CloseReview,
+    ReviewEffect,
+    ReviewExample,
+    ReviewOperation,
+)
+from domain.spreadsheets.review import (
+    PROBLEMS,
+    RememberedEdit,
+    ReviewState,
+    RowProblem,
+    StoredOperation,
+)
+
+_PAGE: Final = 200
+"""Blocks that are read at a time."""
+_AT_ONCE: Final = 10_000
+_PROBLEM_COLUMNS: Final = ("import_id", "line", "column_id", "value", "reason")
+
+
+class SqlReviewStore:
+    """Reviews in SQLite and PostgreSQL; see `adapters.ports.SpreadsheetReviews`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._bulk = bulk_of(database)
+
+    async def state(self, uuid: str) -> ReviewState | None:
+        """The review of an import; None: there is none."""
+        imports, reviews = spreadsheet_imports, spreadsheet_reviews
+        query = (
+            select(imports.c.version, reviews)
+            .join(reviews, reviews.c.import_id == imports.c.id)
+            .where(imports.c.uuid == uuid)
+        )
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else ReviewState(row.version, row.is_open, _counts(row))
+
+    async def add_blocks(
+        self, uuid: str, blocks: Sequence[tuple[int, bytes]], *, first: bool
+    ) -> None:
+        """Store rows: line of the first of a block, and its bytes; `first` removes earlier ones."""
+        table = spreadsheet_review_blocks
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            if opened.ended or opened.purged:
+                return
+            if first:
+                await connection.execute(delete(table).where(table.c.import_id == opened.id))
+            columns = ("import_id", "first_line", "data")
+            rows = [(opened.id, line, data) for line, data in blocks]
+            await self._bulk.insert(connection, table, columns, rows)
+
+    async def blocks(self, uuid: str) -> AsyncIterator[Sequence[bytes]]:
+        """Every block in the order of the file, some at a time."""
+        table, after = spreadsheet_review_blocks, -1
+        while True:
+            async with self._database.reading() as connection:
+                query = (
+                    select(table.c.first_line, table.c.data)
+                    .where(table.c.import_id == id_of(uuid), table.c.first_line > after)
+                    .order_by(table.c.first_line)
+                    .limit(_PAGE)
+                )
+                found = (await connection.execute(query)).all()
+            if not found:
+                return
+            yield [row.data for row in found]
+            after = found[-1].first_line
+
+    async def first_blocks(self, uuid: str, count: int) -> Sequence[bytes]:
+        """The first blocks of the file."""
+        table = spreadsheet_review_blocks
+        query = (
+            select(table.c.data)
+            .where(table.c.import_id == id_of(uuid))
+            .order_by(table.c.first_line)
+            .limit(count)
+        )
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def blocks_with(self, uuid: str, lines: Collection[int]) -> Sequence[bytes]:
+        """The blocks that some rows may be in."""
+        table = spreadsheet_review_blocks
+        mine = table.c.import_id == id_of(uuid)
+        async with self._database.reading() as connection:
+            starts = list(
+                (
+                    await connection.execute(
+                        select(table.c.first_line).where(mine).order_by(table.c.first_line)
+                    )
+                ).scalars()
+            )
+            wanted = sorted(starts_of(starts, lines))
+            found: list[bytes] = []
+            for i in range(0, len(wanted), _PAGE):
+                query = (
+                    select(table.c.data)
+                    .where(mine, table.c.first_line.in_(wanted[i : i + _PAGE]))
+                    .order_by(table.c.first_line)
+                )
+                found += (await connection.execute(query)).scalars()
+        return found
+
+    async def open(self, uuid: str, counts: ReviewCounts) -> None:
+        """Accept corrections from now on."""
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            if opened.ended or opened.purged:
+                return
+            values = counts.model_dump() | {"is_open": True}
+            insert = self._bulk.insert_statement(spreadsheet_reviews).values(
+                import_id=opened.id, **values
+            )
+            await connection.execute(
+                insert.on_conflict_do_update(index_elements=["import_id"], set_=values)
+            )
+            await save(connection, opened, {})
+
+    async def propose(self, uuid: str, operation: ReviewOperation) -> int:
+        """Store an operation without applying it; its id."""
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            found = await connection.execute(
+                spreadsheet_review_operations.insert()
+                .values(
+                    import_id=opened.id,
+                    body=clean_body(operation),
+                    by=clean(operation.by),
+                    at=operation.at,
+                )
+                .returning(spreadsheet_review_operations.c.id)
+            )
+            return found.scalar_one()
+
+    async def forget(self, id: int) -> None:
+        """Remove an operation that was not applied."""
+        table = spreadsheet_review_operations
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                delete(table).where(table.c.id == id, table.c.version.is_(None))
+            )
+
+    async def operations(self, uuid: str) -> Sequence[ReviewOperation]:
+        """The operations that were applied, by version."""
+        table = spreadsheet_review_operations
+        query = (
+            select(table)
+            .where(table.c.import_id == id_of(uuid), table.c.version.is_not(None))
+            .order_by(table.c.version)
+        )
+        async with self._database.reading() as connection:
+            return [_operation(row) for row in await connection.execute(query)]
+
+    async def operation(self, uuid: str, id: int) -> StoredOperation | None:
+        """One operation; None: there is none of this id in this import."""
+        table = spreadsheet_review_operations
+        query = select(table).where(table.c.import_id == id_of(uuid), table.c.id == id)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else stored_operation(row)
+
+    async def apply(
+        self,
+        uuid: str,
+        id: int,
+        line: DecisionRecord,
+        version: int,
+        effect: ReviewEffect,
+        examples: Sequence[ReviewExample],
+        replaced: tuple[Collection[int] | None, Collection[int] | None],
+        problems: Sequence[RowProblem],
+        excluded: int,
+    ) -> ReviewCounts:
+        """Give an operation its version, and replace the problems that it concerns.
+
+        Args:
+            uuid: The import.
+            id: Of the operation; one with this version is left alone.
+            line: Of the trail.
+            version: Of the mappings after it.
+            effect: What it changes.
+            examples: Some of the cells.
+            replaced: Rows and columns whose problems go; None: all.
+            problems: Those in their place.
+            excluded: Rows that are left out now.
+        """
+        table = spreadsheet_review_operations
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            review = await _review(connection, opened)
+            row = (await connection.execute(select(table).where(table.c.id == id))).one()
+            if row.version == version or not review.is_open or opened.ended:
+                return _counts(review)
+            await connection.execute(
+                update(table)
+                .where(table.c.id == id)
+                .values(version=version, **_outcome(effect, examples))
+            )
+            await self._replace(connection, opened, replaced, problems)
+            await audit_trail.add(connection, self._bulk, opened.row.workflow_id, [line], version)
+            counts = await self._count(connection, opened, {"excluded": excluded})
+            now = {"version": max(opened.row.version, version), "decided_at": line.at}
+            await save(connection, opened, now)
+            return counts
+
+    async def note(
+        self, uuid: str, id: int, effect: ReviewEffect, examples: Sequence[ReviewExample]
+    ) -> None:
+        """Store what an operation would change."""
+        table = spreadsheet_review_operations
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                update(table)
+                .where(table.c.id == id, table.c.import_id == id_of(uuid))
+                .values(_outcome(effect, examples))
+            )
+
+    async def replace_problems(
+        self, uuid: str, version: int, problems: Sequence[RowProblem]
+    ) -> ReviewCounts | None:
+        """Write all that is wrong at a version; None: there is a later one."""
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, uuid)
+            if opened.row.version > version or opened.ended or opened.purged:
+                return None
+            await self._replace(connection, opened, (None, None), problems)
+            counts = await self._count(connection, opened, {"checked": version})
+            await save(connection, opened, {})
+            return counts
+
+    async def problems_in(
+        self, uuid: str, lines: Collection[int] | None, columns: Collection[int] | None
+    ) -> int:
+        """How many problems some rows have in some columns; None: any."""
+        conditions = concerned(id_of(uuid), lines, columns)
+        total = 0
+        async with self._database.reading() as connection:
+            for each in conditions:
+                query = select(func.count()).select_from(spreadsheet_review_problems).where(*each)
+                total += (await connection.execute(query)).scalar_one()
+        return total
+
+    async def close(
+        self,
+        work: CloseReview,
+        columns: Sequence[tuple[int, str]],
+        edits: Sequence[ReviewOperation],
+    ) -> None:
+        """Accept no further corrections, and remember those of whole columns.
+
+        Args:
+            work: Who confirms the review, and what becomes of it.
+            columns: Id and header of each column of the file.
+            edits: Operations that count.
+        """
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, work.order.uuid)
+            if opened.ended or opened.purged:
+                return
+            reviews = spreadsheet_reviews
+            await connection.execute(
+                update(reviews).where(reviews.c.import_id == opened.id).values(is_open=False)
+            )
+            line = DecisionRecord(
+                kind="confirm", subject="", decision="review", by=work.by, at=work.at
+            )
+            await audit_trail.add(
+                connection, self._bulk, opened.row.workflow_id, [line], work.version
+            )
+            await edit_memory.learn(connection, self._bulk, opened, dict(columns), edits)
+            values: dict[str, Any] = {"version": max(opened.row.version, work.version)}
+            # A dry run that is imported after all writes, and can be undone.
+            values |= {"dry_run": work.order.dry_run, "decided_at": work.at}
+            await save(connection, opened, values)
+
+    async def remembered(
+        self, organisation_id: int, import_type: str, headers: Sequence[tuple[int, str]]
+    ) -> Sequence[RememberedEdit]:
+        """Corrections of columns of earlier files that columns of these headers allow."""
+        async with self._database.reading() as connection:
+            return await edit_memory.find(connection, organisation_id, import_type, headers)
+
+    async def _replace(
+        self,
+        connection: AsyncConnection,
+        opened: LockedImport,
+        replaced: tuple[Collection[int] | None, Collection[int] | None],
+        problems: Sequence[RowProblem],
+    ) -> None:
+        table = spreadsheet_review_problems
+        for conditions in concerned(opened.id, *replaced):
+            await connection.execute(delete(table).where(*conditions))
+        rows = [
+            (opened.id, each.line, each.column, _text(each.value), clean(each.reason))
+            for each in problems[:PROBLEMS]
+        ]
+        for i in range(0, len(rows), _AT_ONCE):
+            await self._bulk.insert(connection, table, _PROBLEM_COLUMNS, rows[i : i + _AT_ONCE])
+
+    async def _count(
+        self, connection: AsyncConnection, opened: LockedImport, more: dict[str, int]
+    ) -> ReviewCounts:
+        problems, reviews = spreadsheet_review_problems, spreadsheet_reviews
+        query = select(func.count(distinct(problems.c.line))).where(
+            problems.c.import_id == opened.id
+        )
+        wrong = (await connection.execute(query)).scalar_one()
+        await connection.execute(
+            update(reviews).where(reviews.c.import_id == opened.id).values(wrong=wrong, **more)
+        )
+        return _counts(await _review(connection, opened))
+
+
+def clean_body(operation: ReviewOperation) -> str:
+    """The body of an operation as it is stored."""
+    # Characters that PostgreSQL refuses are escaped in JSON: they are cleaned before.
+    text = json.dumps(operation.operation.model_dump(mode="json"), ensure_ascii=False)
+    return clean(text.replace("\\u0000", "\ufffd"))
+
+
+def stored_operation(row: Any, undone_by: int | None = None) -> StoredOperation:
+    """An operation from its row."""
+    effect = ReviewEffect.model_validate_json(row.effect or "{}")
+    examples = [ReviewExample.model_validate(each) for each in json.loads(row.examples or "[]")]
+    return StoredOperation(_operation(row), effect.rows, effect.cells, examples, undone_by)
+
+
+def _operation(row: Any) -> ReviewOperation:
+    return ReviewOperation(
+        id=row.id,
+        version=row.version or 0,
+        operation=OPERATION.validate_json(row.body),
+        by=row.by,
+        at=row.at,
+    )
+
+
+def _outcome(effect: ReviewEffect, examples: Sequence[ReviewExample]) -> dict[str, str]:
+    shown = json.dumps([each.model_dump() for each in examples], ensure_ascii=False)
+    return {"effect": effect.model_dump_json(), "examples": clean(shown)}
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
+def _counts(row: Any) -> ReviewCounts:
+    return ReviewCounts(rows=row.rows, wrong=row.wrong, excluded=row.excluded, checked=row.checked)
+
+
+async def _review(connection: AsyncConnection, opened: LockedImport) -> Any:
+    reviews = spreadsheet_reviews
+    query = select(reviews).where(reviews.c.import_id == opened.id)
+    return (await connection.execute(query)).one()

@@ -1,0 +1,109 @@
+"""Office files and RTF, read by a library; loaded only by the processes that read these.
+
+What the library leaves out of a package (comments, headers, speaker notes, tracked deletions) is
+read from its parts, and follows the text.
+"""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import xberg
+
+from adapters.files import limits
+from adapters.files.package import open_package
+from adapters.files.texts.embedded import take_out_embedded
+from adapters.files.texts.findings import Findings
+from adapters.files.texts.kinds import TextKind
+from adapters.files.texts.package_words import words_left_out
+from adapters.ports import UnreadableDocument
+
+_CONFIG: Final = xberg.ExtractionConfig(
+    use_cache=False,
+    enable_quality_processing=False,
+    disable_ocr=True,
+    max_archive_depth=0,
+    content_filter=xberg.ContentFilterConfig(
+        include_headers=True,
+        include_footers=True,
+        include_footnotes=True,
+        include_watermarks=True,
+        strip_repeating_text=False,
+    ),
+    # Time and memory are bounded by the process.
+    security_limits=xberg.SecurityLimits(
+        max_content_size=limits.OFFICE_BYTES,
+        max_archive_size=limits.OFFICE_BYTES,
+        max_compression_ratio=limits.PACKAGE_RATIO,
+        max_table_cells=limits.OFFICE_CELLS,
+    ),
+    concurrency=xberg.ConcurrencyConfig(max_threads=1),
+)
+_PACKAGES: Final = frozenset(
+    {TextKind.XLSX, TextKind.XLSB, TextKind.ODS, TextKind.PPTX, TextKind.ODP, TextKind.ODT}
+)
+
+
+def read_office(path: Path, kind: TextKind, into: Findings) -> None:
+    """Read all text of an Office file, its properties, and the files embedded in it.
+
+    Raises:
+        UnreadableDocument: It is damaged, or unpacks to more than can be read.
+    """
+    found = _extracted(path, kind)
+    into.add_text(f"{found.content}\n")
+    _describe(found, into)
+    for warning in found.processing_warnings:
+        into.note(warning.message)
+    if kind in _PACKAGES:
+        with open_package(path, "document") as package:
+            has_cells = kind is TextKind.ODS
+            for words in words_left_out(package, found.content, into, has_cells=has_cells):
+                into.add_text(f"{words}\n")
+            take_out_embedded(package, into)
+
+
+def read_message(path: Path, into: Findings) -> None:
+    """Read the text of an Outlook message that has it as RTF alone.
+
+    Raises:
+        UnreadableDocument: It is damaged.
+    """
+    into.add_text(_extracted(path, TextKind.MSG).content)
+
+
+def _extracted(path: Path, kind: TextKind) -> xberg.ExtractedDocument:
+    # By the path of a file without its usual extension, properties are not found.
+    given = xberg.ExtractInput(
+        kind=xberg.ExtractInputKind.BYTES, bytes=path.read_bytes(), mime_type=kind.value
+    )
+    try:
+        result = asyncio.run(xberg.extract(given, _CONFIG))
+    except (RuntimeError, ValueError) as error:
+        raise UnreadableDocument(
+            f"the document is damaged, or cannot be read as {kind.value} ({error}); save it again"
+            " and send the new file"
+        ) from error
+    if not result.results:
+        said = "; ".join(each.message for each in result.errors)
+        raise UnreadableDocument(f"the document cannot be read: {said}")
+    return result.results[0]
+
+
+def _describe(found: xberg.ExtractedDocument, into: Findings) -> None:
+    metadata = found.metadata
+    into.title = metadata.title
+    into.author = "; ".join(metadata.authors or ()) or metadata.created_by
+    into.created_at = _moment(metadata.created_at)
+    into.modified_at = _moment(metadata.modified_at)
+    into.describe("subject", metadata.subject)
+    into.describe("keywords", ", ".join(metadata.keywords or ()))
+    into.describe("last modified by", metadata.modified_by)
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,194 @@
+"""Blobs of object stores that `obstore` speaks to: what these have in common."""
+
+import asyncio
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import obstore
+from obstore.store import AzureStore, S3Store
+
+from adapters.blocks import in_blocks
+from adapters.ports import Unavailable
+from contracts.blobs import BlobRef
+
+_BLOCKS_IN_FLIGHT = 2
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+class ObjectBlobs(ABC):
+    """Blobs of one container.
+
+    Args:
+        store: Where they are.
+        block: Bytes that are moved at once; a transfer takes some six times as much memory.
+    """
+
+    def __init__(self, store: AzureStore | S3Store, block: int) -> None:
+        self._store = store
+        self._block = block
+
+    @abstractmethod
+    def _translated(self, name: str) -> AbstractContextManager[None]:
+        """Make errors of the ports of what `obstore` raises about a blob."""
+
+    @abstractmethod
+    async def _create_from_blocks(self, name: str, blocks: AsyncIterator[bytes]) -> str | None:
+        """Write a blob of many blocks where there is none; its etag."""
+
+    async def stat(self, name: str) -> BlobRef:
+        """Size and etag."""
+        with self._translated(name):
+            found = await obstore.head_async(self._store, name)
+        return BlobRef(name=name, size=found["size"], etag=found["e_tag"])
+
+    async def list(self, prefix: str, most: int) -> Sequence[BlobRef]:
+        """Blobs of a folder, by name."""
+        found: list[BlobRef] = []
+        with self._translated(prefix):
+            async for page in obstore.list(self._store, prefix.rstrip("/")):
+                found += [
+                    BlobRef(name=each["path"], size=each["size"], etag=_quoted(each["e_tag"]))
+                    for each in page
+                ]
+                if len(found) >= most:
+                    break
+        return found[:most]
+
+    async def download(
+        self, name: str, target: Path, progress: Callable[[int], None] | None = None
+    ) -> BlobRef:
+        """Stream a blob into a new file."""
+        with self._translated(name):
+            result = await obstore.get_async(self._store, name)
+        digest = hashlib.sha256()
+        written = 0
+        with target.open("wb") as file:
+            blocks = result.stream(min_chunk_size=self._block)
+            while True:
+                with self._translated(name):
+                    block = await anext(blocks, None)
+                if block is None:
+                    break
+                await asyncio.to_thread(_write, file, block, digest)
+                written += len(block)
+                if progress is not None:
+                    progress(written)
+        meta = result.meta
+        if written != meta["size"]:
+            raise Unavailable(f"blob {name!r} ended after {written:,} of {meta['size']:,} bytes")
+        return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
+
+    async def read(self, name: str) -> AsyncGenerator[bytes]:
+        """Stream a blob."""
+        with self._translated(name):
+            result = await obstore.get_async(self._store, name)
+        size = result.meta["size"]
+        arrived = 0
+        blocks = result.stream(min_chunk_size=self._block)
+        while True:
+            with self._translated(name):
+                block = await anext(blocks, None)
+            if block is None:
+                break
+            arrived += len(block)
+            yield bytes(block)
+        if arrived != size:
+            raise Unavailable(f"blob {name!r} ended after {arrived:,} of {size:,} bytes")
+
+    async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
+        """Stream a file into a blob; it appears when all of its blocks are there."""
+        digest = hashlib.sha256()
+        with source.open("rb") as file:
+            first = await asyncio.to_thread(_read, file, self._block, digest)
+            if len(first) < self._block:
+                with self._translated(name):
+                    put = await obstore.put_async(
+                        self._store,
+                        name,
+                        first,
+                        mode="overwrite" if overwrite else "create",
+                        use_multipart=False,
+                    )
+                etag = put["e_tag"]
+            elif overwrite:
+                with self._translated(name):
+                    put = await obstore.put_async(
+                        self._store,
+                        name,
+                        _blocks(first, file, self._block, digest),
+                        chunk_size=self._block,
+                        max_concurrency=_BLOCKS_IN_FLIGHT,
+                    )
+                etag = put["e_tag"]
+            else:
+                etag = await self._create_from_blocks(
+                    name, _blocks(first, file, self._block, digest)
+                )
+            size = file.tell()
+        return BlobRef(name=name, size=size, sha256=digest.hexdigest(), etag=etag)
+
+    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+        """Stream bytes into a new blob; it appears when all of its blocks are there."""
+        arriving = _Arriving(chunks)
+        blocks = in_blocks(arriving.pieces(), self._block)
+        first = await anext(blocks, b"")
+        if len(first) < self._block:
+            with self._translated(name):
+                put = await obstore.put_async(
+                    self._store, name, first, mode="create", use_multipart=False
+                )
+            etag = put["e_tag"]
+        else:
+            etag = await self._create_from_blocks(name, _after(first, blocks))
+        return BlobRef(name=name, size=arriving.size, sha256=arriving.digest.hexdigest(), etag=etag)
+
+
+def _quoted(etag: str | None) -> str | None:
+    """As headers write it: lists leave the quotes out."""
+    return etag if etag is None or etag.endswith('"') else f'"{etag}"'
+
+
+class _Arriving:
+    """Size and digest of bytes that pass by."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self.size = 0
+        self.digest = hashlib.sha256()
+        self._chunks = chunks
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        async for chunk in self._chunks:
+            self.size += len(chunk)
+            self.digest.update(chunk)
+            yield chunk
+
+
+async def _after(first: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for block in blocks:
+        yield block
+
+
+def _read(file: BinaryIO, size: int, digest: _Digest) -> bytes:
+    block = file.read(size)
+    digest.update(block)
+    return block
+
+
+def _write(file: BinaryIO, block: bytes, digest: _Digest) -> None:
+    file.write(block)
+    digest.update(block)
+
+
+async def _blocks(first: bytes, file: BinaryIO, size: int, digest: _Digest) -> AsyncIterator[bytes]:
+    block = first
+    while block:
+        yield block
+        block = await asyncio.to_thread(_read, file, size, digest)

@@ -1,0 +1,81 @@
+"""What tables and queues hold of batches: facts for decisions, views for people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from contracts.batches import BatchKey, DocumentCounts, DocumentState, LoaderStatus
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What the tables hold about a batch."""
+
+    status: LoaderStatus
+    reason: str | None = None
+    job_finished: bool = False
+    documents: int | None = None
+    """How many JOB_FINISHED said."""
+    end_finished: bool = False
+    dead_letters: int = 0
+    concurrency: int | None = None
+    """Of its case: `max_processing_daemons`."""
+    processing: Sequence[tuple[int, datetime]] = ()
+    """Other batches of the case in `processing`: id, and when that was set (UTC)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A batch as a person sees it."""
+
+    key: BatchKey
+    status: LoaderStatus
+    reason: str | None
+    updated_at: datetime
+    documents: DocumentCounts
+    dead_letters: int
+    known: bool = True
+    """It was started, or is expected; else only stray events name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """A document as a person sees it."""
+
+    document_id: str
+    state: DocumentState
+    filename: str | None
+    """Its blob's name where its owner gave none; None: no file of it is known."""
+    reason: str | None
+    """Why it failed."""
+    failed_event: str | None
+    """Type of the message that could not be loaded."""
+    duplicate_of: str | None
+    notes: str | None
+    """What could not be read of it, a line each."""
+    updated_at: datetime
+    parent_id: str | None = None
+    """The document that it was found in; None: its sender announced it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """A message that is recorded as failed, as it came."""
+
+    document_id: str
+    message_key: str
+    event_type: str
+    reason: str
+    body: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedDeadLetter:
+    """A message in a dead-letter queue."""
+
+    body: str
+    reason: str | None
+    """None: it was received too often without being settled."""
+    sent_at: datetime | None
+    """When it was sent to the batch, or became a dead letter."""

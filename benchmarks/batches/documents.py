@@ -1,0 +1,95 @@
+"""Small text documents of one batch, from their messages to rows in the database."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import psutil
+from temporalio.worker import Worker
+
+from benchmarks.report import Table
+from contracts.batches import BatchKey, names_of
+from stack.temporal import temporal_server
+from tests.support.batches.installation import batch_installation
+from tests.support.waiting import eventually
+from workers.connect import connect
+from workers.services.batches.documents import DocumentIntake
+from workers.services.verdicts import Settle
+from workflows.batches.document_group import DocumentGroup
+from workflows.batches.document_load import DocumentLoad
+
+KEY = BatchKey(case_id=1, batch_id=1)
+WORDS = "The gate is three metres wide.\n" * 60
+GROUPS_AT_ONCE = 16
+"""Receives of ten messages each that are being accepted at the same moment."""
+TIMEOUT = 3_600.0
+TARGETS = "target: at least 40 documents/s, and at most 20 ms of CPU each"
+
+
+async def load(folder: Path, count: int) -> Table:
+    """Load documents by groups of ten, as the bridge brings them.
+
+    Args:
+        folder: For servers and tables.
+        count: Of documents.
+    """
+    columns = ("documents", "documents/s", "CPU ms each", "of that Temporal", "load average")
+    table = Table("Small text documents, by groups of ten", columns, notes=[TARGETS])
+    async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
+        client = await connect(server.address)
+        async with (
+            batch_installation(client, folder, "batches") as installation,
+            Worker(
+                client,
+                task_queue="batches",
+                workflows=[DocumentGroup, DocumentLoad],
+                activities=installation.activities(),
+            ),
+        ):
+            file = folder / "document"
+            for number in range(count):
+                file.write_text(f"{number}\n{WORDS}")
+                await installation.common.blobs.upload(file, f"in/{number}")
+            intake = DocumentIntake(client, KEY, names_of("docflow", KEY).queue)
+            room = asyncio.Semaphore(GROUPS_AT_ONCE)
+            before, began = _cpu(), time.monotonic()
+
+            async def receive(first: int) -> None:
+                async with room:
+                    numbers = range(first, min(first + 10, count))
+                    verdicts = await asyncio.gather(
+                        *(intake.accept(_message(number), 0, f"{number}") for number in numbers)
+                    )
+                    assert all(isinstance(verdict, Settle) for verdict in verdicts)
+
+            await asyncio.gather(*(receive(first) for first in range(0, count, 10)))
+
+            async def is_loaded() -> bool:
+                return (await installation.store.counts(KEY)).loaded == count
+
+            await eventually(is_loaded, seconds=TIMEOUT, pause=0.5)
+            took, after = time.monotonic() - began, _cpu()
+    spent = {name: 1000 * (after[name] - before.get(name, 0)) / count for name in after}
+    total = sum(spent.values())
+    temporal = sum(cost for name, cost in spent.items() if "temporal" in name)
+    load = psutil.getloadavg()[0]
+    table.add(f"{count:,}", f"{count / took:.0f}", f"{total:.1f}", f"{temporal:.1f}", f"{load:.1f}")
+    return table
+
+
+def _message(number: int) -> bytes:
+    ids = {"caseId": KEY.case_id, "batchId": KEY.batch_id, "documentId": f"D-{number}"}
+    body = {"eventType": "DOCUMENT_PROCESSED", **ids, "blobName": f"in/{number}"}
+    return json.dumps(body | {"filename": f"{number}.txt", "tags": ["gate", "site"]}).encode()
+
+
+def _cpu() -> dict[str, float]:
+    """Seconds of the processor by process; those of children that have ended count for us."""
+    own = psutil.Process()
+    found: dict[str, float] = {}
+    for process in (own, *own.children(recursive=True)):
+        times = process.cpu_times()
+        spent = times.user + times.system + times.children_user + times.children_system
+        found[f"{process.name()} {process.pid}"] = spent
+    return found

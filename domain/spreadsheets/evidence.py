@@ -1,0 +1,119 @@
+"""What the values of a column say about its field, whatever its header is."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from domain.spreadsheets.blanks import says_nothing
+from domain.spreadsheets.conversion import is_mail, read_duration
+from domain.spreadsheets.countries import names_country
+from domain.spreadsheets.fields import CellKind, SheetField
+from domain.tabular.fields import normalise
+from domain.tabular.notations import Unreadable, date_readings, number_readings
+
+_MOSTLY: Final = 0.8
+_SEVERAL: Final = 2
+
+_PHONE: Final = re.compile(r"(?:\+|0)[\d\s()/.\-]{7,20}")
+_CLOCK: Final = re.compile(r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d+)?")
+_NUMBER: Final = re.compile(r"[\d\s.,:/\-]+")
+
+
+class Evidence(NamedTuple):
+    """What speaks for a field, or against it."""
+
+    share: float
+    """Values that the field can take, of those looked at."""
+    telling: bool
+    """Hardly any other field has values like these."""
+    words: str
+    """For people: `5 of 5 values are mail addresses`; "" where nothing speaks for the field."""
+
+
+def evidence(field: SheetField, samples: Sequence[str]) -> Evidence | None:
+    """What values say about a field; None: nothing.
+
+    Args:
+        field: The field.
+        samples: Distinct values of the column, as a person sees them.
+    """
+    values = [text for text in samples if not says_nothing(text)]
+    if not values:
+        return None
+    for kind in _kinds(field):
+        count = sum(map(kind.fits, values))
+        share = count / len(values)
+        telling = kind.telling and share >= _MOSTLY and len(values) >= kind.values
+        words = f"{count} of {len(values)} values are {kind.title}" if share >= _MOSTLY else ""
+        return Evidence(share, telling, words)
+    if field.kind in (CellKind.TEXT, CellKind.ENTITY):
+        # Names are neither addresses nor numbers.
+        odd = sum(map(_is_no_name, values))
+        return Evidence(1 - odd / len(values), False, "")
+    return None
+
+
+class _Kind(NamedTuple):
+    """Values of one kind.
+
+    Attributes:
+        title: For people.
+        fits: Whether a text is one.
+        telling: Hardly any other field has values like these.
+        values: How many different ones tell something.
+    """
+
+    title: str
+    fits: Callable[[str], bool]
+    telling: bool = False
+    values: int = _SEVERAL
+
+
+def _kinds(field: SheetField) -> Iterator[_Kind]:
+    match field.kind:
+        case CellKind.MAIL:
+            yield _Kind("mail addresses", is_mail, True, 1)
+        case CellKind.DATE:
+            yield _Kind("dates", _is_date)
+        case CellKind.DURATION:
+            yield _Kind("times", _is_duration)
+        case CellKind.INTEGER | CellKind.DECIMAL:
+            yield _Kind("numbers", _is_number)
+        case CellKind.CHOICE:
+            known = field.spec.choice_of
+            title = f"a {field.title.lower()}"
+            yield _Kind(title, partial(_is_choice, known), True)
+        case CellKind.ENTITY if field.resolver == "countries":
+            yield _Kind("countries", names_country, True, 3)
+        case CellKind.CODE if field.column == "phone":
+            yield _Kind("phone numbers", _is_phone, True)
+        case _:
+            pass
+
+
+def _is_choice(known: Mapping[str, str], text: str) -> bool:
+    return normalise(text) in known
+
+
+def _is_date(text: str) -> bool:
+    return bool(date_readings(text))
+
+
+def _is_number(text: str) -> bool:
+    return bool(number_readings(text))
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return read_duration(text) > 0
+    except Unreadable:
+        return False
+
+
+def _is_phone(text: str) -> bool:
+    return _PHONE.fullmatch(text) is not None
+
+
+def _is_no_name(text: str) -> bool:
+    return "@" in text or _NUMBER.fullmatch(text) is not None

@@ -1,0 +1,169 @@
+"""Documents that are written at once, on SQLite and on PostgreSQL."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.ports import LoadFacts, LoadStore, Superseded, WholeDocument
+from contracts.batches import (
+    BatchKey,
+    DocumentProcessed,
+    DocumentState,
+    LoadStep,
+    Relation,
+    message_key,
+)
+from contracts.blobs import BlobRef
+from tests.support.batches.tables import (
+    FIRST,
+    PLAIN,
+    SECOND,
+    SqlBatchTables,
+    document,
+    load,
+    source,
+)
+
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def message(name: str, number: int = 0, key: BatchKey = FIRST, **fields: Any) -> DocumentProcessed:
+    """One of the messages of a document; a larger number was sent later."""
+    values = {"sent_at": MOMENT + timedelta(minutes=number), **fields}
+    return document(name, key).model_copy(update=values)
+
+
+async def save(
+    loads: LoadStore, event: DocumentProcessed, content: str, seen: LoadFacts | None = None
+) -> DocumentState | None:
+    file = source(content)
+    extracted = replace(PLAIN, text=content, thread=[f"<{content}@x>"])
+    seen = seen or await loads.facts(event)
+    return await loads.save_whole(event, WholeDocument(file, extracted, event.tags, seen))
+
+
+async def by_steps(loads: LoadStore, event: DocumentProcessed, content: str) -> None:
+    if (await loads.facts(event)).superseded:
+        await loads.save_version(event, source(content))
+        return
+    extracted = replace(PLAIN, text=content, thread=[f"<{content}@x>"])
+    await load(loads, event, source(content), extracted, event.relations)
+
+
+async def rows(tables: SqlBatchTables) -> Sequence[Any]:
+    return [
+        *[await tables.text(name) for name in "abc"],
+        *[await tables.state(name) for name in "abc"],
+        await tables.tags(),
+        await tables.relations(),
+        await tables.versions(),
+    ]
+
+
+def story(dice: random.Random, key: BatchKey) -> list[tuple[DocumentProcessed, str]]:
+    """Messages of three documents that replace and repeat each other."""
+    related = (Relation(related_id="x"),)
+    events = [
+        message(
+            name, number, key, blob_name=f"in/{number}", tags=(f"t{number}",), relations=related
+        )
+        for name in "abc"
+        for number in range(3)
+    ]
+    dice.shuffle(events)
+    return [(event, dice.choice("123")) for event in events]
+
+
+async def test_what_is_written_at_once_is_what_the_steps_write(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    messages = story(random.Random(7), FIRST)
+    for event, content in messages:
+        await by_steps(loads, event, content)
+    expected = await rows(tables)
+    facts = [await loads.facts(event) for event, _ in messages]
+    async with tables.database.transaction() as connection:
+        for table in (
+            *("documents", "document_texts", "document_tags", "document_relations"),
+            *("document_versions", "document_messages", "doc_dedupe", "tag_dedupe"),
+            "process_checkpoints",
+        ):
+            await connection.exec_driver_sql(f"DELETE FROM {table}")
+    for event, content in messages:
+        assert await save(loads, event, content) is not None
+    assert await rows(tables) == expected
+    assert [await loads.facts(event) for event, _ in messages] == facts
+
+
+async def test_a_later_message_that_came_meanwhile_stays_current(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    early, late, between = (
+        message("a"),
+        message("a", 2, blob_name="in/late"),
+        message("a", 1, tags=("t",)),
+    )
+    seen = await loads.facts(early)
+    assert await save(loads, late, "b") is DocumentState.LOADED
+    assert await save(loads, early, "a", seen) is DocumentState.SUPERSEDED
+    with pytest.raises(Superseded):
+        await loads.save_source(between, source("c"))
+    assert await tables.text("a") == "b"
+    assert [name for _, name, _ in await tables.versions()] == ["in/a", "in/c"]
+    for event in (early, between):
+        assert (await loads.facts(event)).superseded
+
+
+async def test_a_file_that_another_load_of_the_message_has_read_since_is_left_alone(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    event = message("a")
+    before = await loads.facts(event)
+    assert await save(loads, event, "b") is DocumentState.LOADED
+    assert await save(loads, event, "a", before) is None
+    assert await tables.text("a") == "b"
+    seen = await loads.facts(event)
+    assert (seen.done, seen.etag) == (frozenset(LoadStep), "1")
+
+
+async def test_a_file_that_was_replaced_is_read_anew_under_the_same_message(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    event = message("a")
+    for content in "ab":
+        assert await save(loads, event, content) is DocumentState.LOADED
+    assert await tables.text("a") == "b"
+    assert await tables.versions() == [("a", "in/a", "a")]
+    # The bytes that it had are free.
+    assert await save(loads, message("c"), "a") is DocumentState.LOADED
+
+
+async def test_writers_of_one_document_take_turns_and_the_latest_message_is_current(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    events = [message("a", number, blob_name=f"in/{number}") for number in range(12)]
+    contents = dict(zip(map(message_key, events), "0123456789ab", strict=True))
+    tries = events * 3
+    random.Random(7).shuffle(tries)
+
+    async def bring(event: DocumentProcessed) -> None:
+        await save(loads, event, contents[message_key(event)])
+
+    await asyncio.gather(*map(bring, tries))
+    assert await tables.text("a") == "b"
+    versions = {name for _, name, _ in await tables.versions()}
+    assert versions == {BlobRef(name=f"in/{c}", size=9).name for c in "0123456789a"}
+
+
+async def test_a_document_of_an_earlier_batch_is_replaced(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    assert await save(loads, message("a"), "a") is DocumentState.LOADED
+    assert await save(loads, message("a", 1, SECOND), "b") is DocumentState.LOADED
+    assert await save(loads, message("b", 1, SECOND), "b") is DocumentState.DUPLICATE
+    assert await tables.text("a") == "b"

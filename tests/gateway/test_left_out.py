@@ -1,0 +1,43 @@
+"""What of a file is not imported is named before anything is confirmed."""
+
+from pathlib import Path
+
+import pytest
+import xlsxwriter
+
+from tests.support.gateway import GOOD, HEADER, Stack, import_in, token
+from workers.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_listed(
+    stack: Stack, tmp_path: Path
+) -> None:
+    path = tmp_path / "two.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        for name in ("Runners", "Walkers"):
+            lines = book.add_worksheet(name)
+            for line, row in enumerate(((*HEADER, "Shoe size"), *((*each, "38") for each in GOOD))):
+                lines.write_row(line, 0, row)
+    async with stack.browser(token("anna")) as anna:
+        uuid = await import_in(
+            anna, "COLUMN_MAPPING", path.read_bytes(), filename="two.xlsx", autoStart="true"
+        )
+        columns = (await anna.get(f"/api/imports/{uuid}/column-mappings")).json()
+        first = {"id": columns[0]["id"], "ignore": True}
+        refused = await anna.put(f"/api/imports/{uuid}/column-mappings", json=[first])
+        assert refused.json()["leftOutColumns"] == ["First name", "Shoe size"]
+        back = {"id": columns[0]["id"], "reset": True}
+        answer = (await anna.put(f"/api/imports/{uuid}/column-mappings", json=[back])).json()
+        assert answer["leftOutColumns"] == ["Shoe size"]
+        assert answer["leftOutSheets"] == ["Walkers"]
+        async with stack.browser("") as browser:
+            browser.cookies.set(COOKIE, token("anna"))
+            page = (await browser.get(f"/imports/{uuid}")).text
+        listed = page.split('id="left-out"')[1].split("</div>")[0]
+        assert "Shoe size" in listed and "Walkers" in listed
+        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
+        assert layout.status_code == 202, layout.text
+        assert layout.json()["leftOutColumns"][0] == "Column A"
+        await anna.delete(f"/api/imports/{uuid}")

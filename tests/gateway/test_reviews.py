@@ -1,0 +1,232 @@
+"""The review of rows: problems first, corrections in order, nothing written before it ends."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adapters.files.documents import FileDocuments
+from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ROWS = (
+    ("Anna", "Meier", "anna(at)example.org", "Junior (U18)"),
+    ("Ben", "Novak", "ben@example.org", "Senior (18+)"),
+    ("Cleo", "", "cleo@example.org", "Senior (18+)"),
+    ("Dan", "Ross", "dan(at)example.org", "Senior (18+)"),
+)
+MAIL = 3
+
+
+async def reviewed(browser: httpx.AsyncClient, *rows: tuple[str, ...], **fields: str) -> str:
+    """An import whose rows are being reviewed."""
+    content = sheet(HEADER, *(rows or ROWS))
+    given = {"review": "true", **fields}
+    uuid = await import_in(browser, "COLUMN_MAPPING", content, **given)
+    confirmed = await browser.post(f"/api/imports/{uuid}/column-mappings/confirm")
+    assert confirmed.status_code == 202, confirmed.text
+    cells = await browser.post(f"/api/imports/{uuid}/cell-mappings/confirm")
+    assert cells.status_code == 202, cells.text
+    view = await settled(browser, uuid)
+    assert view["isOpen"]
+    return uuid
+
+
+async def settled(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
+    """The review once all rows are checked."""
+    found: dict[str, Any] = {}
+
+    async def is_checked() -> bool:
+        answer = await browser.get(f"/api/imports/{uuid}/review")
+        assert answer.status_code == 200, answer.text
+        found.update(answer.json())
+        return found["isChecked"]
+
+    await eventually(is_checked)
+    return found
+
+
+async def change(browser: httpx.AsyncClient, uuid: str, **operation: Any) -> dict[str, Any]:
+    answer = await browser.post(f"/api/imports/{uuid}/review/operations", json=operation)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def rows(browser: httpx.AsyncClient, uuid: str, **query: Any) -> list[dict[str, Any]]:
+    answer = await browser.get(f"/api/imports/{uuid}/review/rows", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        status = (await anna.get(f"/api/imports/{uuid}")).json()
+        assert (status["status"], status["step"]) == ("CELL_MAPPING", "REVIEW")
+        view = await settled(anna, uuid)
+        assert (view["rowCount"], view["wrongRows"]) == (4, 3)
+        found = await rows(anna, uuid)
+        assert [each["rowNumber"] for each in found] == [2, 4, 5, 3]
+        assert found[0]["cells"][MAIL - 1]["problem"].startswith("is not a mail address")
+        replace = {"kind": "REPLACE", "column": MAIL, "find": "(AT)", "put": "@"}
+        seen = await anna.post(f"/api/imports/{uuid}/review/operations/preview", json=replace)
+        assert seen.status_code == 200, seen.text
+        effect = seen.json()
+        assert (effect["changedCells"], effect["problemsBefore"]) == (2, 2)
+        assert effect["problemsAfter"] == 0
+        assert effect["examples"][0]["after"] == "anna@example.org"
+        assert (await settled(anna, uuid))["wrongRows"] == 3
+        await change(anna, uuid, **replace)
+        await change(anna, uuid, kind="SET", cells=[{"row": 4, "column": 2, "value": "Diaz"}])
+        assert (await settled(anna, uuid))["wrongRows"] == 0
+        await change(anna, uuid, kind="EXCLUDE", rows=[5])
+        [left_out] = await rows(anna, uuid, filter="EXCLUDED")
+        assert (left_out["rowNumber"], left_out["excludedBy"]) == (5, "anna")
+        done = await anna.post(f"/api/imports/{uuid}/cell-mappings/confirm")
+        assert done.status_code == 202, done.text
+        await finished(anna, uuid)
+        summary = (await anna.get(f"/api/imports/{uuid}/results/summary")).json()
+        assert (summary["created"], summary["skipped"], summary["error"]) == (3, 1, 0)
+        results = (await anna.get(f"/api/imports/{uuid}/results")).json()
+        [corrected] = results[0]["corrections"]
+        assert (corrected["before"], corrected["by"]) == ("anna(at)example.org", "anna")
+        assert corrected["after"] == "anna@example.org"
+        assert results[3]["message"] == "left out in the review by anna"
+        trail = (await anna.get(f"/api/imports/{uuid}/decisions")).json()
+        assert ("row 4, Last name", "corrected", "anna") in [
+            (each["subject"], each["decision"], each["by"]) for each in trail
+        ]
+
+
+async def finished(browser: httpx.AsyncClient, uuid: str) -> None:
+    async def is_completed() -> bool:
+        status = (await browser.get(f"/api/imports/{uuid}")).json()["status"]
+        assert status != "FAILED"
+        return status == "COMPLETED"
+
+    await eventually(is_completed)
+
+
+async def test_a_change_of_another_person_is_named(stack: Stack) -> None:
+    async with stack.browser() as anna, stack.browser(token("ben")) as ben:
+        uuid = await reviewed(anna)
+        seen = (await anna.get(f"/api/imports/{uuid}/review")).headers["etag"]
+        await change(ben, uuid, kind="SET", cells=[{"row": 4, "column": 2, "value": "Diaz"}])
+        late = await anna.post(
+            f"/api/imports/{uuid}/review/operations",
+            json={"kind": "EXCLUDE", "rows": [4]},
+            headers={"if-match": seen},
+        )
+        assert late.status_code == 412
+        assert "ben" in late.json()["detail"] and "row 4, Last name" in late.json()["detail"]
+        stale = await anna.post(
+            f"/api/imports/{uuid}/cell-mappings/confirm", headers={"if-match": seen}
+        )
+        assert (stale.status_code, "ben" in stale.json()["detail"]) == (412, True)
+        assert (await rows(anna, uuid, filter="EXCLUDED")) == []
+
+
+async def test_a_name_in_one_column_is_split(stack: Stack) -> None:
+    content = sheet(("Last name", "Email"), ("Ada Lovelace", "ada@example.org"))
+    async with stack.browser() as anna:
+        uuid = await import_in(anna, "COLUMN_MAPPING", content, review="true")
+        address = f"/api/imports/{uuid}/column-mappings/confirm"
+        assert (await anna.post(address)).status_code == 406
+        confirmed = await anna.post(address, params={"incomplete": "true"})
+        assert confirmed.status_code == 202, confirmed.text
+        view = await opened(anna, uuid)
+        assert view["missingFields"] == ["FIRST_NAME"]
+        refused = await anna.post(f"/api/imports/{uuid}/cell-mappings/confirm")
+        assert refused.status_code == 422 and "FIRST_NAME" in refused.json()["detail"]
+        split = await change(anna, uuid, kind="SPLIT", column=1, fields=["FIRST_NAME", "LAST_NAME"])
+        view = await settled(anna, uuid)
+        assert (view["missingFields"], view["wrongRows"]) == ([], 0)
+        [row] = await rows(anna, uuid)
+        assert [each["value"] for each in row["cells"][2:]] == ["Ada", "Lovelace"]
+        await change(anna, uuid, kind="UNDO", version=split["version"])
+        assert (await opened(anna, uuid))["missingFields"] == ["FIRST_NAME"]
+        listed = (await anna.get(f"/api/imports/{uuid}/review/operations")).json()
+        assert [(each["operation"]["kind"], each["undoneBy"]) for each in listed] == [
+            ("UNDO", None),
+            ("SPLIT", split["version"] + 1),
+        ]
+
+
+async def opened(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
+    async def is_open() -> bool:
+        return (await browser.get(f"/api/imports/{uuid}")).json()["step"] == "REVIEW"
+
+    await eventually(is_open)
+    return await settled(browser, uuid)
+
+
+async def test_a_dry_run_is_imported_from_its_review(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna, *ROWS[1:2], dryRun="true")
+        assert (await settled(anna, uuid))["dryRun"] is True
+        now = await anna.post(f"/api/imports/{uuid}/review/import")
+        assert now.status_code == 202, now.text
+        await finished(anna, uuid)
+        status = (await anna.get(f"/api/imports/{uuid}")).json()
+        assert (status["dryRun"], status["successCount"]) == (False, 1)
+        assert (await anna.post(f"/api/imports/{uuid}/undo")).status_code == 202
+
+
+async def test_a_corrected_export_is_taken_in(stack: Stack, tmp_path: Path) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        exported = await anna.get(f"/api/imports/{uuid}/review/export")
+        assert exported.status_code == 200, exported.text
+        path = tmp_path / "review.xlsx"
+        path.write_bytes(exported.content)
+        with FileDocuments().open_table(path) as table:
+            lines = [list(cells) for _, cells in table.rows()]
+        assert [line[1] for line in lines[1:]] == [2, 4, 5]
+        assert "is not a mail address" in str(lines[1][0])
+        lines[1][4] = "anna@example.org"
+        lines[2][3] = "Diaz"
+        address = f"/api/imports/{uuid}/review/upload"
+        sent = await anna.post(address, files={"file": ("corrected.csv", sheet(*lines))})
+        assert sent.status_code == 202, sent.text
+        assert sent.json()["changedCells"] == 2
+        assert (await settled(anna, uuid))["wrongRows"] == 1
+        again = await anna.post(address, files={"file": ("corrected.csv", sheet(*lines))})
+        assert (again.status_code, again.json()["changedCells"]) == (202, 0)
+        lines[1][1] = 99
+        strange = await anna.post(address, files={"file": ("corrected.csv", sheet(*lines))})
+        assert strange.status_code == 422 and "no row 99" in strange.json()["detail"]
+
+
+async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        operation = {"kind": "REPLACE", "column": MAIL, "find": "(at)", "put": "@"}
+        await change(anna, uuid, **operation)
+        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
+        await finished(anna, uuid)
+        following = await reviewed(anna)
+        offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
+        assert again["headers"] == ["Email"]
+        await change(anna, following, **again["operation"])
+        left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        assert again["operation"] not in [each["operation"] for each in left]
+
+
+async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        before = (await anna.get(f"/api/imports/{uuid}/review")).headers["etag"]
+        for operation in (
+            {"kind": "REPLACE", "column": 99, "find": "x"},
+            {"kind": "SPLIT", "column": 1, "fields": ["FIRST_NAME", "NO_FIELD"]},
+            {"kind": "UNDO", "version": 77},
+            {"kind": "SET", "cells": [{"row": 77, "column": 1, "value": "x"}]},
+            {"kind": "REPLACE", "column": 1, "find": "x", "more": 1},
+        ):
+            answer = await anna.post(f"/api/imports/{uuid}/review/operations", json=operation)
+            assert answer.status_code == 422, (operation, answer.text)
+        assert (await anna.get(f"/api/imports/{uuid}/review")).headers["etag"] == before

@@ -1,0 +1,83 @@
+"""Values out as a spreadsheet and their meanings back in."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+import xlsxwriter
+
+from adapters.files.tables.source import open_table
+from domain.tabular.rows import Cell
+from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from workers.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GROUPS = ("Tiny", "Veterans", "Elite", "Giants")
+
+
+async def test_values_are_filled_in_outside_and_uploaded(stack: Stack, tmp_path: Path) -> None:
+    rows = (("File", f"F{place}", "", each) for place, each in enumerate(GROUPS))
+    async with stack.browser(token("vera")) as vera:
+        uuid = await import_in(vera, "COLUMN_MAPPING", sheet(HEADER, *rows), dryRun="true")
+        url = f"/api/imports/{uuid}/cell-mappings"
+        assert (await vera.post(f"/api/imports/{uuid}/column-mappings/confirm")).is_success
+        exported = await vera.get(f"{url}/export", params={"onlyOpen": "true"})
+        table = _table(exported.content, tmp_path)
+        assert [row[2] for row in table] == ["value", *GROUPS]
+        assert table[1][3:] == [1, None, None, "(leave empty), (add)"]
+
+        for line, meaning in enumerate(("junior (U18)", "(ADD)", None, "(leave empty)"), start=1):
+            table[line][5] = meaning
+        table[3][5] = "Nobody's"
+        refused = await _upload(vera, f"{url}/upload", table, tmp_path)
+        assert (refused.status_code, 'line 4: "Nobody\'s"' in refused.json()["detail"]) == (
+            422,
+            True,
+        )
+        assert (await vera.get(url, params={"status": "UNRESOLVED"})).headers[
+            "x-total-count"
+        ] == "4"
+        table[3][5] = None
+        taken = await _upload(vera, f"{url}/upload", table, tmp_path)
+        assert (taken.status_code, taken.json()["openValues"]) == (202, 1)
+        found = {each["sourceValue"]: each for each in (await vera.get(url)).json()}
+        assert found["Tiny"]["targetName"] == "Junior (U18)"
+        assert found["Veterans"]["create"]
+        assert found["Giants"]["status"] == "IGNORED"
+        assert found["Elite"]["status"] == "UNRESOLVED"
+        table[1][2] = "Another"
+        changed = await _upload(vera, f"{url}/upload", table, tmp_path)
+        assert "is 'Tiny'" in changed.json()["detail"]
+
+        table[1][2], table[3][5] = "Tiny", "Masters (40+)"
+        async with stack.browser("") as browser:
+            browser.cookies.set(COOKIE, token("vera"))
+            page = (await browser.get(f"/imports/{uuid}")).text
+            csrf = page.split('name="csrf" value="')[1].split('"')[0]
+            address = f"/imports/{uuid}/values/upload"
+            done = await _upload(browser, address, table, tmp_path, csrf=csrf)
+            assert "1 value answered." in done.text
+            assert "Every value has a meaning." in done.text
+            late = await _upload(browser, address, table[:1], tmp_path, csrf=csrf)
+            assert "0 values answered." in late.text
+            assert (await browser.get(f"/imports/{uuid}/values/export")).is_success
+
+
+def _table(content: bytes, folder: Path) -> list[list[Cell]]:
+    path = folder / "values.xlsx"
+    path.write_bytes(content)
+    with open_table(path) as source:
+        return [list(cells) for _, cells in source.rows()]
+
+
+async def _upload(
+    browser: httpx.AsyncClient, address: str, rows: list[list[Cell]], folder: Path, **fields: str
+) -> httpx.Response:
+    path = folder / "filled.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        made = book.add_worksheet()
+        for line, cells in enumerate(rows):
+            made.write_row(line, 0, cells)
+    files = {"file": ("filled.xlsx", path.read_bytes())}
+    return await browser.post(address, data=fields, files=files)

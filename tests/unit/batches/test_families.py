@@ -1,0 +1,223 @@
+"""Attached files become documents of the family, as deep and as many as a family may have."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.exceptions import ApplicationError
+
+from activities.batches.extracts import folder_of
+from adapters.files.texts.pool import FileTexts
+from contracts.batches import (
+    FAMILY_DEPTH,
+    DocumentAttachments,
+    DocumentProcessed,
+    FoundIn,
+    Relation,
+    RelationKind,
+    message_key,
+)
+from contracts.blobs import BlobRef
+from domain.batches import families
+from domain.batches.families import Family, member_id, members
+from stack.sample_files import Letter, mail
+from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
+from tests.support.files.office import RTF, archive
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROOT = Family("D1", 0)
+INNER = Letter(
+    "inner@site.example",
+    "Anna <anna@site.example>",
+    "ben@site.example",
+    "inner",
+    datetime(2024, 3, 4, 10, 30, tzinfo=UTC),
+    ["inner words"],
+    files={"all.zip": archive({"minutes.rtf": RTF, "empty.txt": b""})},
+)
+OUTER = replace(
+    INNER,
+    message_id="outer@site.example",
+    subject="outer",
+    lines=["outer words"],
+    files={"inner.eml": mail(INNER), "note.txt": b"a note"},
+)
+
+
+def _files(*sizes: int) -> list[tuple[str, BlobRef]]:
+    return [(f"{n}.txt", BlobRef(name=f"in/{n}", size=size)) for n, size in enumerate(sizes)]
+
+
+async def test_each_file_is_announced_with_its_parent() -> None:
+    found = members(KEY, "D1", ROOT, _files(3, 4))
+    assert found.note is None
+    first, second = found.messages
+    assert (first.blob_name, first.filename, first.key) == ("in/0", "0.txt", KEY)
+    assert first.found_in == FoundIn(parent_id="D1", family_id="D1", depth=1)
+    assert first.relations == (Relation(related_id="D1", kind=RelationKind.ATTACHMENT),)
+    assert first.document_id.startswith("D1.") and first.document_id != second.document_id
+    # Sent twice, they are the same messages.
+    again = members(KEY, "D1", ROOT, _files(3, 4)).messages
+    assert [message_key(each) for each in again] == [message_key(each) for each in found.messages]
+
+
+async def test_ids_of_members_differ_and_fit() -> None:
+    long = "D" * 200
+    ids = {
+        member_id(parent, blob, name)
+        for parent in (long, f"{long[:-1]}E")
+        for blob in ("in/1", "in/2")
+        for name in ("a", "b")
+    }
+    assert len(ids) == 8
+    deep = long
+    for _ in range(FAMILY_DEPTH):
+        deep = member_id(deep, "in/1", "a")
+        assert len(deep) <= 200
+    event = DocumentProcessed(case_id=1, batch_id=1, document_id="D1.0a", blob_name="in/1")
+    assert folder_of(event) == "batches/1/1/D1.0a"
+
+
+async def test_what_a_sender_announces_keeps_its_key() -> None:
+    event = DocumentProcessed(case_id=1, batch_id=1, document_id="D1", blob_name="in/1")
+    assert "found_in" not in event.model_dump(exclude_defaults=True)
+    assert message_key(event) == message_key(event.model_copy(update={"found_in": None}))
+
+
+async def test_a_family_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "FAMILY_DOCUMENTS", 5)
+    monkeypatch.setattr(families, "FAMILY_BYTES", 8 << 30)
+    found = members(KEY, "D1", Family("D1", 0, documents=3), _files(1, 0, 1, 1))
+    assert [message.blob_name for message in found.messages] == ["in/0", "in/2"]
+    assert found.note == (
+        "1 of its files are empty; 1 of its files are not read: a family has at most 5 files of"
+        " together 8 GB"
+    )
+    full = members(KEY, "D1", Family("D1", 0, size=(8 << 30) - 1), _files(2, 1))
+    assert [message.blob_name for message in full.messages] == ["in/1"]
+
+
+async def test_files_that_are_nested_too_deep_are_named() -> None:
+    found = members(KEY, "D1", Family("D1", FAMILY_DEPTH), _files(1, 1))
+    assert not found.messages
+    assert found.note == "its 2 files are not read: they are nested 9 deep"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def texts() -> AsyncIterator[FileTexts]:
+    async with FileTexts() as texts:
+        yield texts
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def loading(
+    migrated: Path, tmp_path: Path, texts: FileTexts
+) -> AsyncIterator[DocumentLoading]:
+    async with document_loading(migrated, tmp_path, texts) as loading:
+        yield loading
+
+
+async def test_files_within_files_become_documents_of_the_family(
+    loading: DocumentLoading,
+) -> None:
+    found = await loading.load_family(await loading.send("D1", mail(OUTER), "outer.eml"))
+    parents = {each.document_id: each.found_in for each in found}
+    rows = await loading.rows(
+        *("documents", "filename", "state", "parent_id", "family_id", "depth", "document_id")
+    )
+    by_name = {name: rest for name, *rest in rows}
+    assert list(by_name) == ["all.zip", "inner.eml", "minutes.rtf", "note.txt", "outer.eml"]
+    assert by_name["outer.eml"] == ["loaded", None, None, None, "D1"]
+    above = "D1"
+    for depth, name in enumerate(("inner.eml", "all.zip", "minutes.rtf"), start=1):
+        *rest, document_id = by_name[name]
+        assert rest == ["loaded", above, "D1", depth]
+        place = parents[document_id]
+        assert place is not None and place.depth == depth
+        above = document_id
+    words = dict(await loading.rows("document_texts", "document_id", "text"))
+    assert "Größe €" in words[above]
+    assert words["D1"] == "outer words"
+    relations = await loading.rows("document_relations", "document_id", "related_id", "kind")
+    assert {(child, parent) for child, parent, kind in relations if kind == "attachment"} == {
+        (each.document_id, each.found_in.parent_id) for each in found if each.found_in
+    }
+    notes = dict(await loading.rows("documents", "filename", "notes"))["all.zip"]
+    assert notes == "1 of its files are empty"
+    views = {view.filename: view for view in await loading.batches.documents(KEY)}
+    assert (views["outer.eml"].parent_id, views["note.txt"].parent_id) == (None, "D1")
+    counts = await loading.batches.counts(KEY)
+    assert (counts.total, counts.loaded, counts.found, counts.sent) == (5, 5, 4, 1)
+
+
+async def test_a_message_that_comes_again_announces_nothing_again(
+    loading: DocumentLoading,
+) -> None:
+    event = await loading.send("D1", mail(OUTER))
+    await loading.load(event)
+    assert len(loading.announced()) == 2
+    await loading.load(event)
+    assert loading.announced() == []
+
+
+async def test_a_step_that_was_lost_after_sending_announces_the_same_again(
+    loading: DocumentLoading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = await loading.send("D1", mail(OUTER))
+    save = loading.store.save_attachments
+
+    async def lost(*_: Any) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(loading.store, "save_attachments", lost)
+    with pytest.raises(ApplicationError):
+        await loading.load(event)
+    first = loading.announced()
+    monkeypatch.setattr(loading.store, "save_attachments", save)
+    await loading.load(event)
+    assert loading.announced() == first
+
+
+async def test_files_that_a_message_names_become_documents(loading: DocumentLoading) -> None:
+    await loading.load(await loading.send("D1", b"the letter"))
+    await loading.put("in/plan.txt", b"the plan")
+    message = DocumentAttachments.model_validate(
+        {
+            "case_id": KEY.case_id,
+            "batch_id": KEY.batch_id,
+            "document_id": "D1",
+            "attachments": [{"blob_name": "in/plan.txt", "filename": "plan.txt"}],
+        }
+    )
+    (member,) = await loading.load_family(message)
+    assert member.found_in == FoundIn(parent_id="D1", family_id="D1", depth=1)
+    texts = await loading.rows("document_texts", "document_id", "text")
+    assert texts == [("D1", "the letter"), (member.document_id, "the plan")]
+
+
+async def test_other_documents_of_the_family_count(
+    loading: DocumentLoading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(families, "FAMILY_DOCUMENTS", 3)
+    found = await loading.load_family(await loading.send("D1", mail(OUTER)))
+    assert [each.filename for each in found] == ["inner.eml", "note.txt", "all.zip"]
+    notes = dict(await loading.rows("documents", "filename", "notes"))["all.zip"]
+    assert notes is not None and "1 of its files are not read: a family has at most 3" in notes
+
+
+async def test_a_member_that_cannot_be_read_fails_by_itself(loading: DocumentLoading) -> None:
+    letter = replace(OUTER, files={"plan.pdf": b"%PDF-1.7 and no more"})
+    await loading.load(await loading.send("D1", mail(letter)))
+    (body,) = loading.announced()
+    member = DocumentProcessed.model_validate_json(body)
+    await loading.batches.start_pass(KEY, 1, final=True)
+    await loading.give_up(member, "it is damaged")
+    assert await loading.rows("documents", "state", "parent_id", "reason") == [
+        ("failed", "D1", "extract: it is damaged"),
+        ("loaded", None, None),
+    ]

@@ -1,0 +1,94 @@
+"""Cases and batches have one task queue, documents another; cases take turns in both."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contracts.batches import (
+    LOADING_TASK_QUEUE,
+    TASK_QUEUE,
+    BatchKey,
+    CaseOrder,
+    JobStarted,
+    Timings,
+)
+from tests.unit.test_catalogue import OWN
+from workers.pipelines.base import activities_of
+from workers.pipelines.batches import BATCHES
+from workers.services.batches import cases
+from workers.services.batches.documents import DocumentIntake
+from workers.services.verdicts import Settle
+
+KEY = BatchKey(case_id=7, batch_id=1)
+DOCUMENT = (
+    b'{"eventType": "DOCUMENT_PROCESSED", "caseId": 7, "batchId": 1, "documentId": "D-1",'
+    b' "blobName": "a.txt"}'
+)
+
+
+class Client:
+    """Stands for Temporal's client: what was started."""
+
+    def __init__(self) -> None:
+        self.started: list[dict[str, Any]] = []
+
+    async def start_workflow(self, name: str, order: Any, **options: Any) -> None:
+        self.started.append({"name": name, **options})
+
+    async def execute_update_with_start_workflow(self, *update: Any, **options: Any) -> None:
+        return
+
+
+@dataclass
+class Start:
+    """What a case is started with."""
+
+    order: CaseOrder
+    options: dict[str, Any]
+
+    async def workflow_handle(self) -> None:
+        return
+
+
+async def test_a_document_is_loaded_in_a_task_queue_of_its_own_by_turns_of_cases() -> None:
+    client: Any = Client()
+    intake = DocumentIntake(client, KEY, "docflow_doc_loader_7_1")
+    settled = await intake.accept(DOCUMENT, 0, "m-1")
+    [started] = client.started
+    assert settled == Settle(started["id"])
+    assert (started["name"], started["task_queue"]) == ("DocumentGroup", LOADING_TASK_QUEUE)
+    assert started["priority"].fairness_key == "case/7"
+
+
+async def test_a_case_runs_apart_from_loading_and_takes_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Start] = []
+
+    def start(run: object, order: CaseOrder, **options: Any) -> Start:
+        made.append(Start(order, options))
+        return made[-1]
+
+    monkeypatch.setattr(cases, "WithStartWorkflowOperation", start)
+    client: Any = Client()
+    await cases.CaseRuns(client, Timings()).deliver(JobStarted(case_id=7, batch_id=1), "1")
+    [started] = made
+    assert (started.order.case_id, started.options["task_queue"]) == (7, TASK_QUEUE)
+    assert started.options["priority"].fairness_key == "case/7"
+
+
+def test_loads_that_an_earlier_release_started_are_still_served() -> None:
+    [lane] = BATCHES.lanes
+    assert lane.task_queue == LOADING_TASK_QUEUE != BATCHES.task_queue
+    assert lane.workflows is not None
+    assert set(lane.workflows()) < set(BATCHES.workflows())
+    assert {"dedupe", "extract", "give_up"} <= names_of_activities(lane.activities)
+    assert names_of_activities(lane.activities) < names_of_activities(BATCHES.activities)
+
+
+def names_of_activities(build: Any) -> set[str]:
+    common = SimpleNamespace(blobs=None, scratch=Path())
+    return {each.__name__ for each in activities_of(*build(common, OWN[BATCHES]))}

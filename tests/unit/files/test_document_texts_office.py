@@ -1,0 +1,219 @@
+"""Office files, archives, forms: every place in them that holds words."""
+
+import itertools
+from collections.abc import AsyncIterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from adapters.files.texts.pool import FileTexts
+from adapters.ports import Extracted, UnreadableDocument
+from stack.compound_file import compound_file
+from tests.support.files import office
+from tests.support.files.compound_files import xls
+from tests.support.files.hostile_documents import word_main, word_with
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_numbers = itertools.count()
+
+
+class Reading:
+    """Reads documents out of a folder of its own each."""
+
+    def __init__(self, texts: FileTexts, folder: Path) -> None:
+        self._texts = texts
+        self._folder = folder
+
+    async def __call__(self, content: bytes, filename: str | None = None) -> Extracted:
+        folder = self._folder / str(next(_numbers))
+        inside = folder / "inside"
+        inside.mkdir(parents=True)
+        (folder / "document").write_bytes(content)
+        return await self._texts.extract(folder / "document", filename, inside)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def read(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Reading]:
+    async with FileTexts() as texts:
+        yield Reading(texts, tmp_path_factory.mktemp("documents"))
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "words"),
+    [
+        (
+            office.presentation(),
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            ["Gate 4: Größe", "say it slowly", "is that right?"],
+        ),
+        (
+            office.open_text(),
+            "application/vnd.oasis.opendocument.text",
+            ["Größe", "prüfen", "at the gate", "by whom?", "a cell", "Confidential", "struck out"],
+        ),
+        (
+            office.workbook(),
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            ["Shown", "Größe", "12.5", "Hidden", "out of sight", "in metres", "read me first"],
+        ),
+        (xls([["Größe", 12.5]]), "application/vnd.ms-excel", ["Data", "Größe", "12.5"]),
+        (office.RTF, "application/rtf", ["Confidential", "Größe €", "Привет", "end"]),
+        (office.old_word("Größe\rEnde\r"), "application/msword", ["Größe", "Ende"]),
+        (office.old_presentation("Größe"), "application/vnd.ms-powerpoint", ["Größe"]),
+    ],
+    ids=["PPTX", "ODT", "XLSX", "XLS", "RTF", "DOC", "PPT"],
+)
+async def test_office_files_are_read_in_all_their_places(
+    read: Reading, content: bytes, media_type: str, words: list[str]
+) -> None:
+    found = await read(content, "misleading.pdf")
+    assert found.media_type == media_type
+    assert [each for each in words if found.text.count(each) != 1] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [(office.open_text(), "Gate 4"), (office.workbook(), "Costs"), (office.RTF, "Gate 4")],
+    ids=["ODT", "XLSX", "RTF"],
+)
+async def test_properties_of_office_files(read: Reading, content: bytes, title: str) -> None:
+    found = await read(content)
+    assert (found.title, found.author) == (title, "Anna")
+
+
+async def test_files_embedded_in_office_files_are_taken_out_and_pictures_are_named(
+    read: Reading,
+) -> None:
+    found = await read(office.presentation({"costs.xlsx": office.workbook()}))
+    assert [file.filename for file in found.files] == ["costs.xlsx"]
+    assert "out of sight" in (await read(found.files[0].path.read_bytes())).text
+    found = await read(word_with(word_main(""), {"word/media/a.png": b"a picture"}))
+    assert found.notes == ["pictures inside: 1; words in pictures are not read (no OCR)"]
+
+
+async def test_tracked_deletions_of_word_are_read_as_such(read: Reading) -> None:
+    main = word_main(
+        "<w:p><w:r><w:t>kept</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
+    )
+    assert (await read(word_with(main))).text == "kept[deleted: gone]"
+
+
+async def test_a_filled_form_is_read_with_its_notes_and_files(read: Reading) -> None:
+    found = await read(office.filled_form())
+    assert found.text.splitlines() == [
+        "the page",
+        "Full name: Anna Keller",
+        "agreed: Yes",
+        "gate: Gate 4",
+        "please check the sum",
+        "see inside",
+    ]
+    assert [(file.filename, file.path.read_bytes()) for file in found.files] == [
+        ("costs.txt", b"the costs")
+    ]
+
+
+async def test_files_of_an_archive_are_taken_out_whatever_they_are_called(read: Reading) -> None:
+    found = await read(office.archive({"a.txt": "one", "A.txt": "two", "sub/a.txt": "three"}))
+    assert (found.media_type, found.text) == ("application/zip", "a.txt\nA.txt\nsub/a.txt")
+    assert [file.path.read_bytes() for file in found.files] == [b"one", b"two", b"three"]
+
+
+async def test_a_message_with_its_text_as_rtf_alone_is_read(read: Reading) -> None:
+    found = await read(office.outlook_rtf_message("Gate 4", office.RTF))
+    assert (found.media_type, found.title) == ("application/vnd.ms-outlook", "Gate 4")
+    assert "Größe €" in found.text
+    assert found.notes == []
+
+
+async def test_an_attached_item_of_outlook_is_a_mail_with_its_files(read: Reading) -> None:
+    files = {"plan.txt": b"the plan"}
+    found = await read(office.outlook_message_with_item("inner: Größe", "schöne Grüße", files))
+    assert [file.filename for file in found.files] == ["inner_ Größe.eml"]
+    inner = await read(found.files[0].path.read_bytes(), found.files[0].filename)
+    assert (inner.title, inner.author, inner.text) == ("inner: Größe", "Anna", "schöne Grüße")
+    assert [(file.filename, file.path.read_bytes()) for file in inner.files] == [
+        ("plan.txt", b"the plan")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "says"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png", "it is a PNG image: words in pictures are not read"),
+        (b"II*\x00rest", "image/tiff", "it is a TIFF image"),
+        (b"\x78\x9f\x3e\x22rest", "application/vnd.ms-tnef", "it is a TNEF file (winmail.dat)"),
+        (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed", "it is a 7z archive"),
+        (
+            b"From a@b.example Mon Mar  4 10:30:00 2024\nFrom: a@b.example\n\nhi\n",
+            "application/mbox",
+            "it is an mbox file",
+        ),
+        (bytes(range(256)) * 40, "application/octet-stream", "it is of no kind that is known"),
+        (compound_file({"Other": b"x"}), "application/octet-stream", "it is an old Office file"),
+        (b" \n ", "text/plain", "it holds no words"),
+        (office.archive({}), "application/zip", "it holds no words"),
+    ],
+    ids=["PNG", "TIFF", "TNEF", "7z", "mbox", "unknown", "compound", "blank", "empty archive"],
+)
+async def test_a_document_without_words_says_why(
+    read: Reading, content: bytes, media_type: str, says: str
+) -> None:
+    found = await read(content)
+    assert (found.media_type, found.text) == (media_type, "")
+    (note,) = found.notes
+    assert note.startswith(says)
+
+
+async def test_a_mail_that_is_encrypted_says_so(read: Reading) -> None:
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = "a@site.example", "secret"
+    mail.set_content(b"sealed", maintype="application", subtype="pkcs7-mime", filename="smime.p7m")
+    found = await read(mail.as_bytes())
+    assert found.text == ""
+    assert found.notes == [
+        "the mail is encrypted or signed as a whole (S/MIME): its words are not read"
+    ]
+    assert [file.filename for file in found.files] == ["smime.p7m"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (compound_file({"1Table": b"x", "WordDocument": b"junk"}), "the document is damaged"),
+        (office.open_text()[:400], "damaged or cut off"),
+        (
+            office.archive(
+                {
+                    "mimetype": "application/vnd.oasis.opendocument.text",
+                    "META-INF/manifest.xml": "<encryption-data/>",
+                }
+            ),
+            "is protected by a password",
+        ),
+    ],
+    ids=["damaged", "cut off", "protected"],
+)
+async def test_office_files_that_cannot_be_read_are_refused(
+    read: Reading, content: bytes, says: str
+) -> None:
+    with pytest.raises(UnreadableDocument, match=says):
+        await read(content)
+
+
+async def test_the_library_is_loaded_only_where_an_office_file_is_read(tmp_path: Path) -> None:
+    def readers() -> list[str]:
+        children = psutil.Process().children()
+        return [name for child in children for name in child.cmdline() if "office_child" in name]
+
+    before = len(readers())
+    (tmp_path / "inside").mkdir()
+    async with FileTexts() as texts:
+        for content, more in ((b"plain words", 0), (office.RTF, 1)):
+            (tmp_path / "document").write_bytes(content)
+            await texts.extract(tmp_path / "document", None, tmp_path / "inside")
+            assert len(readers()) == before + more

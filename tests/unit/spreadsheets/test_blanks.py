@@ -1,0 +1,52 @@
+"""Cells that only say that there is nothing."""
+
+import pytest
+
+from domain.spreadsheets.blanks import blanks_among, says_nothing
+from domain.spreadsheets.sheet_types import SheetTypes
+from tests.support.spreadsheets.rules import source, validator
+
+RESULT = SheetTypes().get("RESULT")
+FIELDS = {field.name: field for field in RESULT.fields}
+
+
+@pytest.mark.parametrize("text", ["n/a", "N/A", " - ", "--", "?", "???", ".", "k.A.", "Unbekannt"])
+def test_texts_that_say_nothing(text: str) -> None:
+    assert says_nothing(text)
+    assert says_nothing(text, FIELDS["BIRTHDATE"])
+
+
+@pytest.mark.parametrize("text", ["0", "no", "x", "Na", "-5", "A-", "", "Nana", "?!x"])
+def test_texts_that_say_something(text: str) -> None:
+    assert not says_nothing(text, FIELDS["CLUB"])
+
+
+def test_a_field_knows_its_own_values_first() -> None:
+    assert not says_nothing("n.a.", FIELDS["STATUS"])
+    assert says_nothing("n.a.", FIELDS["CLUB"])
+    assert not says_nothing("Null", FIELDS["LAST_NAME"])
+
+
+def test_they_are_named_once_each() -> None:
+    assert blanks_among(["n/a", "x", 5, None, "-", "n/a "], None) == ["n/a", "-"]
+
+
+def test_rows_hold_nothing_where_cells_say_nothing() -> None:
+    header = ("First name", "Last name", "Email", "Date of birth", "Finish time", "Rank", "Status")
+    rows = [
+        ("Ann", "Lee", "n/a", "-", "1:00:00", "?", "-"),
+        ("Bob", "Null", "?", "k.A.", "n/a", "-", "n.a."),
+    ]
+    found = validator(RESULT, header, source(rows), seen=None).validate(source(rows))
+    assert found.errors == []
+    persons, results = found.targets
+    columns = [persons.columns.index(name) for name in ("last_name", "email", "birthdate")]
+    assert [[row[i] for i in columns] for row in persons.rows] == [
+        ["Lee", None, None],
+        ["Null", None, None],
+    ]
+    columns = [results.columns.index(name) for name in ("finish_time_ms", "rank", "status")]
+    assert [[row[i] for i in columns] for row in results.rows] == [
+        [3_600_000, None, None],
+        [None, None, "DNS"],
+    ]

@@ -1,0 +1,160 @@
+"""The steps of a review: each may run twice, and a check of an older version writes nothing."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.spreadsheets.review import SpreadsheetReview
+from contracts.errors import INVALID_DECISION
+from contracts.spreadsheets import ReviewCounts
+from contracts.spreadsheets.reviews import (
+    CellValue,
+    ChangeReview,
+    CloseReview,
+    Exclude,
+    Operation,
+    Replace,
+    ReviewChanged,
+    ReviewInput,
+    ReviewOperation,
+    SetCells,
+    UndoOperation,
+)
+from tests.support.imports.activities import environment
+from tests.support.spreadsheets.activities import (
+    MIXED,
+    SpreadsheetSetup,
+    StagedSpreadsheet,
+    table,
+)
+
+AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
+MAIL = 3
+
+
+class Reviewed:
+    """An import of `MIXED` whose rows are under review."""
+
+    def __init__(self, sheet: StagedSpreadsheet) -> None:
+        self.sheet, self.store = sheet, sheet.setup.store
+        own = sheet.setup
+        self.steps = SpreadsheetReview(own.store, own.blobs, own.types, own.scratch, chunk_rows=2)
+
+    async def open(self) -> ReviewCounts:
+        return await environment().run(self.steps.open_review, self.input(1))
+
+    def input(self, version: int) -> ReviewInput:
+        sheet = self.sheet
+        return ReviewInput(
+            order=sheet.order, staged=sheet.staged, columns=sheet.columns, version=version
+        )
+
+    async def propose(self, operation: Operation) -> int:
+        proposed = ReviewOperation(id=0, version=0, operation=operation, by="ann", at=AT)
+        return await self.store.reviews.propose(self.sheet.order.uuid, proposed)
+
+    async def change(self, id: int, version: int, **more: Any) -> ReviewChanged:
+        sheet = self.sheet
+        work = ChangeReview(
+            order=sheet.order,
+            columns=sheet.columns,
+            operation=id,
+            version=version,
+            by="ann",
+            at=AT,
+            **more,
+        )
+        return await environment().run(self.steps.change_review, work)
+
+
+async def test_each_step_may_run_twice(setup: SpreadsheetSetup) -> None:
+    reviewed = Reviewed(await setup.prepare(table(*MIXED)))
+    for _ in range(2):
+        assert await reviewed.open() == ReviewCounts(rows=5, wrong=2, checked=1)
+    mended = await reviewed.propose(
+        SetCells(cells=(CellValue(row=3, column=MAIL, value="bob@example.org"),))
+    )
+    seen = await reviewed.change(mended, 2, preview=True)
+    assert (seen.effect.problems_before, seen.effect.problems_after) == (1, 0)
+    assert seen.version == 1
+    for _ in range(2):
+        changed = await reviewed.change(mended, 2)
+        assert (changed.version, changed.counts.wrong) == (2, 1)
+    left_out = await reviewed.propose(Exclude(rows=(6,)))
+    assert (await reviewed.change(left_out, 3)).counts == ReviewCounts(
+        rows=5, wrong=0, excluded=1, checked=1
+    )
+    sheet = reviewed.sheet
+    closing = CloseReview(order=sheet.order, columns=sheet.columns, version=4, by="ann", at=AT)
+    for _ in range(2):
+        await environment().run(reviewed.steps.close_review, closing)
+        await sheet.process()
+    assert await setup.outcomes() == {
+        **dict.fromkeys((2, 3, 4, 5), "CREATED"),
+        6: "SKIPPED",
+    }
+    trail = await setup.select("decisions", "kind subject decision by")
+    assert trail == [
+        ("correction", "row 3, Email", "corrected", "ann"),
+        ("correction", "row 6", "left out", "ann"),
+        ("confirm", "", "review", "ann"),
+    ]
+
+
+async def test_a_check_of_an_older_version_writes_nothing(
+    setup: SpreadsheetSetup,
+) -> None:
+    reviewed = Reviewed(await setup.prepare(table(*MIXED)))
+    await reviewed.open()
+    spoilt = await reviewed.propose(Replace(column=MAIL, find="@", put=" "))
+    changed = await reviewed.change(spoilt, 2)
+    assert (changed.effect.rows, changed.counts.wrong, changed.counts.checked) == (3, 5, 1)
+    stale = await environment().run(reviewed.steps.check_review, reviewed.input(1))
+    assert (stale.wrong, stale.checked) == (5, 1)
+    back = await reviewed.propose(UndoOperation(version=2))
+    assert (await reviewed.change(back, 3)).counts.wrong == 2
+    newest = await environment().run(reviewed.steps.check_review, reviewed.input(3))
+    assert (newest.wrong, newest.checked) == (2, 3)
+
+
+async def test_rows_are_checked_against_each_other(setup: SpreadsheetSetup) -> None:
+    reviewed = Reviewed(await setup.prepare(table(*MIXED)))
+    await reviewed.open()
+    twice = await reviewed.propose(
+        SetCells(
+            cells=(
+                CellValue(row=4, column=1, value="Anna"),
+                CellValue(row=4, column=2, value="A"),
+                CellValue(row=4, column=MAIL, value="anna@example.org"),
+            )
+        )
+    )
+    assert (await reviewed.change(twice, 2)).counts.wrong == 2
+    checked = await environment().run(reviewed.steps.check_review, reviewed.input(2))
+    assert checked.wrong == 3
+    [problem] = [
+        row
+        for row in await setup.select("spreadsheet_review_problems", "line column_id reason")
+        if row[0] == 4
+    ]
+    assert problem == (4, 0, "duplicate of row 2")
+
+
+async def test_a_change_that_there_is_not_is_refused(setup: SpreadsheetSetup) -> None:
+    reviewed = Reviewed(await setup.prepare(table(*MIXED)))
+    await reviewed.open()
+    with pytest.raises(ApplicationError, match="no change 404") as refused:
+        await reviewed.change(404, 2)
+    assert refused.value.type == INVALID_DECISION
+
+
+async def test_what_is_purged_leaves_no_row_behind(setup: SpreadsheetSetup) -> None:
+    reviewed = Reviewed(await setup.prepare(table(*MIXED)))
+    await reviewed.open()
+    await reviewed.change(await reviewed.propose(Exclude(rows=(6,))), 2)
+    await reviewed.sheet.finish()
+    assert await reviewed.store.purge(reviewed.sheet.order.uuid, AT)
+    for name in ("reviews", "review_blocks", "review_problems", "review_operations"):
+        assert await setup.count(f"spreadsheet_{name}") == 0

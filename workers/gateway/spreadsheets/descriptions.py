@@ -1,0 +1,132 @@
+"""What the properties of the API mean, with an example of each, for the OpenAPI document."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ConfigDict
+
+PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
+    "id": ("Number of it, as answers and requests name it", 4),
+    "name": ("Its name", "EVENT_CATEGORY_NAME"),
+    "title": ("As people call it", "Category"),
+    "score": ("How likely it is meant, from 0 to 1", 0.96),
+    "reason": ("Why, in words; empty where there is nothing to say", "left out before"),
+    "columnIndex": ("Place in the rows of the file, from 0", 3),
+    "sourceHeader": ("The header, as it stands in the file", "Alterskl."),
+    "targetField": ("Field of the import type; null: none", "EVENT_CATEGORY_NAME"),
+    "confidenceScore": ("How sure the match is, from 0 to 1", 0.95),
+    "alternatives": ("What it may mean as well, the likeliest first; at most 3", []),
+    "samples": ("The first values of the column that differ; at most 5", ["Meier", "Novak"]),
+    "blanks": ("Texts of the column that count as blank; at most 5", ["n/a", "-"]),
+    "sourceValue": ("The value, as it stands in the file", "Oldies"),
+    "targetEntityId": ("Row that is meant; null: none", 43),
+    "targetName": ("Name of the row that is meant; null: none", "Masters (40+)"),
+    "create": ("A row of this name is made when rows are processed", False),
+    "rowCount": ("Rows of the file that hold it", 12),
+    "identifier": ("UUID of the import", "0d2f8a52-6c1e-4d4e-9d8f-5b1a7f0c2b11"),
+    "importType": ("What the rows are", "EVENT_PARTICIPANT"),
+    "status": ("Where it stands", "COLUMN_MAPPING"),
+    "originalFilename": ("Name of the file that was uploaded", "registrations.xlsx"),
+    "organisationId": ("Organisation that it belongs to", 1),
+    "contextId": ("Event, membership period or race; null: none", 7),
+    "totalRows": ("Rows of the file; null until they are counted", 150),
+    "processedRows": ("Rows with an outcome", 148),
+    "successCount": ("Rows created, updated or skipped", 147),
+    "errorCount": ("Rows that did not go in", 1),
+    "parkedRows": ("Rows that wait for the meaning of a value", 2),
+    "openValues": ("Values without a meaning so far", 1),
+    "progressPercent": ("How much is processed, from 0 to 100", 98),
+    "step": ("What is being done now; empty: nothing", "process rows"),
+    "createdBy": ("Who uploaded it", "anna@example.org"),
+    "assignee": ("Who is waited for; null once it was removed", "anna@example.org"),
+    "waitingSince": ("Since when a person is waited for; null: nobody is", "2026-01-03T10:00:01Z"),
+    "createdAt": ("When it was uploaded", "2026-01-03T10:00:00Z"),
+    "updatedAt": ("When anything about it changed last", "2026-01-03T10:00:01Z"),
+    "finishedAt": ("When it ended; null: it has not", None),
+    "purgedAt": ("When it was removed after its retention; null: it was not", None),
+    "autoStart": ("It stops only where a person is needed", False),
+    "dryRun": ("Rows are checked and nothing is written", False),
+    "hasReport": ("There is a report of the rows that did not go in", True),
+    "undoStatus": ("How far an undo has come; null: none was asked for", None),
+    "version": ("Of the mappings: the value of the ETag", 3),
+    "columnMappings": ("Its columns, where they were asked for; else null", None),
+    "cellMappings": ("Its first 200 values, where they were asked for; else null", None),
+    "missingFields": ("Required fields without a column", ["LAST_NAME"]),
+    "firstOpenValues": ("The first values without a meaning; at most 50", []),
+    "leftOutColumns": ("Headers of columns that fill no field", ["Shirt size"]),
+    "leftOutSheets": ("Further sheets that hold something and are not read", ["Waiting list"]),
+    "rowNumber": ("Line of the row, as a spreadsheet shows it, from 1", 17),
+    "cells": ("Its cells, as a person sees them", ["Anna", "Meier"]),
+    "format": ("Kind of the file", "xlsx"),
+    "sheets": ("Sheets of the workbook", ["Registrations"]),
+    "layout": ("How the file is read", {"sheet": "Registrations", "headerLine": 1}),
+    "sheet": ("Sheet that is read; null: the first one", "Registrations"),
+    "encoding": ("Encoding of a text file; null: it is found out", "utf-8"),
+    "delimiter": ("What separates cells of a text file; null: it is found out", ";"),
+    "headerLine": ("Line of the headers, from 1; null: it is found out", 3),
+    "noHeader": ("There is no header row: columns are called by their letters", False),
+    "rows": ("The first rows, from the headers on", []),
+    "displayName": ("As people call it", "Senior (18+)"),
+    "outcome": ("What became of the row", "ERROR"),
+    "message": ("Why, in words; null where there is nothing to say", "Email is missing"),
+    "problems": ("What is wrong with the row, cell by cell", []),
+    "corrections": ("Cells of the row that were corrected in the review", []),
+    "column": ("Header, or name, of the column", "Email"),
+    "value": ("What stands in the cell; null: nothing", "anna(at)example.org"),
+    "table": ("Table of the row", "events"),
+    "before": ("Value that is there; null: none", "Anna"),
+    "after": ("Value that it would get; null: none", "Anne"),
+    "total": ("All of them", 150),
+    "created": ("Rows that are new", 100),
+    "updated": ("Rows that changed what was there", 40),
+    "skipped": ("Rows with nothing to change", 7),
+    "error": ("Rows that did not go in", 1),
+    "parked": ("Rows that wait for the meaning of a value", 2),
+    "differences": ("What a dry run would change in rows that are there; the first 100", []),
+    "kind": ("What was decided about", "column"),
+    "subject": ("Header, or field and value", "EVENT_CATEGORY_NAME: Oldies"),
+    "decision": ("What was decided", "Masters (40+)"),
+    "by": ("Who decided", "anna@example.org"),
+    "at": ("When", "2026-01-03T10:02:00Z"),
+    "confidence": ("How sure docflow was of its own choice; null: it had none", 0.95),
+    "deleted": ("Rows that were deleted", 100),
+    "restored": ("Rows that got their values back", 40),
+    "leftAlone": ("Rows that were changed since, or that others refer to", 2),
+    "requestedAt": ("When it was asked for", "2026-01-05T09:00:00Z"),
+    "conflicts": ("The first 200 rows that were left alone", []),
+    "required": ("It has to be given", True),
+    "aliases": ("Other headers that mean it", ["Vorname", "given name"]),
+    "examples": ("Cells that are right", ["Anna", "Jean-Luc"]),
+    "resolver": ("Rows that its cells refer to; null: none", "countries"),
+    "creates": ("A missing row may be made", True),
+    "context": ("What the rows belong to; null: the organisation alone", None),
+    "fields": ("Its fields", []),
+    "header": ("The header, as it stands in files", "Alterskl."),
+    "decidedBy": ("Who decided it last; null where it was not noted", "anna@example.org"),
+    "decidedAt": ("When it was decided last", "2026-01-03T10:02:00Z"),
+    "question": ("Kind of a question about a person; null: none", "BIRTHDATE"),
+    "count": ("How many there are", 12),
+    "firstId": ("Number of the first of them", 4),
+    "reset": ("The decision is taken back; the value is open again", False),
+    "forAll": ("The answer holds for every open question of this kind", False),
+    "confirm": ("The match is right", True),
+    "ignore": ("It is left out, or counts as empty", True),
+    "to": ("Who takes over", "ben@example.org"),
+    "notify": ("Mail address for reminders; null: none", "ben@example.org"),
+}
+
+
+def describe(schema: dict[str, Any]) -> None:
+    """Add description and example to each property of a schema.
+
+    Raises:
+        KeyError: A property is not described here.
+    """
+    for name, property_ in schema.get("properties", {}).items():
+        words, example = PROPERTIES[name]
+        property_.setdefault("description", words)
+        property_.setdefault("examples", [example])
+
+
+DESCRIBED: Final = ConfigDict(json_schema_extra=describe)
+"""Configuration of models whose properties are described here."""

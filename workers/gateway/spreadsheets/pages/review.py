@@ -1,0 +1,163 @@
+"""What people do in a review: correct cells, change columns, continue."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from workers.gateway.http.upload import Upload
+from workers.gateway.pages.forms import Form
+from workers.gateway.pages.renderer import plural
+from workers.gateway.pages.site import Alert, Site, Visitor, sentence
+from workers.gateway.spreadsheets.downloads import ReportDownload
+from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest
+from workers.gateway.spreadsheets.pages.review_forms import (
+    FIRST_ROWS,
+    Corrected,
+    RowsPlace,
+    corrected,
+    operation_of,
+    place_of,
+)
+from workers.gateway.spreadsheets.pages.review_panel import Proposed, ReviewRequest
+from workers.services.errors import Conflict, Forbidden, Refused, ServiceError, WrongState
+from workers.services.spreadsheets.errors import StillOpen
+from workers.services.spreadsheets.review_rows import RowFilter
+from workers.services.spreadsheets.reviews import ChangeOutcome
+from workers.services.spreadsheets.service import SpreadsheetService
+from workers.services.spreadsheets.upload_form import check_beginning
+
+_REFUSALS = (Conflict, Forbidden, Refused, StillOpen, WrongState)
+
+
+class ReviewPages:
+    """The forms of the panel of a review."""
+
+    def __init__(self, site: Site, service: SpreadsheetService, page: ImportPage) -> None:
+        self._site = site
+        self._service = service
+        self._page = page
+
+    async def rows(self, request: Request, uuid: str) -> Response:
+        """Save corrections of the grid; turn its page or continue, if that was wanted."""
+
+        async def save(visitor: Visitor, form: Form) -> ViewRequest:
+            review, who, version = self._service.review, visitor.who, _version(form)
+            operations = corrected(form).operations()
+            for operation in operations:
+                version = (await review.change(who, uuid, operation, version)).changed.version
+            match form.text("do"):
+                case "confirm":
+                    await self._service.confirm_cells(who, uuid, version)
+                    return ViewRequest(focus="panel")
+                case "import":
+                    await review.import_now(who, uuid, version)
+                    return ViewRequest(focus="panel")
+                case _:
+                    place = place_of(form.text("turn")) or _place(form)
+                    words = "Saved." if operations else "Nothing was changed."
+                    return ViewRequest(review=ReviewRequest(place), announcement=words)
+
+        return await self._take(request, uuid, save)
+
+    async def preview(self, request: Request, uuid: str) -> Response:
+        """Show what a change of a column would do."""
+
+        async def look(visitor: Visitor, form: Form) -> ViewRequest:
+            operation = operation_of(form)
+            outcome = await self._service.review.preview(visitor.who, uuid, operation)
+            proposed = Proposed(operation, outcome)
+            return ViewRequest(
+                review=ReviewRequest(_place(form), proposed=proposed), focus="proposed"
+            )
+
+        return await self._take(request, uuid, look, stays=True)
+
+    async def change(self, request: Request, uuid: str) -> Response:
+        """Change a column, or take a change back."""
+
+        async def change(visitor: Visitor, form: Form) -> ViewRequest:
+            outcome = await self._service.review.change(
+                visitor.who, uuid, operation_of(form), _version(form)
+            )
+            return ViewRequest(review=ReviewRequest(_place(form)), announcement=_done(outcome))
+
+        return await self._take(request, uuid, change)
+
+    async def export(
+        self,
+        request: Request,
+        uuid: str,
+        rows: Annotated[RowFilter, Query()] = RowFilter.PROBLEMS,
+    ) -> Response:
+        """Rows to be corrected in a spreadsheet program."""
+        visitor = await self._site.visitor(request)
+        return ReportDownload(await self._service.review.export(visitor.who, uuid, rows))
+
+    async def upload(self, request: Request, uuid: str) -> Response:
+        """Take a corrected export in."""
+        visitor = await self._site.visitor(request)
+        try:
+            upload = Upload(request, self._service.settings.upload_limit, check_beginning)
+            await upload.open()
+            self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
+            outcome = await self._service.review.upload(visitor.who, uuid, upload)
+        except ServiceError as error:
+            alert = Alert(error.title, sentence(error))
+            return await self._page.answer(
+                request, visitor, uuid, ViewRequest(alert=alert), status=error.status
+            )
+        words = "Nothing differs from what is here." if outcome is None else _done(outcome)
+        return await self._page.done(request, visitor, uuid, ViewRequest(announcement=words))
+
+    async def _take(
+        self,
+        request: Request,
+        uuid: str,
+        do: Callable[[Visitor, Form], Awaitable[ViewRequest]],
+        *,
+        stays: bool = False,
+    ) -> Response:
+        """Do what a form says; whatever is refused stays on the page to be sent again."""
+        visitor = await self._site.visitor(request)
+        form = await self._site.form(request, visitor)
+        try:
+            view_request = await do(visitor, form)
+        except _REFUSALS as error:
+            kept = corrected(form) if isinstance(error, Conflict | Refused) else Corrected()
+            view_request = ViewRequest(
+                review=ReviewRequest(_place(form), kept), alert=_alert(error)
+            )
+            return await self._page.answer(
+                request, visitor, uuid, view_request, status=error.status
+            )
+        if stays:
+            return await self._page.answer(request, visitor, uuid, view_request)
+        return await self._page.done(request, visitor, uuid, view_request)
+
+
+def _version(form: Form) -> int:
+    version = form.whole("version")
+    if version is None:
+        raise Refused("the form is incomplete; load the page again")
+    return version
+
+
+def _place(form: Form) -> RowsPlace:
+    return place_of(form.text("place")) or FIRST_ROWS
+
+
+def _done(outcome: ChangeOutcome) -> str:
+    effect = outcome.changed.effect
+    return f"{plural(effect.cells, 'cell')} changed in {plural(effect.rows, 'row')}."
+
+
+def _alert(error: ServiceError) -> Alert:
+    if isinstance(error, Conflict):
+        return Alert(
+            "Another person was faster",
+            f"{sentence(error)} Nothing of yours was saved yet; it is still on this page, beside "
+            "what stands there now. Save again.",
+            "warn",
+        )
+    return Alert(error.title, sentence(error))

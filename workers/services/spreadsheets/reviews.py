@@ -1,0 +1,362 @@
+"""Everything that people do in the review of an import."""
+
+import asyncio
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from adapters.database.spreadsheets.records import Page
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
+from contracts.spreadsheets import ColumnMapping, Confirmation, MappingsAnswer
+from contracts.spreadsheets.reviews import (
+    Operation,
+    ReviewChange,
+    ReviewChanged,
+    ReviewOperation,
+    SetCells,
+)
+from domain.spreadsheets.edits import Edits, described
+from domain.spreadsheets.review import (
+    RememberedEdit,
+    ReviewedRow,
+    ReviewState,
+    StoredOperation,
+)
+from workers.services.errors import Conflict, Refused, WrongState
+from workers.services.identity import Identity
+from workers.services.spreadsheets.choices import Choices
+from workers.services.spreadsheets.queries import ReportFile, SpreadsheetQueries
+from workers.services.spreadsheets.review_files import corrected_cells, write_export
+from workers.services.spreadsheets.review_rows import ReviewRows, RowFilter
+from workers.services.spreadsheets.runs import SpreadsheetRuns
+from workers.services.spreadsheets.statuses import LARGEST_PAGE
+from workers.services.spreadsheets.upload_form import Upload, problems_of
+
+_NAMED: Final = 3
+"""Changes of others that a refusal names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewColumn:
+    """A column of a review.
+
+    Attributes:
+        column: The column.
+        title: What people call its field; None: it fills none.
+        problems: Cells that something is wrong with.
+        made: An operation has made it.
+    """
+
+    column: ColumnMapping
+    title: str | None
+    problems: int
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOverview:
+    """A review as a whole.
+
+    Attributes:
+        state: Its figures, and whether corrections are accepted.
+        columns: By place.
+        row_problems: Problems of rows as a whole.
+        missing: Required fields without a column.
+        dry_run: Nothing is written unless it is asked for.
+    """
+
+    state: ReviewState
+    columns: Sequence[ReviewColumn]
+    row_problems: int
+    missing: Sequence[str]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutcome:
+    """What an operation has changed, or would change."""
+
+    changed: ReviewChanged
+    stored: StoredOperation
+
+
+class SpreadsheetReviewService:
+    """Reviews of imports; a refusal is a `ServiceError`.
+
+    Each method is given who asks, as those of `SpreadsheetService` are.
+    """
+
+    def __init__(
+        self,
+        queries: SpreadsheetQueries,
+        store: SqlSpreadsheetStore,
+        views: SqlSpreadsheetViews,
+        runs: SpreadsheetRuns,
+        choices: Choices,
+        scratch: Path,
+    ) -> None:
+        self._queries, self._views, self._runs = queries, views, runs
+        self._reviews, self._choices, self._scratch = store.reviews, choices, scratch
+        self._rows = ReviewRows(store.reviews, views.reviews)
+
+    async def overview(self, who: Identity, uuid: str) -> ReviewOverview:
+        """Figures and columns.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        state = await self._state(row)
+        edits = await self._edits(row)
+        fields = await self._choices.fields(row)
+        titles = {each.name: each.title for each in fields}
+        counts = await self._views.reviews.problem_counts(uuid)
+        made = {id for ids in edits.made.values() for id in ids}
+        taken = {column.target for column in edits.columns}
+        return ReviewOverview(
+            state,
+            [
+                ReviewColumn(
+                    each,
+                    titles.get(each.target) if each.target else None,
+                    counts.get(each.id, 0),
+                    each.id in made,
+                )
+                for each in edits.columns
+            ],
+            counts.get(0, 0),
+            [each.name for each in fields if each.required and each.name not in taken],
+            row.dry_run,
+        )
+
+    async def rows(
+        self,
+        who: Identity,
+        uuid: str,
+        *,
+        wanted: RowFilter = RowFilter.ALL,
+        column: int | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> tuple[ReviewState, Sequence[ColumnMapping], Page[ReviewedRow]]:
+        """The columns and a page of rows, those with problems first.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        state = await self._state(row)
+        edits = await self._edits(row)
+        found = await self._rows.page(
+            uuid, edits, state.counts, wanted, column, page, min(size, LARGEST_PAGE)
+        )
+        return state, edits.columns, found
+
+    async def corrections(
+        self, row: SpreadsheetRow, lines: Sequence[int]
+    ) -> tuple[dict[int, str], dict[int, ReviewedRow]]:
+        """Header of each column, and the rows among these that a review has changed."""
+        if not lines or await self._reviews.state(row.uuid) is None:
+            return {}, {}
+        edits = await self._edits(row)
+        if not edits:
+            return {}, {}
+        found = await self._rows.some(row.uuid, edits, lines)
+        changed = {line: each for line, each in found.items() if each.corrections}
+        return {column.id: column.header for column in edits.columns}, changed
+
+    async def operations(
+        self, who: Identity, uuid: str, *, page: int = 0, size: int = 50
+    ) -> tuple[dict[int, str], Page[StoredOperation]]:
+        """Header of each column, and the operations, the newest first."""
+        row = await self._queries.kept(who, uuid)
+        await self._state(row)
+        edits = await self._edits(row)
+        found = await self._views.reviews.operations(uuid, page=page, size=min(size, LARGEST_PAGE))
+        return {column.id: column.header for column in edits.columns}, found
+
+    async def remembered(self, who: Identity, uuid: str) -> Sequence[RememberedEdit]:
+        """What was done to columns of these headers in earlier imports, to be done again."""
+        row = await self._queries.kept(who, uuid)
+        await self._state(row)
+        columns = (await self._views.columns(uuid)).columns
+        headers = [(each.id, each.header) for each in columns]
+        found = await self._reviews.remembered(row.organisation_id, row.import_type, headers)
+        done = [each.operation for each in await self._reviews.operations(uuid)]
+        return [each for each in found if each.operation.operation not in done]
+
+    async def preview(self, who: Identity, uuid: str, operation: Operation) -> ChangeOutcome:
+        """Find out what an operation would change; nothing is changed.
+
+        Raises:
+            WrongState: The rows are not being reviewed.
+            Refused: It cannot be applied.
+        """
+        return await self._send(who, uuid, operation, None, preview=True)
+
+    async def change(
+        self, who: Identity, uuid: str, operation: Operation, expected_version: int | None = None
+    ) -> ChangeOutcome:
+        """Apply an operation to the rows.
+
+        Raises:
+            Conflict: Another person has changed them since; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: It cannot be applied.
+        """
+        return await self._send(who, uuid, operation, expected_version)
+
+    async def import_now(
+        self, who: Identity, uuid: str, expected_version: int | None = None
+    ) -> MappingsAnswer:
+        """Confirm the rows and write them, those of a dry run too.
+
+        Raises:
+            Conflict: Another person has changed them since; the message says who and what.
+            WrongState: The rows are not being reviewed.
+            Refused: A required field has no column.
+        """
+        row = await self._queries.writable(who, uuid)
+        answer = Confirmation(by=who.subject, expected_version=expected_version, import_now=True)
+        try:
+            return await self._runs.update(row, "confirm_cell_mappings", answer)
+        except Conflict as conflict:
+            raise await self.explained(row, conflict, expected_version) from conflict
+
+    async def export(self, who: Identity, uuid: str, wanted: RowFilter) -> ReportFile:
+        """The rows as a spreadsheet with their numbers, to be corrected and sent back.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row = await self._queries.kept(who, uuid)
+        await self._state(row)
+        edits = await self._edits(row)
+        path = self._scratch / f"review-{uuids.uuid4().hex}.xlsx"
+        await write_export(
+            path, self._reviews, self._views.reviews, self._rows, uuid, edits, wanted
+        )
+        stem = row.filename.rsplit(".", 1)[0] or "import"
+        return ReportFile(path, f"{stem}-review.xlsx")
+
+    async def upload(
+        self, who: Identity, uuid: str, upload: Upload, expected_version: int | None = None
+    ) -> ChangeOutcome | None:
+        """Take a corrected export in: cells that differ are set; None: none does.
+
+        Raises:
+            Conflict: Another person has changed the rows since.
+            WrongState: The rows are not being reviewed.
+            Refused: It is no export of this import, or too much differs.
+        """
+        row = await self._queries.writable(who, uuid)
+        await self._state(row)
+        edits = await self._edits(row)
+        path = self._scratch / f"corrected-{uuids.uuid4().hex}"
+        try:
+            await upload.open()
+            with path.open("wb") as file:
+                async for piece in upload.file():
+                    file.write(piece)
+            await upload.finish()
+            cells = await corrected_cells(path, upload.filename, self._reviews, uuid, edits)
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        if not cells:
+            return None
+        try:
+            operation = SetCells(cells=tuple(cells))
+        except ValidationError as error:
+            raise Refused(problems_of(error)) from None
+        return await self._send(who, uuid, operation, expected_version)
+
+    async def explained(
+        self, row: SpreadsheetRow, conflict: Conflict, expected: int | None
+    ) -> Conflict:
+        """A conflict that says who changed what since."""
+        state = await self._reviews.state(row.uuid)
+        if state is None or expected is None:
+            return conflict
+        edits = await self._edits(row)
+        headers = {column.id: column.header for column in edits.columns}
+        later = [
+            each for each in await self._reviews.operations(row.uuid) if each.version > expected
+        ]
+        if not later:
+            return Conflict(str(conflict), state.version)
+        named = [
+            f"{each.by} at {each.at:%H:%M} UTC: {' '.join(described(each.operation, headers))}"
+            for each in later[-_NAMED:]
+        ]
+        more = f" (and {len(later) - _NAMED} changes before)" if len(later) > _NAMED else ""
+        return Conflict(
+            f"the rows were changed since version {expected}: {'; '.join(named)}{more}; "
+            "look at them again",
+            state.version,
+        )
+
+    async def _send(
+        self,
+        who: Identity,
+        uuid: str,
+        operation: Operation,
+        expected_version: int | None,
+        *,
+        preview: bool = False,
+    ) -> ChangeOutcome:
+        row = await self._queries.writable(who, uuid)
+        state = await self._state(row)
+        if not state.is_open:
+            raise WrongState("the rows are not being reviewed any more")
+        proposed = ReviewOperation(
+            id=0, version=0, operation=operation, by=who.subject, at=datetime.now(UTC)
+        )
+        id = await self._reviews.propose(uuid, proposed)
+        try:
+            change = ReviewChange(
+                by=who.subject, expected_version=expected_version, operation=id, preview=preview
+            )
+            changed = await self._runs.update(row, "change_review", change, ReviewChanged)
+            stored = await self._reviews.operation(uuid, id)
+        except Conflict as conflict:
+            await self._reviews.forget(id)
+            raise await self.explained(row, conflict, expected_version) from conflict
+        except (Refused, WrongState):
+            await self._reviews.forget(id)
+            raise
+        if preview:
+            await self._reviews.forget(id)
+        assert stored is not None
+        return ChangeOutcome(changed, stored)
+
+    async def _state(self, row: SpreadsheetRow) -> ReviewState:
+        state = await self._reviews.state(row.uuid)
+        if state is None:
+            raise WrongState(
+                f"the rows of this import are not reviewed, or not yet; it is {row.state}"
+            )
+        return state
+
+    async def _edits(self, row: SpreadsheetRow) -> Edits:
+        columns = [
+            ColumnMapping(
+                id=each.id,
+                index=each.index,
+                header=each.header,
+                target=each.target,
+                status=each.status,
+                confidence=each.confidence,
+            )
+            for each in (await self._views.columns(row.uuid)).columns
+        ]
+        titles = {each.name: each.title for each in await self._choices.fields(row)}
+        return Edits(columns, await self._reviews.operations(row.uuid), titles)
+
+
+__all__ = ["ChangeOutcome", "ReviewColumn", "ReviewOverview", "SpreadsheetReviewService"]

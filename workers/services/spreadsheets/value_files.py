@@ -1,0 +1,259 @@
+"""Values out as a spreadsheet, and their meanings back in."""
+
+import asyncio
+import threading
+import uuid as uuids
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from activities.spreadsheets.contexts import load_context
+from activities.threads import from_thread
+from adapters.database.spreadsheets.store import SqlSpreadsheetStore
+from adapters.database.spreadsheets.views import SpreadsheetRow
+from adapters.ports import UnreadableDocument
+from contracts.spreadsheets import (
+    DECISIONS,
+    CellDecision,
+    CellMapping,
+    MappingsAnswer,
+    MappingStatus,
+    SpreadsheetState,
+)
+from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.resolution import resolver_of
+from domain.spreadsheets.sheet_types import SheetTypes
+from domain.tabular.fields import text
+from domain.tabular.rows import Cell
+from domain.tabular.values import cell_text
+from workers.services.errors import Refused, WrongState
+from workers.services.identity import Identity
+from workers.services.spreadsheets.choices import FieldView
+from workers.services.spreadsheets.queries import ReportFile
+from workers.services.spreadsheets.upload_form import Upload
+
+NUMBER: Final = "number (do not change)"
+"""Header of the column that says which value it is."""
+VALUE: Final = "value"
+MEANING: Final = "meaning"
+_HEADERS: Final = (NUMBER, "field", VALUE, "rows", "suggestion", MEANING, "also possible")
+_IGNORE, _CREATE, _CONFIRM = "(leave empty)", "(add)", "(as suggested)"
+_OTHER, _LEAVE_OUT = "(another person)", "(leave the row out)"
+_WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys((_IGNORE, _LEAVE_OUT), "ignore"),
+    **dict.fromkeys((_CREATE, _OTHER), "create"),
+    _CONFIRM: "confirm",
+}
+_NAMED: Final = 5
+"""Faults of a file that a refusal names."""
+
+
+class Answers(Protocol):
+    """What takes decisions to the run of an import, and finds an import."""
+
+    async def writable(self, who: Identity, uuid: str) -> SpreadsheetRow: ...
+    async def kept(self, who: Identity, uuid: str) -> SpreadsheetRow: ...
+    async def fields(self, who: Identity, uuid: str) -> Sequence[FieldView]: ...
+    async def update_cells(
+        self,
+        who: Identity,
+        uuid: str,
+        decisions: Sequence[CellDecision],
+        expected_version: int | None = None,
+    ) -> MappingsAnswer: ...
+
+
+class Answered(NamedTuple):
+    """What a file has answered."""
+
+    values: int
+    answer: MappingsAnswer | None
+    """None: nothing differs from what is decided."""
+
+
+class _Line(NamedTuple):
+    line: int
+    value: str
+    meaning: str
+
+
+class SpreadsheetValueFiles:
+    """Writes the values of an import into a spreadsheet, and takes their meanings from one."""
+
+    def __init__(
+        self, answers: Answers, store: SqlSpreadsheetStore, types: SheetTypes, scratch: Path
+    ) -> None:
+        self._answers, self._store, self._types = answers, store, types
+        self._scratch = scratch
+
+    async def export(self, who: Identity, uuid: str, *, only_open: bool = False) -> ReportFile:
+        """The values with their meanings, to be filled in and sent back."""
+        row = await self._answers.kept(who, uuid)
+        fields = {each.name: each for each in await self._answers.fields(who, uuid)}
+        path = self._scratch / f"values-{uuids.uuid4().hex}.xlsx"
+        stopped = threading.Event()
+        pages = from_thread(_wanted(self._store.mappings(uuid), only_open=only_open), stopped)
+        try:
+            await asyncio.to_thread(_write, path, pages, fields)
+        finally:
+            stopped.set()
+        stem = row.filename.rsplit(".", 1)[0] or "import"
+        return ReportFile(path, f"{stem}-values.xlsx")
+
+    async def upload(
+        self, who: Identity, uuid: str, upload: Upload, expected_version: int | None = None
+    ) -> Answered:
+        """Take the meanings of a file that `export` has written; what is blank stays as it is.
+
+        Everything in it is checked before the first value is decided.
+
+        Raises:
+            Conflict: Another person has answered since.
+            WrongState: Values are not being mapped.
+            Refused: It is no export of this import, or a meaning is not known; the lines are named.
+        """
+        row = await self._answers.writable(who, uuid)
+        if row.state is not SpreadsheetState.CELL_MAPPING:
+            raise WrongState(f"values are not being mapped; the import is {row.state}")
+        path = self._scratch / f"values-{uuids.uuid4().hex}"
+        try:
+            await upload.open()
+            with path.open("wb") as file:
+                async for piece in upload.file():
+                    file.write(piece)
+            await upload.finish()
+            lines = await asyncio.to_thread(_read, path, upload.filename)
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        decisions = await self._decisions(row, lines)
+        answer = None
+        version = row.version if expected_version is None else expected_version
+        for start in range(0, len(decisions), DECISIONS):
+            some = decisions[start : start + DECISIONS]
+            answer = await self._answers.update_cells(who, uuid, some, version)
+            version = answer.version
+        return Answered(len(decisions), answer)
+
+    async def _decisions(
+        self, row: SpreadsheetRow, lines: Mapping[int, _Line]
+    ) -> Sequence[CellDecision]:
+        context = await load_context(self._store, self._types, row, datetime.now(UTC).date())
+        declared = self._types.get(row.import_type).fields_for(context.custom_lists)
+        resolvers = {each.name: each.resolver for each in declared if each.resolver}
+        creating = {PERSON.name, *(each.name for each in declared if each.creates)}
+
+        def target(mapping: CellMapping, meaning: str) -> int | None:
+            for each in mapping.alternatives:
+                if each.name == meaning:
+                    return each.id
+            if mapping.field not in resolvers:
+                return None
+            found = resolver_of(resolvers[mapping.field]).resolve(meaning, context).target
+            return None if found is None else found.id
+
+        decisions: list[CellDecision] = []
+        faults: list[str] = []
+        known: set[int] = set()
+        async for page in self._store.mappings(row.uuid):
+            for mapping in page:
+                if (line := lines.get(mapping.id)) is None:
+                    continue
+                known.add(mapping.id)
+                if line.value != mapping.value.strip():
+                    faults.append(f"line {line.line}: value {mapping.id} is {mapping.value!r}")
+                elif line.meaning and line.meaning.casefold() != _meaning(mapping).casefold():
+                    word = _WORDS.get(line.meaning.casefold())
+                    id = None if word else target(mapping, line.meaning)
+                    is_unknown = word is None and id is None
+                    if is_unknown or (word == "create" and mapping.field not in creating):
+                        faults.append(f"line {line.line}: {line.meaning!r} is not known")
+                    given = {word: True} if word else {"target_id": id}
+                    decisions.append(CellDecision.model_validate({"id": mapping.id, **given}))
+        strange = sorted(lines[id].line for id in lines.keys() - known)
+        faults += [f"line {line}: there is no such value in this import" for line in strange]
+        if faults:
+            more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+            raise Refused(f"nothing was saved: {'; '.join(faults[:_NAMED])}{more}")
+        return decisions
+
+
+async def _wanted(
+    pages: AsyncIterator[Sequence[CellMapping]], *, only_open: bool
+) -> AsyncIterator[Sequence[CellMapping]]:
+    async for page in pages:
+        yield [it for it in page if not only_open or it.status is MappingStatus.UNMATCHED]
+
+
+def _write(path: Path, pages: Iterator[CellMapping], fields: Mapping[str, FieldView]) -> None:
+    from adapters.files.tables.export import write_xlsx
+
+    write_xlsx(
+        [text(name) for name in _HEADERS], (_row(it, fields.get(it.field)) for it in pages), path
+    )
+
+
+def _row(mapping: CellMapping, field: FieldView | None) -> tuple[object, ...]:
+    suggested = mapping.alternatives[0] if mapping.alternatives else None
+    words = [_CONFIRM] if suggested else []
+    if mapping.field == PERSON.name:
+        words += [_OTHER, _LEAVE_OUT]
+    else:
+        words += [_IGNORE, _CREATE] if field and field.creates else [_IGNORE]
+    return (
+        mapping.id,
+        field.title if field else PERSON.title,
+        mapping.value,
+        mapping.rows,
+        f"{suggested.name} ({suggested.score:.0%})" if suggested else None,
+        _meaning(mapping),
+        ", ".join(words),
+    )
+
+
+def _meaning(mapping: CellMapping) -> str:
+    """What a value means now, as the file says it; "" where that is open."""
+    is_person = mapping.field == PERSON.name
+    if mapping.status is MappingStatus.IGNORED:
+        return _LEAVE_OUT if is_person else _IGNORE
+    if mapping.create:
+        return _OTHER if is_person else _CREATE
+    return (mapping.target_name or "").strip()
+
+
+def _read(path: Path, filename: str) -> Mapping[int, _Line]:
+    """Number of each value to what the file says about it."""
+    from adapters.files.documents import FileDocuments
+
+    try:
+        with FileDocuments().open_table(path, filename=filename) as table:
+            rows = table.rows()
+            _, header = next(rows, (0, list[Cell]()))
+            titles = [cell_text(cell).strip() for cell in header]
+            if missing := [name for name in (NUMBER, VALUE, MEANING) if name not in titles]:
+                raise Refused(f"the file has no column {missing[0]!r}; fill in an export of values")
+            places = [titles.index(name) for name in (NUMBER, VALUE, MEANING)]
+            return dict(_numbered(rows, places))
+    except UnreadableDocument as error:
+        raise Refused(f"the file cannot be read: {error}") from error
+
+
+def _numbered(
+    rows: Iterator[tuple[int, list[Cell]]], places: Sequence[int]
+) -> Iterator[tuple[int, _Line]]:
+    seen: set[int] = set()
+    for line, cells in rows:
+        number, value, meaning = (
+            cell_text(cells[place]).strip() if place < len(cells) else "" for place in places
+        )
+        if not any((number, value, meaning)):
+            continue
+        if not number.isascii() or not number.isdecimal():
+            raise Refused(f"line {line} has no number in {NUMBER!r}")
+        if int(number) in seen:
+            raise Refused(f"line {line}: value {number} stands in the file twice")
+        seen.add(int(number))
+        yield int(number), _Line(line, value, meaning)
+
+
+__all__ = ["Answered", "SpreadsheetValueFiles"]

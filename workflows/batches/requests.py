@@ -1,0 +1,84 @@
+"""What other services and people have asked of a batch."""
+
+from typing import Any
+
+from contracts.batches import (
+    BatchEndFinished,
+    BatchProgress,
+    CancelMode,
+    CaseEvent,
+    ImportCancelled,
+    JobFinished,
+    JobStarted,
+    Purpose,
+    RedriveRequested,
+    Validation,
+)
+
+
+class BatchRequests:
+    """The events of a batch so far.
+
+    Args:
+        purpose: Of the run.
+        before: Of the run that this one continues.
+
+    Attributes:
+        asked: Passes over the dead letters that were requested beyond the plan's.
+        with_failed: The next pass takes the documents that are recorded as failed along.
+        job_finished: All documents have been sent.
+        end_finished: What follows the loading is done.
+        expected: Documents of the batch, as JOB_FINISHED said.
+        cancelled: How much of it is stopped.
+        cancelled_because: Why, for people.
+    """
+
+    def __init__(self, purpose: Purpose, before: BatchProgress | None) -> None:
+        self.asked = before.asked if before else 0
+        self.with_failed = before.with_failed if before else purpose is Purpose.RETRY_FAILED
+        self.job_finished = before.job_finished if before else False
+        self.end_finished = before.end_finished if before else False
+        self.expected = before and before.expected
+        self.cancelled = before and before.cancelled
+        self.cancelled_because = before and before.cancelled_because
+
+    def add_earlier(self, validation: Validation, purpose: Purpose) -> None:
+        """Add what had come before the run began."""
+        self.job_finished |= validation.job_finished or purpose.tries_again
+        self.end_finished |= validation.end_finished
+        self.expected = self.expected or validation.documents
+
+    def add(self, event: CaseEvent) -> None:
+        """Add an event; a cancel is `cancel`'s."""
+        match event:
+            case JobFinished():
+                self.job_finished = True
+                self.expected = event.documents or self.expected
+            case BatchEndFinished():
+                self.end_finished = True
+            case RedriveRequested():
+                self.asked += 1
+                self.with_failed |= event.with_failed
+            case JobStarted() | ImportCancelled():
+                # It is running: the message came twice.
+                return
+
+    def cancel(self, event: ImportCancelled) -> bool:
+        """Add a cancel; False: all of the batch is stopped already."""
+        if self.cancelled is CancelMode.FULL:
+            return False
+        self.cancelled, self.cancelled_because = event.mode, event.explanation
+        return True
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Fields of `BatchProgress`."""
+        return {
+            "asked": self.asked,
+            "with_failed": self.with_failed,
+            "job_finished": self.job_finished,
+            "end_finished": self.end_finished,
+            "expected": self.expected,
+            "cancelled": self.cancelled,
+            "cancelled_because": self.cancelled_because,
+        }
