@@ -80,12 +80,12 @@ async def test_an_unavailable_gateway_is_reported_and_choices_stay(site: PagesSe
         await site.gateway.kill()
         notice = page.get_by_role("alert").filter(has_text="No connection")
         try:
-            await expect(notice).to_be_visible(timeout=10_000)
+            await expect(notice).to_be_visible(timeout=30_000)
             await page.get_by_role("button", name="Save").click()
             await expect(notice).to_contain_text("nothing was saved")
         finally:
             await site.gateway.start()
-        await expect(notice).to_be_hidden(timeout=10_000)
+        await expect(notice).to_be_hidden(timeout=30_000)
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("Saved 1 choice.").first).to_be_visible()
 

@@ -8,7 +8,7 @@ import xlsxwriter
 
 from adapters.files.tables.source import open_table
 from domain.tabular.rows import Cell
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
 from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -21,7 +21,10 @@ async def test_values_are_filled_in_outside_and_uploaded(stack: Stack, tmp_path:
     async with stack.browser(token("vera")) as vera:
         uuid = await import_in(vera, "COLUMN_MAPPING", sheet(HEADER, *rows), dryRun="true")
         url = f"/api/imports/{uuid}/cell-mappings"
+        early = await vera.get(f"{url}/export")
+        assert (early.status_code, "not been collected" in early.json()["detail"]) == (409, True)
         assert (await vera.post(f"/api/imports/{uuid}/column-mappings/confirm")).is_success
+        await until(vera, uuid, "CELL_MAPPING")
         exported = await vera.get(f"{url}/export", params={"onlyOpen": "true"})
         table = _table(exported.content, tmp_path)
         assert [row[2] for row in table] == ["value", *GROUPS]

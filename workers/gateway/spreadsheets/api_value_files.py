@@ -59,6 +59,7 @@ _FORM: Final[dict[str, Any]] = {
             "description": "XLSX",
             "content": {XLSX: {"schema": {"type": "string", "format": "binary"}}},
         },
+        **import_problems(409),
     },
 )
 async def export_values(

@@ -64,6 +64,9 @@ class Answers(Protocol):
     ) -> MappingsAnswer: ...
 
 
+_BEFORE_VALUES: Final = frozenset({SpreadsheetState.UPLOADED, SpreadsheetState.COLUMN_MAPPING})
+
+
 class Answered(NamedTuple):
     """What a file has answered."""
 
@@ -88,8 +91,14 @@ class SpreadsheetValueFiles:
         self._scratch = scratch
 
     async def export(self, who: Identity, uuid: str, *, only_open: bool = False) -> ReportFile:
-        """The values with their meanings, to be filled in and sent back."""
+        """The values with their meanings, to be filled in and sent back.
+
+        Raises:
+            WrongState: Values have not been collected yet; the file would be empty.
+        """
         row = await self._answers.kept(who, uuid)
+        if row.state in _BEFORE_VALUES:
+            raise WrongState(f"values have not been collected yet; the import is {row.state}")
         fields = {each.name: each for each in await self._answers.fields(who, uuid)}
         path = self._scratch / f"values-{uuids.uuid4().hex}.xlsx"
         stopped = threading.Event()
