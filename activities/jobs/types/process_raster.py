@@ -247,7 +247,7 @@ class ProcessRaster(JobType[RasterParameters]):
             )
         if not any(each.tile.valid for each in listed.tiles):
             plan = plan.model_copy(update={"notes": (*plan.notes, "no pixel of it has a value")})
-        publication = Publication(context, plan, self.definition.version)
+        publication = await Publication(context, plan, self.definition.version).noting_replaced()
         if not plan.is_single:
             return await publication.tiled(listed.tiles)
         found = [

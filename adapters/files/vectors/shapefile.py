@@ -29,6 +29,8 @@ from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 _PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
 _DERIVED: Final = frozenset({"sbn", "sbx", "qix", "qpj", "qmd", "fbn", "fbx", "ain", "aih", "xml"})
 """Indexes, and what is known from the other parts."""
+_MAC: Final = "__MACOSX"
+"""Folder in which macOS keeps a second file `._NAME` for each file, with what only it can use."""
 _TEXT_BYTES: Final = 64 * 1024
 _PREVIEW: Final = ("utf-8", "cp1252", "cp850")
 
@@ -82,6 +84,7 @@ def open_shapefiles(path: Path, folder: Path, encoding: str | None) -> Source:
 def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Layer to the names of its parts in the archive, and the names of other files."""
     stems: dict[str, dict[str, str]] = {}
+    mac: list[str] = []
     for name in package.names():
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or "\\" in name or ":" in name:
@@ -89,8 +92,17 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
                 f"the archive holds a file {name[:100]!r}, whose name leads out of it;"
                 " nothing was unpacked"
             )
+        if _MAC in pure.parts or pure.name.startswith("._"):
+            mac.append(name)
+            continue
         stem, _, suffix = name.rpartition(".")
-        stems.setdefault(stem.lower(), {})[suffix.lower()] = name
+        parts = stems.setdefault(stem.lower(), {})
+        if (twin := parts.get(suffix.lower())) is not None and suffix.lower() in _PARTS:
+            raise Refused(
+                f"the archive holds {twin[:100]!r} and {name[:100]!r}, whose names differ in case"
+                " alone; rename one of them"
+            )
+        parts[suffix.lower()] = name
     found: dict[str, dict[str, str]] = {}
     others: list[str] = []
     for stem, parts in stems.items():
@@ -105,7 +117,7 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
             and not (is_whole and (suffix in _PARTS or suffix in _DERIVED))
             and not (suffix == "xml" and stem.endswith(".shp"))
         ]
-    return found, others
+    return found, [*others, *(name for name in mac if not name.endswith("/"))]
 
 
 def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Path) -> _Parts:
@@ -121,7 +133,7 @@ def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Pat
 
 
 def _layer(parts: _Parts, encoding: str | None) -> Layer:
-    layer = Layer(parts.name, parts.text("prj") or None, (), lambda: iter(()))
+    layer = Layer(parts.name, (parts.text("prj") or "").strip() or None, (), lambda: iter(()))
     geometries = _geometries(parts, layer)
     layer.bounds = bounds_of(geometries)
     if "dbf" not in parts.files:
