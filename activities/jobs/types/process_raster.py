@@ -103,6 +103,10 @@ class ProcessRaster(JobType[RasterParameters]):
         """Sources, folders and lists of them."""
         return parameters.sources
 
+    def beside(self, name: str) -> Sequence[str]:
+        """World files, masks, overviews and metadata."""
+        return sidecars_of(name)
+
     async def plan(
         self, stage: StageDefinition, context: StageContext[RasterParameters]
     ) -> AsyncIterator[PlannedTask]:

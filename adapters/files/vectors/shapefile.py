@@ -83,6 +83,7 @@ def open_shapefiles(path: Path, folder: Path, encoding: str | None) -> Source:
 
 def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Layer to the names of its parts in the archive, and the names of other files."""
+    _refuse_twins(package)
     stems: dict[str, dict[str, str]] = {}
     mac: list[str] = []
     for name in package.names():
@@ -96,13 +97,7 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
             mac.append(name)
             continue
         stem, _, suffix = name.rpartition(".")
-        parts = stems.setdefault(stem.lower(), {})
-        if (twin := parts.get(suffix.lower())) is not None and suffix.lower() in _PARTS:
-            raise Refused(
-                f"the archive holds {twin[:100]!r} and {name[:100]!r}, whose names differ in case"
-                " alone; rename one of them"
-            )
-        parts[suffix.lower()] = name
+        stems.setdefault(stem.lower(), {})[suffix.lower()] = name
     found: dict[str, dict[str, str]] = {}
     others: list[str] = []
     for stem, parts in stems.items():
@@ -118,6 +113,19 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
             and not (suffix == "xml" and stem.endswith(".shp"))
         ]
     return found, [*others, *(name for name in mac if not name.endswith("/"))]
+
+
+def _refuse_twins(package: Package) -> None:
+    """Refuse parts of one name: which of them belong together, nothing says."""
+    seen: dict[str, str] = {}
+    for name, _, _ in package.files():
+        twin = seen.get(name.lower())
+        seen[name.lower()] = name
+        if twin is not None and name.lower().rpartition(".")[2] in _PARTS:
+            raise Refused(
+                f"the archive holds {twin[:100]!r} and {name[:100]!r}, which are one name but for"
+                " case; rename one of them"
+            )
 
 
 def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Path) -> _Parts:
