@@ -211,6 +211,10 @@ class JobType(Generic[P]):
         """
         return ()
 
+    def beside(self, name: str) -> Sequence[str]:
+        """Names that files belonging to a file of this name may have; they are not read."""
+        return ()
+
     def plan(self, stage: StageDefinition, context: StageContext[P]) -> AsyncIterator[PlannedTask]:
         """The tasks of a stage; none: the stage is skipped."""
         raise NotImplementedError

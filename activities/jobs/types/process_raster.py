@@ -103,6 +103,10 @@ class ProcessRaster(JobType[RasterParameters]):
         """Sources, folders and lists of them."""
         return parameters.sources
 
+    def beside(self, name: str) -> Sequence[str]:
+        """World files, masks, overviews and metadata."""
+        return sidecars_of(name)
+
     async def plan(
         self, stage: StageDefinition, context: StageContext[RasterParameters]
     ) -> AsyncIterator[PlannedTask]:
@@ -247,7 +251,7 @@ class ProcessRaster(JobType[RasterParameters]):
             )
         if not any(each.tile.valid for each in listed.tiles):
             plan = plan.model_copy(update={"notes": (*plan.notes, "no pixel of it has a value")})
-        publication = Publication(context, plan, self.definition.version)
+        publication = await Publication(context, plan, self.definition.version).noting_replaced()
         if not plan.is_single:
             return await publication.tiled(listed.tiles)
         found = [

@@ -52,6 +52,8 @@ FOLDER: Final = "vectors"
     WorkflowDefinition(
         job_type="process_vector",
         description="Validates, repairs and loads vector data, and catalogues the tables.",
+        # 2: keys of GeoPackages and data of KML that were lost are columns.
+        version=2,
         total_stages=3,
         stages=(
             StageDefinition(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from activities.jobs.api import StageContext, TaskContext, TaskDone
 from activities.jobs.superseded import files_of, supersede
@@ -24,6 +24,7 @@ from contracts.jobs.stac import COG
 from domain.errors import RuleViolation
 from domain.jobs.rasters.datasets import recipe
 from domain.jobs.rasters.items import (
+    BRONZE,
     ETAG,
     RECIPE,
     SILVER,
@@ -37,6 +38,8 @@ from domain.jobs.results import thinned
 from domain.jobs.stac.items import build_collection, build_item
 
 C = TypeVar("C", bound=Contract)
+JOB: Final = "docflow:job_id"
+REPLACED: Final = "docflow:replaces"
 
 
 async def put(blobs: Blobs, path: Path, name: str) -> None:
@@ -116,6 +119,22 @@ class Publication:
     plan: DatasetPlan
     version: int
     """Of the job type."""
+    replaced: str | None = None
+    """Source of the item that has the same id until now, where it is another one."""
+
+    async def noting_replaced(self) -> "Publication":
+        """The same, with a note where another source has the id in the catalogue until now."""
+        catalogue, collection = self.context.resources.catalogue, self.context.parameters.collection
+        found = await catalogue.item(collection, self.plan.item)
+        properties = (found or {}).get("properties", {})
+        # A task that runs twice finds its own item, which says what it has replaced.
+        own = properties.get(JOB) == self.context.job_id
+        source = properties.get(REPLACED if own else SOURCE)
+        if source is None or source == f"{BRONZE}{self.plan.name}":
+            return self
+        note = f"it replaces the item {self.plan.item} that was made of {source}"[:500]
+        plan = self.plan.model_copy(update={"notes": (*self.plan.notes, note)})
+        return replace(self, plan=plan, replaced=source)
 
     async def single(
         self, cog: CogFacts, asset: str, preview: str, tiles: Sequence[PlacedAsset]
@@ -181,8 +200,9 @@ class Publication:
             SOURCE: f"bronze://{plan.name}",
             ETAG: version_of(plan.etag, plan.size),
             RECIPE: recipe(self.context.parameters, self.version),
-            "docflow:job_id": self.context.job_id,
+            JOB: self.context.job_id,
             "docflow:notes": list(plan.notes),
+            **({} if self.replaced is None else {REPLACED: self.replaced}),
         }
 
     async def _metadata(self) -> tuple[str, int, str]:

@@ -105,6 +105,7 @@ def _facts(
     if rpcs and transform is not None:
         notes.append(f"rational polynomial coefficients {_APART}; the transform counts")
     _note_hidden_nodata(dataset, path, notes)
+    _note_colours(dataset, notes)
     bands = tuple(_band(dataset, number, notes) for number in dataset.indexes)
     return RasterFacts(
         driver=dataset.driver,
@@ -196,6 +197,15 @@ def _refuse_large_nodata(dataset: Any) -> None:
 def _note_hidden_nodata(dataset: Any, path: Path, notes: list[str]) -> None:
     if (text := hidden(dataset, path)) is not None:
         notes.append(_impossible(text, dataset.dtypes[0]))
+
+
+def _note_colours(dataset: Any, notes: list[str]) -> None:
+    """Name what becomes of colours that GDAL does not give as the file has them."""
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    if structure.get("SOURCE_COLOR_SPACE") == "CMYK":
+        notes.append("it is cyan, magenta, yellow and black; read as red, green and blue")
+    if structure.get("MINISWHITE") == "YES":
+        notes.append("0 is white in it (MinIsWhite); values stay, and viewers show 0 as black")
 
 
 def _impossible(nodata: str, data_type: str) -> str:

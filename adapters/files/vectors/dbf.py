@@ -244,15 +244,18 @@ _EXPECTED: Final = {b"N": "number", b"F": "number", b"L": "logical value", b"D":
 
 
 def _decimal(value: bytes) -> Decimal:
-    return Decimal(value.decode("ascii", errors="replace"))
+    found = Decimal(value.decode("ascii", errors="replace"))
+    if not found.is_finite():
+        raise ValueError
+    return found
 
 
 def _is_whole(value: Decimal) -> bool:
-    return value.is_finite() and value == value.to_integral_value() and int(value) in _INT64
+    return value == value.to_integral_value() and int(value) in _INT64
 
 
 def _is_exact(value: Decimal) -> bool:
-    return value.is_finite() and Decimal(repr(float(value))) == value
+    return Decimal(repr(float(value))) == value
 
 
 def _logical(value: bytes) -> bool | None:

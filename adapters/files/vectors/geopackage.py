@@ -30,6 +30,8 @@ from domain.jobs.vectors.values import text_column
 _CURVES: Final = frozenset({8, 9, 10, 11, 12, 13, 14})
 """Well-known binary of circular strings, compound curves, curve polygons and their multiples."""
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")
+_NUMBERS: Final = frozenset({"fid", "ogc_fid"})
+"""Names of keys that programs give; a key of another name is data."""
 _HEAD_BYTES: Final = 8
 """Of a geometry, to the end of its SRS."""
 _MOMENT: Final = "OFTDateTime"
@@ -99,6 +101,9 @@ def _layer(path: Path, name: str) -> Layer:
         encoding="utf-8 (GeoPackage)",
     )
     fields: list[SourceField] = []
+    keeps_key = info.key is not None and info.key.lower() not in _NUMBERS
+    if info.key is not None and keeps_key:
+        fields.append(SourceField(info.key, ColumnType.INTEGER))
     for field, ogr_type, subtype in info.fields:
         kind = _TYPES.get(ogr_type, ColumnType.TEXT)
         if subtype == _BOOLEAN:
@@ -109,7 +114,7 @@ def _layer(path: Path, name: str) -> Layer:
                 layer.notes.append(f"field {field!r}: {note}")
         fields.append(SourceField(field, kind))
     layer.fields = fields
-    layer.chunks = lambda: _chunks(path, layer)
+    layer.chunks = lambda: _chunks(path, layer, keeps_key=keeps_key)
     return layer
 
 
@@ -119,15 +124,17 @@ def _texts(path: Path, layer: str, field: str) -> list[str | None]:
         return [value for chunk in chunks for value in chunk[field].to_pylist()]
 
 
-def _chunks(path: Path, layer: Layer) -> Iterator[Chunk]:
+def _chunks(path: Path, layer: Layer, *, keeps_key: bool) -> Iterator[Chunk]:
     foreign = _foreign_systems(path, layer.name)
     first = 1
     curved = 0
+    is_renumbered = False
     with ogr.arrow(path, layer.name, return_fids=True) as (geometry, found):
         for batch in found:
             fids = cast(np.ndarray[Any, Any], batch.column(0).to_numpy())
             binary = binary_of(batch[geometry])
             numbers = np.arange(first, first + len(fids))
+            is_renumbered |= not np.array_equal(fids, numbers)
             try:
                 shapes, problems = _shapes(binary, numbers)
             except NotImplementedError:
@@ -143,9 +150,14 @@ def _chunks(path: Path, layer: Layer) -> Iterator[Chunk]:
                 for number, fid in zip(numbers, fids, strict=True)
                 if int(fid) in foreign
             ]
-            columns = [_converted(batch[each.name], each.type) for each in layer.fields]
+            attributes = layer.fields[1:] if keeps_key else layer.fields
+            columns = [_converted(batch[each.name], each.type) for each in attributes]
+            if keeps_key:
+                columns.insert(0, array_of(ColumnType.INTEGER, fids.tolist()))
             yield Chunk(numbers, shapes, columns, problems)
             first += len(fids)
+    if is_renumbered and not keeps_key:
+        layer.notes.append("its features are numbered anew: their fid in the file is not kept")
     if curved:
         layer.notes.append(
             f"arcs of {curved:,} curved geometries became straight pieces, of 4 degrees each"

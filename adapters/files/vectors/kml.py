@@ -22,11 +22,23 @@ from domain.jobs.vectors.values import text_column
 
 _BLOCK: Final = 1 << 16
 _FOLDERS: Final = frozenset({"Document", "Folder"})
-_PLAIN: Final = frozenset(
-    {"name", "description", "address", "phoneNumber", "snippet", "when", "begin", "end"}
-)
-"""Elements of a placemark that become columns of that name."""
+_PLAIN: Final = {
+    "Placemark": frozenset({"name", "description", "address", "phoneNumber", "snippet", "Snippet"}),
+    "TimeStamp": frozenset({"when"}),
+    "TimeSpan": frozenset({"begin", "end"}),
+}
+"""Elements of a placemark that become columns of their name, by the element that they lie in."""
 _SHAPES: Final = frozenset({"Point", "LineString", "LinearRing", "Polygon", "MultiGeometry"})
+_READ: Final = frozenset(
+    {
+        *_SHAPES,
+        *("outerBoundaryIs", "innerBoundaryIs", "coordinates"),
+        *("ExtendedData", "SchemaData", "Data", "SimpleData", "value"),
+        *("TimeStamp", "TimeSpan", "open"),
+    }
+)
+"""Other elements of a placemark that are read, or say nothing of its data."""
+_LISTED: Final = 10
 _LEFT_OUT: Final = {
     "Style": "styles",
     "StyleMap": "styles",
@@ -44,9 +56,15 @@ _LEFT_OUT: Final = {
     "Tour": "tours",
     "altitudeMode": "modes of altitude",
     "extrude": "extrusions",
+    "tessellate": "tessellations",
     "visibility": "marks of being hidden",
 }
-_SOMETIMES: Final = {"altitudeMode": "absolute", "extrude": "0", "visibility": "1"}
+_SOMETIMES: Final = {
+    "altitudeMode": "absolute",
+    "extrude": "0",
+    "tessellate": "0",
+    "visibility": "1",
+}
 """Of those left out: elements that say something only if their text is another one."""
 
 
@@ -72,6 +90,9 @@ def open_kml(path: Path) -> Source:
     if not reader.is_kml:
         raise UnreadableDocument("the file is XML, but no KML")
     left_out = [f"{count:,} {what}" for what, count in sorted(reader.left_out.items())]
+    if reader.unread:
+        named = ", ".join(map(repr, sorted(reader.unread_names)))
+        left_out.append(f"{reader.unread:,} other elements, such as {named}")
     return Source("KML", [reader.layer()], left_out)
 
 
@@ -81,6 +102,9 @@ class _Reader:
     def __init__(self) -> None:
         self.is_kml = False
         self.left_out: Counter[str] = Counter()
+        self.unread = 0
+        """Elements that are none of those known here."""
+        self.unread_names: set[str] = set()
         self._path: list[str] = []
         self._skipped = 0
         """Open elements below one that is left out."""
@@ -91,7 +115,10 @@ class _Reader:
         self._key: str | None = None
         self._shapes: list[list[BaseGeometry | None]] = []
         """Open multiple geometries; the first is the placemark."""
-        self._rings: list[np.ndarray[Any, Any]] = []
+        self._outer: list[np.ndarray[Any, Any]] = []
+        self._holes: list[np.ndarray[Any, Any]] = []
+        self._filled = 0
+        """Lists of coordinates of which some lack a height."""
         self._coordinates: np.ndarray[Any, Any] | None = None
         self._reason: str | None = None
         self._geometries: list[BaseGeometry | None] = []
@@ -109,6 +136,10 @@ class _Reader:
             self.left_out[_LEFT_OUT[name]] += 1
             self._skipped = 1
             return
+        if self._values is not None and not self._is_read(name):
+            self._leave(name)
+            self._skipped = 1
+            return
         self._path.append(name)
         match name:
             case "kml":
@@ -124,9 +155,19 @@ class _Reader:
             case "MultiGeometry":
                 self._shapes.append([])
             case "Polygon":
-                self._rings = []
+                self._outer, self._holes = [], []
             case _:
                 pass
+
+    def _is_read(self, name: str) -> bool:
+        """Whether an element of the open placemark is one that is known where it lies."""
+        plain = _PLAIN.get(self._path[-1], frozenset())
+        return name in _READ or name in _LEFT_OUT or name in plain
+
+    def _leave(self, name: str) -> None:
+        self.unread += 1
+        if len(self.unread_names) < _LISTED:
+            self.unread_names.add(name[:100])
 
     def text(self, text: str) -> None:
         """Some text of the open element."""
@@ -159,24 +200,48 @@ class _Reader:
             self._folders[-1] = text
             if len(self._folders) == 1 and self._document is None:
                 self._document = text
+        elif name in _LEFT_OUT:
+            self._count(name, text)
+        elif text and name not in _READ:
+            self._leave(name)
 
     def _value(self, name: str, text: str) -> None:
         assert self._values is not None
-        if name in ("value", "SimpleData") and self._key is not None:
-            # A name of its own, so that data called "name" are not the placemark's.
-            self._values[f"\0{self._key}"] = text
-        elif name in _PLAIN and text:
-            self._values[name] = text
-        elif name in _LEFT_OUT and text not in ("", _SOMETIMES.get(name)):
+        if name in ("value", "SimpleData"):
+            if self._key is None:
+                self._leave(name)
+            else:
+                # A name of its own, so that data called "name" are not the placemark's.
+                self._keep(f"\0{self._key}", text)
+        elif name in _LEFT_OUT:
+            self._count(name, text)
+        elif text and name not in _READ:
+            self._keep(name, text)
+
+    def _keep(self, key: str, text: str) -> None:
+        """Add a value; a second one of the same name gets a column of its own."""
+        assert self._values is not None
+        place, number = key, 1
+        while place in self._values:
+            number += 1
+            place = f"{key}\0{number}"
+        self._values[place] = text
+
+    def _count(self, name: str, text: str) -> None:
+        if text not in ("", _SOMETIMES.get(name)):
             self.left_out[_LEFT_OUT[name]] += 1
 
     def _parsed(self, text: str) -> np.ndarray[Any, Any] | None:
         try:
             tuples = [[float(part) for part in each.split(",")] for each in text.split()]
-            width = min((len(each) for each in tuples), default=2)
-            if width < 2 or any(len(each) > 3 for each in tuples):
+            widths = {len(each) for each in tuples}
+            if widths - {2, 3}:
                 raise ValueError
-            return np.array([each[:width] for each in tuples]).reshape(-1, width)
+            width = max(widths, default=2)
+            self._filled += len(widths) > 1
+            # KML: a height that is not given is 0.
+            full = [[*each, 0.0][:width] for each in tuples]
+            return np.array(full).reshape(-1, width)
         except ValueError:
             self._reason = f"coordinates {text[:40]!r} cannot be read"
             return None
@@ -194,13 +259,18 @@ class _Reader:
                 case "LineString" if points is not None:
                     self._shapes[-1].append(make.linestrings(points))
                 case "LinearRing" if points is not None:
-                    if "Polygon" in self._path:
-                        self._rings.append(points)
+                    if "innerBoundaryIs" in self._path:
+                        self._holes.append(points)
+                    elif "Polygon" in self._path:
+                        self._outer.append(points)
                     else:
                         self._shapes[-1].append(make.linestrings(points))
-                case "Polygon" if self._rings:
-                    rings = [make.linearrings(ring) for ring in self._rings]
-                    self._shapes[-1].append(make.polygons(rings[0], rings[1:] or None))
+                case "Polygon" if self._outer or self._holes:
+                    if len(self._outer) != 1:
+                        raise _Invalid("a polygon has one outer ring")
+                    outer = make.linearrings(self._outer[0])
+                    holes = [make.linearrings(ring) for ring in self._holes]
+                    self._shapes[-1].append(make.polygons(outer, holes or None))
                 case "MultiGeometry":
                     parts = self._shapes.pop()
                     self._shapes[-1].append(_collected(parts))
@@ -234,7 +304,7 @@ class _Reader:
         values: list[list[Any]] = []
         notes: list[str] = []
         for key, column in self._columns.items():
-            name = key.removeprefix("\0")
+            name = key.removeprefix("\0").partition("\0")[0]
             kind, converted, note = ColumnType.TEXT, list[Any](column), None
             if key.startswith("\0") or key in ("when", "begin", "end"):
                 kind, converted, note = text_column(column)
@@ -242,6 +312,11 @@ class _Reader:
             values.append(converted)
             if note is not None:
                 notes.append(f"{name!r}: {note}")
+        if self._filled:
+            notes.append(
+                f"{self._filled:,} lists of coordinates have heights (Z) at some of their places;"
+                " the others get height 0"
+            )
         geometries = np.array([*self._geometries, None], dtype=object)[:-1]
         return Layer(
             name=self._document or "placemarks",

@@ -39,6 +39,8 @@ class LayerInfo:
     bounds: tuple[float, float, float, float] | None
     fields: list[tuple[str, str, str]]
     """Name, type and subtype, as OGR calls them."""
+    key: str | None = None
+    """Name of the column with the numbers of features, which is none of the fields."""
 
 
 def layer_info(path: Path, layer: str) -> LayerInfo:
@@ -46,7 +48,9 @@ def layer_info(path: Path, layer: str) -> LayerInfo:
     meta = cast(dict[str, Any], _OGR.read_info(path, layer=layer, force_total_bounds=True))
     types = zip(meta["fields"], meta["ogr_types"], meta["ogr_subtypes"], strict=True)
     fields = [(str(name), str(kind), str(subtype)) for name, kind, subtype in types]
-    return LayerInfo(meta["crs"] or None, meta["total_bounds"], fields)
+    return LayerInfo(
+        meta["crs"] or None, meta["total_bounds"], fields, meta.get("fid_column") or None
+    )
 
 
 @contextmanager

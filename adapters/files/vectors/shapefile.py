@@ -29,6 +29,8 @@ from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 _PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
 _DERIVED: Final = frozenset({"sbn", "sbx", "qix", "qpj", "qmd", "fbn", "fbx", "ain", "aih", "xml"})
 """Indexes, and what is known from the other parts."""
+_MAC: Final = "__MACOSX"
+"""Folder in which macOS keeps a second file `._NAME` for each file, with what only it can use."""
 _TEXT_BYTES: Final = 64 * 1024
 _PREVIEW: Final = ("utf-8", "cp1252", "cp850")
 
@@ -81,7 +83,9 @@ def open_shapefiles(path: Path, folder: Path, encoding: str | None) -> Source:
 
 def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Layer to the names of its parts in the archive, and the names of other files."""
+    _refuse_twins(package)
     stems: dict[str, dict[str, str]] = {}
+    mac: list[str] = []
     for name in package.names():
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or "\\" in name or ":" in name:
@@ -89,6 +93,9 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
                 f"the archive holds a file {name[:100]!r}, whose name leads out of it;"
                 " nothing was unpacked"
             )
+        if _MAC in pure.parts or pure.name.startswith("._"):
+            mac.append(name)
+            continue
         stem, _, suffix = name.rpartition(".")
         stems.setdefault(stem.lower(), {})[suffix.lower()] = name
     found: dict[str, dict[str, str]] = {}
@@ -105,7 +112,20 @@ def _groups(package: Package) -> tuple[dict[str, dict[str, str]], list[str]]:
             and not (is_whole and (suffix in _PARTS or suffix in _DERIVED))
             and not (suffix == "xml" and stem.endswith(".shp"))
         ]
-    return found, others
+    return found, [*others, *(name for name in mac if not name.endswith("/"))]
+
+
+def _refuse_twins(package: Package) -> None:
+    """Refuse parts of one name: which of them belong together, nothing says."""
+    seen: dict[str, str] = {}
+    for name, _, _ in package.files():
+        twin = seen.get(name.lower())
+        seen[name.lower()] = name
+        if twin is not None and name.lower().rpartition(".")[2] in _PARTS:
+            raise Refused(
+                f"the archive holds {twin[:100]!r} and {name[:100]!r}, which are one name but for"
+                " case; rename one of them"
+            )
 
 
 def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Path) -> _Parts:
@@ -121,7 +141,7 @@ def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Pat
 
 
 def _layer(parts: _Parts, encoding: str | None) -> Layer:
-    layer = Layer(parts.name, parts.text("prj") or None, (), lambda: iter(()))
+    layer = Layer(parts.name, (parts.text("prj") or "").strip() or None, (), lambda: iter(()))
     geometries = _geometries(parts, layer)
     layer.bounds = bounds_of(geometries)
     if "dbf" not in parts.files:

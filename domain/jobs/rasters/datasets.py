@@ -8,7 +8,8 @@ from typing import Final
 
 from contracts.jobs.rasters import RasterParameters
 
-SIDECARS: Final = (".aux.xml", ".ovr", ".msk", ".tfw", ".tifw", ".wld", ".prj", ".rrd")
+_WORLD: Final = (".tfw", ".tifw", ".tiffw", ".jgw", ".jpgw", ".j2w", ".pgw", ".pngw", ".wld")
+SIDECARS: Final = (".aux.xml", ".ovr", ".msk", *_WORLD, ".prj", ".rrd")
 """Files beside a raster, which are not read: names to add to that of the raster, or to its stem."""
 _RECIPE: Final = (
     *("datetime", "datetime_tag", "datetime_pattern", "crs", "nodata", "subdataset"),
@@ -26,17 +27,26 @@ def sidecars_of(name: str) -> list[str]:
     """Names of files that GDAL would look for beside a raster."""
     stem = re.sub(r"\.[^./]+$", "", name)
     after = [f"{name}{ending}" for ending in (".aux.xml", ".ovr", ".msk")]
-    return [*after, *(f"{stem}{ending}" for ending in (".tfw", ".wld", ".prj"))]
+    beside = [f"{stem}{ending}" for ending in (*_WORLD, ".prj", ".rrd")]
+    # Where the ending of the raster is in capitals, so are those of the files beside it.
+    return [*after, *beside, *(f"{stem}{each[len(stem) :].upper()}" for each in beside)]
 
 
 def item_ids(names: Sequence[str], given: str | None) -> list[str]:
-    """Id of each source in the catalogue: its stem, or its whole path where two stems are equal."""
+    """Id of each source in the catalogue: its stem, or its whole path where two stems are equal.
+
+    Two that differ in their endings alone are distinguished by a digest.
+    """
     if given is not None and len(names) == 1:
         return [given]
     stems = [_slug(name.rsplit("/", 1)[-1]) for name in names]
-    return [
+    ids = [
         stem if stems.count(stem) == 1 else _slug(name)
         for name, stem in zip(names, stems, strict=True)
+    ]
+    return [
+        each if ids.count(each) == 1 else _distinct(each, name)
+        for name, each in zip(names, ids, strict=True)
     ]
 
 
@@ -45,8 +55,12 @@ def _slug(name: str) -> str:
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "raster"
     if slug != stem or len(slug) > _STEM:
         # Two names that differ in other characters alone must not become one.
-        slug = f"{slug[: _STEM - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return _distinct(slug, name)
     return slug
+
+
+def _distinct(slug: str, name: str) -> str:
+    return f"{slug[: _STEM - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def recipe(parameters: RasterParameters, version: int) -> str:

@@ -177,6 +177,37 @@ async def test_a_task_that_runs_twice_changes_nothing(jobs: RasterJobs, tmp_path
     assert (await item_of(jobs, "twice"))["assets"] == first
 
 
+async def test_an_item_of_another_source_is_replaced_with_a_note(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    for folder, seed in (("north", 1), ("south", 2)):
+        path = made.write(tmp_path / "same.tif", made.values(1, 40, 50, seed=seed))
+        await jobs.put(path, f"{folder}/same.tif")
+    first = await jobs.run("north/same.tif", **DAY)
+    assert first["items"][0]["notes"] == []
+    said = ["it replaces the item same that was made of bronze://north/same.tif"]
+    for _ in range(2):
+        # The second time the task finds its own item.
+        again = await jobs.run("south/same.tif", **DAY)
+        assert again["items"][0]["notes"] == said
+    properties = (await item_of(jobs, "same"))["properties"]
+    assert properties["docflow:notes"] == said
+
+
+async def test_sources_that_differ_in_their_endings_alone_are_both_published(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    names = []
+    for ending, seed in (("tif", 1), ("tiff", 2)):
+        path = made.write(tmp_path / f"twin.{ending}", made.values(1, 40, 50, seed=seed))
+        names.append(await jobs.put(path))
+    result = await jobs.run(*names, **DAY)
+    items = {each["item"]: each["source"] for each in result["items"]}
+    assert sorted(items.values()) == ["twin.tif", "twin.tiff"]
+    for id, source in items.items():
+        assert (await item_of(jobs, id))["properties"]["docflow:source"] == f"bronze://{source}"
+
+
 async def test_a_source_that_is_replaced_meanwhile_is_refused(
     jobs: RasterJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,14 @@ def test_files_beside_a_raster_are_known() -> None:
     assert is_sidecar("a/scene.tif.aux.xml")
     assert not is_sidecar("a/scene.tif")
     assert "a/scene.tfw" in sidecars_of("a/scene.tif")
+    assert {"a/scene.jgw", "a/scene.TFW"} <= set(sidecars_of("a/scene.tif"))
+    assert is_sidecar("a/scene.JGW")
+
+
+def test_sources_that_differ_in_their_endings_alone_have_ids_of_their_own() -> None:
+    ids = item_ids(["scene.tif", "scene.jp2", "w001.n45", "w001.n46", "other.tif"], None)
+    assert len(set(ids)) == 5 and ids[4] == "other"
+    assert item_ids(["scene.tif", "other.tif"], None) == ["scene", "other"]
 
 
 def test_the_recipe_changes_with_what_shapes_a_dataset_alone() -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from activities.jobs.types.hello_world import HelloWorld
+from activities.jobs.types.process_raster import ProcessRaster
 from contracts.jobs import JobRequest, WebhookReceiver
 from tests.support.jobs.submission import Secrets, SubmissionSetup
 from workers.services.jobs.errors import InvalidJob
-from workers.services.jobs.submission import Submitted
+from workers.services.jobs.submission import Submitted, files_beside
 
 HOOK = "https://hooks.example.org/done"
 SECRET = "planted-secret-of-a-client"
@@ -190,3 +192,10 @@ async def test_without_a_key_an_inline_secret_is_refused(setup: SubmissionSetup)
     setup.secrets = Secrets(key=False)
     errors = await refused(setup, webhook_url=HOOK, webhook_secret=SECRET)
     assert errors["parameters.webhook_secret"] == "DOCFLOW_JOBS_SECRET_KEY is not set"
+
+
+def test_files_beside_an_uploaded_raster_are_named(tmp_path: Path) -> None:
+    for name in ("scene.tif", "scene.tfw", "scene.tif.msk", "other.tfw"):
+        (tmp_path / name).touch()
+    assert files_beside(ProcessRaster(), tmp_path / "scene.tif") == ["scene.tif.msk", "scene.tfw"]
+    assert files_beside(HelloWorld(), tmp_path / "scene.tif") == []

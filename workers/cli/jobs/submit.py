@@ -98,6 +98,8 @@ async def _submit(
         request = _request(job_type, service.submission.typed(job_type, texts), options)
         if file is not None:
             request = await service.with_file(who, request, file)
+            for name in service.submission.beside(job_type, file):
+                typer.echo(f"docflow: {name} lies beside it and is not uploaded", err=True)
         done = await service.submit(who, request)
         if not follow_it:
             _show_started(done, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from activities.jobs.api import JobType
@@ -173,6 +174,10 @@ class JobSubmission:
             raise InvalidJob([FieldError(f"parameters.{field}", "give it or a file, not both")])
         return field
 
+    def beside(self, job_type: str, file: Path) -> list[str]:
+        """Names of files that belong to a file of this machine and do not come with it."""
+        return files_beside(self._type(job_type), file)
+
     def _type(self, name: str) -> JobType[Any]:
         found = self.types.get(name)
         if found is None:
@@ -186,3 +191,8 @@ class JobSubmission:
 def _identifying(parameters: JsonObject, limit: int | None) -> JsonObject:
     """What makes a job the same: a trial run is another one than the whole."""
     return parameters if limit is None else {**parameters, _LIMIT: limit}
+
+
+def files_beside(job_type: JobType[Any], file: Path) -> list[str]:
+    """Names of files that belong to a file by its job type, and lie in its folder."""
+    return [name for name in job_type.beside(file.name) if file.with_name(name).is_file()]

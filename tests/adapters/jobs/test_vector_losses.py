@@ -1,0 +1,176 @@
+"""What readers of vector data are apt to lose: it is kept, or named."""
+
+import sqlite3
+import zipfile
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from adapters.files.vectors.reader import VectorFiles
+from adapters.ports import UnreadableDocument
+from adapters.ports.vectors import QuestionOpen
+from contracts.jobs.vectors import ColumnType, VectorOptions
+from tests.support.jobs.vector_files import SQUARE, dbf, geopackage, shapefile
+from tests.support.jobs.vector_reading import Read
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NAMES = dbf([(b"name", "C", 5, 0)], [[b"a"]])
+POINT = "<Point><coordinates>9,48</coordinates></Point>"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def files() -> AsyncGenerator[VectorFiles]:
+    async with VectorFiles() as found:
+        yield found
+
+
+Reading = Callable[..., Awaitable[Read]]
+
+
+@pytest.fixture
+def read(files: VectorFiles, tmp_path: Path) -> Reading:
+    """Reads a file as a job does."""
+
+    async def reading(path: Path, **options: Any) -> Read:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        path = path.rename(inside / "x")
+        options = {"dataset": "test", **options}
+        return Read(await files.read(path, outside, VectorOptions(**options)), outside)
+
+    return reading
+
+
+def kml(path: Path, placemark: str, document: str = "") -> Path:
+    """One placemark, named "own"."""
+    path.write_text(
+        '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:atom="http://www.w3.org/2005/Atom">'
+        f"<Document>{document}<Placemark><name>own</name>{placemark}</Placemark></Document></kml>"
+    )
+    return path
+
+
+async def test_other_elements_of_kml_replace_nothing_and_are_named(
+    read: Reading, tmp_path: Path
+) -> None:
+    author = "<atom:author><atom:name>Ann</atom:name></atom:author>"
+    more = "<Snippet>short</Snippet><Metadata><name>x</name></Metadata>"
+    found = await read(
+        kml(tmp_path / "a", f"{author}{more}{POINT}", "<description>about all</description>")
+    )
+    (row,) = found.rows()
+    assert dict(zip(found.names, row, strict=False))["name"] == "own"
+    assert dict(zip(found.names, row, strict=False))["snippet"] == "short"
+    assert found.report.left_out == (
+        "3 other elements, such as 'Metadata', 'author', 'description'",
+    )
+
+
+async def test_data_of_kml_of_one_name_have_columns_of_their_own(
+    read: Reading, tmp_path: Path
+) -> None:
+    values = "".join(f'<Data name="k"><value>{n}</value></Data>' for n in (1, 2))
+    nameless = "<Data><value>3</value></Data>"
+    data = f"<ExtendedData>{values}{nameless}</ExtendedData>"
+    found = await read(kml(tmp_path / "a", f"{POINT}{data}"))
+    (row,) = found.rows()
+    assert found.names == ["folder", "name", "k", "k_2"] and row[2:4] == ("1", "2")
+    assert found.noted("'k'", "twice")
+    assert found.report.left_out == ("1 other elements, such as 'value'",)
+
+
+async def test_heights_of_kml_that_some_places_lack_are_kept_for_the_others(
+    read: Reading, tmp_path: Path
+) -> None:
+    line = "<LineString><coordinates>9,48,100 9,49 9,50,300</coordinates></LineString>"
+    found = await read(kml(tmp_path / "a", line))
+    assert found.rows()[0][-1] == "LINESTRING Z (9 48 100, 9 49 0, 9 50 300)"
+    assert found.noted("heights", "get height 0")
+
+
+async def test_rings_of_kml_are_what_they_are_called(read: Reading, tmp_path: Path) -> None:
+    ring = "<LinearRing><coordinates>{}</coordinates></LinearRing>"
+    hole = ring.format("1,1 2,1 2,2 1,2 1,1")
+    shell = ring.format("0,0 9,0 9,9 0,9 0,0")
+    inner, outer = (
+        f"<{n}>{r}</{n}>" for n, r in (("innerBoundaryIs", hole), ("outerBoundaryIs", shell))
+    )
+    found = await read(kml(tmp_path / "a", f"<Polygon>{inner}{outer}</Polygon>"))
+    assert found.rows()[0][-1] == ("POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 2 1, 2 2, 1 2, 1 1))")
+
+
+async def test_a_polygon_of_kml_without_one_outer_ring_is_rejected(
+    read: Reading, tmp_path: Path
+) -> None:
+    ring = "<LinearRing><coordinates>1,1 2,1 2,2 1,1</coordinates></LinearRing>"
+    outer = f"<outerBoundaryIs>{ring}</outerBoundaryIs>"
+    found = await read(kml(tmp_path / "a", f"<Polygon>{outer}{outer}</Polygon>"))
+    assert found.layer.rejected == 1
+    assert found.problems() == ["1: its Polygon is no geometry: a polygon has one outer ring"]
+
+
+async def test_second_files_of_macos_are_no_layers(read: Reading, tmp_path: Path) -> None:
+    path = shapefile(tmp_path / "a", [SQUARE], NAMES)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("__MACOSX/._parcels.shp", b"\0\5\x16\7")
+    found = await read(path)
+    assert found.layer.layer == "parcels" and found.layer.kept == 1
+    assert found.report.left_out == ("file '__MACOSX/._parcels.shp' is left out",)
+
+
+async def test_shapefiles_of_one_name_but_for_case_are_refused(
+    read: Reading, tmp_path: Path
+) -> None:
+    path = shapefile(tmp_path / "a", [SQUARE], NAMES, name="Parcels")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("parcels.shp", b"another")
+    with pytest.raises(UnreadableDocument, match=r"'Parcels\.shp' and 'parcels\.shp'"):
+        await read(path)
+
+
+async def test_an_empty_prj_says_no_crs(read: Reading, tmp_path: Path) -> None:
+    path = shapefile(tmp_path / "a", [SQUARE], NAMES, crs=None, more={"prj": b" \r\n"})
+    with pytest.raises(QuestionOpen) as asked:
+        await read(path)
+    assert asked.value.parameter == "source_crs"
+
+
+async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_path: Path) -> None:
+    values = [[b"1.5"], [b"nan"], [b"snan"]]
+    path = shapefile(tmp_path / "a", [SQUARE] * 3, dbf([(b"n", "N", 18, 4)], values))
+    found = await read(path)
+    assert found.types["n"] is ColumnType.REAL
+    assert [row[0] for row in found.rows()] == [1.5, None, None]
+    assert found.problems() == [
+        "2: 'nan' is no number; left empty",
+        "3: 'snan' is no number; left empty",
+    ]
+
+
+@pytest.mark.parametrize("key", ["fid", "parcel_id"])
+async def test_a_key_of_a_geopackage_is_kept_or_named(
+    read: Reading, tmp_path: Path, key: str
+) -> None:
+    path = geopackage(tmp_path / "a.gpkg", [SQUARE] * 2, {"a": [1, 2]})
+    connection = sqlite3.connect(path)
+    try:
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("UPDATE parcels SET fid = fid * 100")
+        if key != "fid":
+            connection.execute(f"ALTER TABLE parcels RENAME COLUMN fid TO {key}")
+        connection.commit()
+    finally:
+        connection.close()
+    found = await read(path)
+    if key == "fid":
+        assert found.names == ["a"] and found.noted("numbered anew")
+    else:
+        assert found.names == [key, "a"] and not found.noted("numbered anew")
+        assert [row[:2] for row in found.rows()] == [(100, 1), (200, 2)]
