@@ -85,6 +85,35 @@ def test_what_is_skipped_fails_in_ci_with_many_processes_too(tmp_path: Path) -> 
     assert "= 1 failed, 1 passed, 1 xfailed, 3 errors in" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("marker", ["postgis", "root", "real_rasters"])
+def test_what_a_machine_cannot_test_is_left_out_and_named_once(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, marker: str
+) -> None:
+    _, said = conftest.NEEDED[marker]
+    monkeypatch.setattr(conftest, "NEEDED", {marker: (lambda: None, said)})
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("CI", "true")
+    pytester.makeini(f"[pytest]\nmarkers = {marker}")
+    pytester.makepyfile(
+        f"import pytest\n@pytest.mark.{marker}\ndef test_a(): assert 0\ndef test_b(): pass"
+    )
+    done = pytester.runpytest_inprocess(plugins=[conftest])
+    done.assert_outcomes(passed=1, deselected=1)
+    sentence = f"{said}: tests with the marker `{marker}` are left out"
+    assert done.stdout.str().count(sentence) == 1
+
+
+def test_no_test_skips_itself() -> None:
+    """It would fail in CI; what a machine may lack has a marker instead."""
+    skips = re.compile(r"pytest\.(mark\.skip|skip|importorskip)|unittest\.skip|SkipTest")
+    found = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__) and skips.search(path.read_text())
+    ]
+    assert found == []
+
+
 def test_processes_can_be_interrupted_where_the_suite_runs_in_the_background() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
