@@ -103,6 +103,30 @@ def test_what_a_machine_cannot_test_is_left_out_and_named_once(
     assert done.stdout.str().count(sentence) == 1
 
 
+MOST_LINES = 400
+LONGER = {
+    "tests/adapters/batches/test_document_load_store.py",
+    "tests/adapters/test_blobs.py",
+    "tests/adapters/transfers/test_transfer_runs.py",
+    "tests/unit/batches/test_document_load.py",
+    "tests/workflows/batches/test_batch_lifecycle.py",
+    "tests/workflows/imports/test_document_import.py",
+}
+"""Tests that are to be divided; none is added."""
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    folders = sorted(path.parent for path in ROOT.glob("*/__init__.py"))
+    assert {"contracts", "domain", "workers"} <= {folder.name for folder in folders}
+    longer = {
+        str(path.relative_to(ROOT))
+        for folder in {*folders, ROOT / "stack", ROOT / "benchmarks", ROOT / "tests"}
+        for path in folder.rglob("*.py")
+        if len(path.read_text().splitlines()) > MOST_LINES
+    }
+    assert longer == LONGER, "divide new ones, and take out those that are divided"
+
+
 def test_no_test_skips_itself() -> None:
     """It would fail in CI; what a machine may lack has a marker instead."""
     skips = re.compile(r"pytest\.(mark\.skip|skip|importorskip)|unittest\.skip|SkipTest")
