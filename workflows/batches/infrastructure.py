@@ -196,8 +196,7 @@ class Building:
             plan: Of the batch.
             keep_dead_letters: A dead-letter queue that holds something stays.
             on_failure: Given what cannot be removed; returns to try again, or raises
-                `LeftToSweeper`.
-                None: it is left without asking.
+                `LeftToSweeper`. None: it is left without asking.
         """
         work = self._input(plan, keep_dead_letters=keep_dead_letters)
         for resource, step in TEARDOWN.items():
