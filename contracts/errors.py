@@ -11,12 +11,22 @@ Permanent            trying again cannot help
   InvalidDecision      an answer names what cannot be chosen
   WorkersLost          the step has lost its workers again and again
 
+Ends of runs:
+
+ImportFailed, SpreadsheetFailed, BatchFailed, DocumentFailed, JobFailed, TransferFailed
+
 Refusals of updates; they change nothing:
 
 StillOpen            required fields or values are not decided yet
 VersionConflict      another person has answered meanwhile
 WrongState           the run does not wait for this answer
 KeyReused            the work was requested before by a message with other content
+OtherWork            the message is not the one that the run was started for
+OtherCase            the event belongs to another case
+NotParked            the run is not parked: there is nothing to decide
+TooLate              the run is done
+InvalidCorrection    the corrected message cannot be used
+Busy                 too many events of a case wait to be recorded
 """
 
 from typing import Final
@@ -43,3 +53,9 @@ STILL_OPEN: Final = "StillOpen"
 VERSION_CONFLICT: Final = "VersionConflict"
 WRONG_STATE: Final = "WrongState"
 KEY_REUSED: Final = "KeyReused"
+OTHER_WORK: Final = "OtherWork"
+OTHER_CASE: Final = "OtherCase"
+NOT_PARKED: Final = "NotParked"
+TOO_LATE: Final = "TooLate"
+INVALID_CORRECTION: Final = "InvalidCorrection"
+BUSY: Final = "Busy"

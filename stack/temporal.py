@@ -39,7 +39,7 @@ def temporal_binary() -> str:
     """The `temporal` program of this environment.
 
     Raises:
-        StackError: The `stack` extra is not installed.
+        StackError: The Temporal CLI is not installed.
     """
     beside = str(Path(sys.executable).parent)
     path = shutil.which("temporal", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))

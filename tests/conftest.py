@@ -1,9 +1,11 @@
 """Rules of the whole suite."""
 
+import ctypes
 import os
 import shutil
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,19 +19,37 @@ if TYPE_CHECKING:
 
 load_profile()
 
+REAL_RASTERS = Path(__file__).parents[2] / "shared" / "data" / "geo"
+
 
 def sftp_server_program() -> str | None:
     """Path of OpenSSH's SFTP server; None: it is not installed."""
     return shutil.which("sftp-server", path="/usr/lib/openssh:/usr/libexec/openssh")
 
 
-NEEDED = {
-    "postgis": (postgis_programs, "PostGIS", "postgresql-15-postgis-3"),
-    "clamd": (clamd_program, "clamd", "clamav-daemon"),
-    "gnupg": (lambda: shutil.which("gpg"), "GnuPG", "gnupg"),
-    "openssh": (sftp_server_program, "OpenSSH's sftp-server", "openssh-sftp-server"),
+def _not_installed(name: str, package: str) -> str:
+    return f"{name} is not installed (Debian: apt-get install {package})"
+
+
+NEEDED: Mapping[str, tuple[Callable[[], object], str]] = {
+    "postgis": (postgis_programs, _not_installed("PostGIS", "postgresql-15-postgis-3")),
+    "clamd": (clamd_program, _not_installed("clamd", "clamav-daemon")),
+    "gnupg": (lambda: shutil.which("gpg"), _not_installed("GnuPG", "gnupg")),
+    "openssh": (
+        sftp_server_program,
+        _not_installed("OpenSSH's sftp-server", "openssh-sftp-server"),
+    ),
+    "glibc": (
+        lambda: hasattr(ctypes.CDLL(None), "mallopt") or None,
+        "the C library of this machine is not glibc",
+    ),
+    "real_rasters": (
+        lambda: REAL_RASTERS.is_dir() or None,
+        "there are no real rasters in ../shared/data/geo",
+    ),
+    "root": (lambda: os.geteuid() == 0 or None, "the tests do not run as root"),
 }
-"""Programs that the tests of a marker need: what finds them, their name, and Debian's package."""
+"""What the tests of a marker need: what finds it (None: it is missing), and how that is said."""
 LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
 """Folders whose files take longest: begun last, one would be waited for alone."""
 
@@ -56,11 +76,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _missing() -> list[str]:
-    return [marker for marker, (found, _, _) in NEEDED.items() if found() is None]
+    return [marker for marker, (found, _) in NEEDED.items() if found() is None]
 
 
 def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skipped they would fail in CI, where the machine cannot always be given the program."""
+    """Skipped they would fail in CI, where the machine cannot always be given what they need."""
     left_out = [item for item in items if item.get_closest_marker(marker)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
@@ -69,11 +89,8 @@ def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what this machine cannot test."""
     for marker in _missing():
-        _, name, package = NEEDED[marker]
-        terminalreporter.write_line(
-            f"{name} is not installed (Debian: apt-get install {package}): "
-            f"tests with the marker `{marker}` are left out"
-        )
+        _, missing = NEEDED[marker]
+        terminalreporter.write_line(f"{missing}: tests with the marker `{marker}` are left out")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from contracts.answers import AnyAnswer, Retry
+from contracts.errors import NOT_PARKED
 from contracts.notices import NoticeKind, NoticeOrder
 from workflows import attributes
 from workflows.failures import awaited_by, explain, failures_logged, reraise_cancellation
@@ -125,7 +126,7 @@ class Parking:
         """
         if not self.waits:
             raise ApplicationError(
-                "this run is not parked: there is nothing to decide", type="NotParked"
+                "this run is not parked: there is nothing to decide", type=NOT_PARKED
             )
 
     async def wait(

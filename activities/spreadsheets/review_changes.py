@@ -25,7 +25,8 @@ from contracts.spreadsheets.reviews import (
     UndoOperation,
 )
 from domain.spreadsheets.conversion import HEAD_ROWS
-from domain.spreadsheets.edits import Edits, active, changed_columns, changed_rows, same
+from domain.spreadsheets.edits import Edits, same
+from domain.spreadsheets.operations import active, changed_columns, changed_rows
 from domain.spreadsheets.review import PROBLEMS, RowProblem, problems_of
 from domain.spreadsheets.validation import RowValidator, SourceRow
 from domain.tabular.rows import Cell

@@ -69,7 +69,7 @@ MISSING: Final = frozenset(
     }
 )
 """There is no such queue, topic, subscription, policy, function or mapping."""
-TROUBLE: Final = frozenset(
+SERVER_ERRORS: Final = frozenset(
     {
         "InternalError",
         "InternalFailure",
@@ -123,7 +123,7 @@ def is_trouble(error: PortError) -> bool:
     """Whether AWS answered, and its answer was that something is wrong on its side."""
     cause = error.__cause__
     return isinstance(cause, ClientError) and (
-        code_of(cause) in TROUBLE or _status_of(cause) >= 500
+        code_of(cause) in SERVER_ERRORS or _status_of(cause) >= 500
     )
 
 
@@ -183,7 +183,7 @@ def _translated(doing: str, error: ClientError) -> PortError:
     status = _status_of(error)
     if status == 429:
         return Throttled(text, _retry_after(error))
-    if code in TROUBLE or status >= 500:
+    if code in SERVER_ERRORS or status >= 500:
         return Unavailable(text, Dependency.CLOUD)
     if code in CREDENTIALS:
         return Unavailable(text, Dependency.CLOUD, misconfigured=True)

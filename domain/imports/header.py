@@ -180,10 +180,14 @@ def _marks(
     required: Collection[str], spec: TableSpec, names: Mapping[str, str]
 ) -> Sequence[Sequence[str]]:
     """For each required field one word of every title that names it, the longest."""
-    told = [(title, name) for title, name in names.items() if name in required]
+    required_titles = [(title, name) for title, name in names.items() if name in required]
     return [
         [*spec.title_words[field]]
-        + [max(title.split(), key=len, default="") for title, name in told if name == field]
+        + [
+            max(title.split(), key=len, default="")
+            for title, name in required_titles
+            if name == field
+        ]
         for field in sorted(required)
     ]
 

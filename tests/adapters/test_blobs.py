@@ -125,18 +125,21 @@ async def test_a_target_that_cannot_be_written_is_no_fault_of_the_store(
 async def test_an_upload_is_downloaded_unchanged(
     blobs: Blobs, tmp_path: Path, content: bytes, overwrite: bool
 ) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     name = "project 1/sub folder/ü+%20&#.csv"
     up = await blobs.upload(make_file(tmp_path, content), name, overwrite=overwrite)
-    down = await blobs.download(name, tmp_path / "target", told.append)
+    down = await blobs.download(name, tmp_path / "target", reported.append)
 
     assert (tmp_path / "target").read_bytes() == content
     assert up == down
     assert (up.name, up.size) == (name, len(content))
     assert up.sha256 == hashlib.sha256(content).hexdigest()
-    assert told == sorted(told)
-    assert (told or [0])[-1] == len(content)
-    assert max(b - a for a, b in zip([0, *told], [*told, len(content)], strict=True)) <= 12 << 20
+    assert reported == sorted(reported)
+    assert (reported or [0])[-1] == len(content)
+    assert (
+        max(b - a for a, b in zip([0, *reported], [*reported, len(content)], strict=True))
+        <= 12 << 20
+    )
 
     found = await blobs.stat(name)
     assert (found.size, found.etag, found.sha256) == (up.size, up.etag, None)

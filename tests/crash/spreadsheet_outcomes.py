@@ -77,8 +77,8 @@ async def outcomes_of(resources: Resources, sheet: Sheet, folder: Path) -> Store
     database = resources.database
     imports = spreadsheet_imports
     status = select(*(imports.c[name] for name in _STATUS), imports.c.report, imports.c.id)
-    ((*told, report, own),) = await _rows(database, status.where(imports.c.uuid == sheet.uuid))
-    found: dict[str, Lines] = {"status": list(zip(_STATUS, told, strict=True))}
+    ((*reported, report, own),) = await _rows(database, status.where(imports.c.uuid == sheet.uuid))
+    found: dict[str, Lines] = {"status": list(zip(_STATUS, reported, strict=True))}
     for name, (table, columns) in _OWN.items():
         chosen = [table.c[column] for column in columns]
         query = select(*chosen).where(table.c.import_id == own)

@@ -113,15 +113,12 @@ def void(_value: object) -> None:
     """Do nothing with a result."""
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
-
-
 @pytest.mark.parametrize(
     "open_setup",
     [
         pytest.param(stopped_postgres, id="postgresql"),
         pytest.param(unmounted_blobs, id="blob store"),
-        pytest.param(full_disk, id="scratch disk", marks=needs_root),
+        pytest.param(full_disk, id="scratch disk", marks=pytest.mark.root),
     ],
 )
 async def test_a_minute_of_outage_parks_and_loses_no_import(

@@ -212,7 +212,7 @@ async def ended(
 
 def peak(process: psutil.Process) -> int:
     """The most memory that a process has had so far; bytes."""
-    told = Path(f"/proc/{process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", told)
+    reported = Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", reported)
     assert found is not None
     return int(found[1]) * 1024

@@ -171,8 +171,8 @@ async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: PagesS
         await grace.get_by_role("button", name="Save").click()
         await expect(grace.get_by_text("Saved 1 choice.").first).to_be_visible()
 
-        told = ada.get_by_text("grace@example.org has changed the mappings meanwhile")
-        await expect(told.first).to_be_visible()
+        reported = ada.get_by_text("grace@example.org has changed the mappings meanwhile")
+        await expect(reported.first).to_be_visible()
         await expect(mine).to_have_value("EVENT_CATEGORY_NAME")
         await ada.get_by_role("button", name="Save").click()
         await expect(ada.get_by_role("alert")).to_contain_text("grace@example.org was faster")

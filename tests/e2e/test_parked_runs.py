@@ -189,10 +189,10 @@ async def test_people_of_every_pipeline_are_notified_at_once_how_to_answer(
 
     await eventually(all_told, seconds=60, pause=0.2)
     assert len({headers["webhook-id"] for _, headers, _ in terminal.receiver.requests}) == 3
-    for told in terminal.notices:
-        assert (told["kind"], told["state"]) == ("parked", "parked")
-        assert told["givesUpAt"] > told["waitingSince"]
-        assert f"docflow retry {told['workflowId']}" in told["steps"][0]["command"]
+    for reported in terminal.notices:
+        assert (reported["kind"], reported["state"]) == ("parked", "parked")
+        assert reported["givesUpAt"] > reported["waitingSince"]
+        assert f"docflow retry {reported['workflowId']}" in reported["steps"][0]["command"]
 
 
 async def test_all_that_are_parked_for_a_reason_are_retried_together(terminal: Person) -> None:
@@ -208,16 +208,16 @@ async def test_all_that_are_parked_for_a_reason_are_retried_together(terminal: P
     assert (done["retried"], done["failed"]) == (["import/P1/T1"], {})
 
     async def told_again() -> bool:
-        told = [each for each in terminal.notices if each["workflowId"] == "import/P1/T1"]
-        return [each["kind"] for each in told] == ["parked", "parked"]
+        reported = [each for each in terminal.notices if each["workflowId"] == "import/P1/T1"]
+        return [each["kind"] for each in reported] == ["parked", "parked"]
 
     # The file is still missing.
     await eventually(told_again, seconds=60, pause=0.2)
     await terminal.json("fail", "import/P1/T1", "--reason", "withdrawn")
 
     async def told_the_end() -> bool:
-        told = terminal.notices[-1]
-        return (told["kind"], told["reason"]) == ("failed", "withdrawn (ada)")
+        reported = terminal.notices[-1]
+        return (reported["kind"], reported["reason"]) == ("failed", "withdrawn (ada)")
 
     await eventually(told_the_end, seconds=60, pause=0.2)
 

@@ -64,8 +64,8 @@ async def test_an_import_completes_with_any_gateway_and_any_worker(
         assert left_ == right_
         assert (left_["created"], left_["error"], left_["parked"]) == (ROWS, 0, 0)
         trail = (await right.get(f"{url}/decisions")).json()
-        told = sorted((each["kind"], each["subject"], each["decision"]) for each in trail)
-        assert told == [
+        reported = sorted((each["kind"], each["subject"], each["decision"]) for each in trail)
+        assert reported == [
             ("column", "Pack", "EVENT_CATEGORY_NAME"),
             ("confirm", "", "columns"),
             ("confirm", "", "values"),

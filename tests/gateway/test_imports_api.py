@@ -172,10 +172,10 @@ async def test_results_report_and_undo(
         assert again.status_code == 409
         assert "undone already" in again.json()["detail"]
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return f"undone due for spreadsheet-undo/{uuid}" in caplog.text
 
-        await eventually(told)
+        await eventually(reported)
 
 
 async def test_whole_sets_of_values_are_answered_by_rules(stack: Stack) -> None:

@@ -21,12 +21,12 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Worker
 
 from stack.temporal import temporal_binary
-from tests.replay import notices, outages, rejections, sweeps
+from tests.replay import history_lock, notices, outages, rejections, sweeps
+from tests.replay.history_lock import HISTORIES
 from workers import catalogue
 from workers.plugin import docflow_plugin
 from workflows import attributes
 
-HISTORIES = Path(__file__).parent / "histories"
 TASK_QUEUE = "recorded"
 
 Cases = Mapping[str, Mapping[str, Any]]
@@ -77,8 +77,8 @@ async def _server(case: Any) -> WorkflowEnvironment:
 async def record(workflow: str, name: str, folder: Path = HISTORIES) -> None:
     """Run one case on a dev server and keep its history."""
     target = folder / workflow / f"{name}.json"
-    if target.exists():
-        sys.exit(f"{target} exists: a recorded history is never recorded again")
+    if target.exists() or f"{workflow}/{name}" in history_lock.read_lock(folder):
+        sys.exit(f"{workflow}/{name} was recorded: a history is never recorded again")
     case = cases()[workflow][name]
     environment = await _server(case)
     async with (
@@ -107,6 +107,7 @@ async def record(workflow: str, name: str, folder: Path = HISTORIES) -> None:
         )
         history = json.loads((await first.fetch_history()).to_json())
         target.write_text(json.dumps(_of_no_machine(history), indent=1) + "\n")
+        history_lock.append(folder)
 
 
 if __name__ == "__main__":

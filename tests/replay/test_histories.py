@@ -1,8 +1,10 @@
 """Runs that are open somewhere must continue under today's code."""
 
 import asyncio
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -14,13 +16,15 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from contracts.imports import ImportOrder, ImportResult
-from tests.replay.record import cases
+from tests.replay import history_lock
+from tests.replay.history_lock import HISTORIES as FOLDER
+from tests.replay.record import cases, record
 from workers import catalogue
 from workers.dependencies import COMMON_WORKFLOWS
 from workers.plugin import docflow_plugin
 from workflows.imports.document_import import DocumentImport
 
-FOLDER = Path(__file__).parent / "histories"
+ROOT = Path(__file__).parents[2]
 HISTORIES = sorted(FOLDER.glob("*/*.json"))
 LANES = 12
 """Histories replayed at once: neighbours, which are mostly of one workflow."""
@@ -44,6 +48,73 @@ def _replayer(workflows: list[type]) -> Replayer:
 def test_the_histories_are_there() -> None:
     recorded = {(path.parent.name, path.stem) for path in HISTORIES}
     assert recorded == {(workflow, case) for workflow, of in cases().items() for case in of}
+
+
+def test_no_history_differs_from_the_lock() -> None:
+    locked = history_lock.read_lock(FOLDER)
+    assert history_lock.differences(locked, history_lock.digests(FOLDER)) == [], (
+        "restore what was recorded; see tests/replay/history_lock.py for new histories"
+    )
+
+
+def _two_histories(folder: Path) -> Path:
+    """The first two histories of a workflow, in a folder of their own with a lock."""
+    target = folder / "histories" / "Outage"
+    target.mkdir(parents=True)
+    for path in sorted((FOLDER / "Outage").glob("*.json"))[:2]:
+        shutil.copy(path, target)
+    history_lock.append(target.parent)
+    return target.parent
+
+
+def test_the_lock_refuses_a_history_that_is_changed_removed_or_new(tmp_path: Path) -> None:
+    folder = _two_histories(tmp_path)
+    first, second = sorted(folder.glob("*/*.json"))
+    content = json.loads(first.read_text())
+    locked = history_lock.read_lock(folder)
+
+    def said() -> list[str]:
+        return history_lock.differences(locked, history_lock.digests(folder))
+
+    first.write_text(json.dumps(content))
+    assert said() == [], "layout is no content"
+    del content["events"][-1]
+    first.write_text(json.dumps(content))
+    name = f"Outage/{first.stem}"
+    assert said() == [f"{name} is another history than the one that was recorded"]
+    with pytest.raises(SystemExit, match="is another history"):
+        history_lock.append(folder)
+    first.unlink()
+    assert said() == [f"{name} was removed"]
+    with pytest.raises(SystemExit, match="was removed"):
+        history_lock.append(folder)
+    assert history_lock.read_lock(folder) == locked
+    shutil.copy(second, first)
+    second.rename(second.with_stem("other"))
+    assert said() == [
+        "Outage/other is not locked",
+        f"Outage/{second.stem} was removed",
+        f"{name} is another history than the one that was recorded",
+    ]
+
+
+def test_a_new_history_is_added_to_the_lock_beside_the_others(tmp_path: Path) -> None:
+    folder = _two_histories(tmp_path)
+    before = history_lock.read_lock(folder)
+    first = min(folder.glob("*/*.json"))
+    shutil.copy(first, first.with_stem("new"))
+    history_lock.append(folder)
+    after = history_lock.read_lock(folder)
+    assert after == {**before, "Outage/new": before[f"Outage/{first.stem}"]}
+
+
+async def test_a_history_that_was_removed_is_not_recorded_again(tmp_path: Path) -> None:
+    folder = _two_histories(tmp_path)
+    first = min(folder.glob("*/*.json"))
+    first.unlink()
+    with pytest.raises(SystemExit, match="never recorded again"):
+        await record("Outage", first.stem, folder)
+    assert not first.exists()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +192,8 @@ def test_histories_replay_interleaved_whatever_the_hash_seed() -> None:
     # A second seed: that of the tests above, which replay them alone, differs from run to run.
     done = subprocess.run(
         [sys.executable, __file__],
-        env={**os.environ, "PYTHONHASHSEED": "4242"},
-        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

@@ -62,6 +62,11 @@ class ScriptedActivities:
         """For the worker."""
         return [self._scripted(method) for each in self.classes for method in _activities_of(each)]
 
+    def returning(self, result: type) -> list[str]:
+        """Names of the activities that return a type."""
+        self.activities()
+        return [name for name, expected in self._expected.items() if expected is result]
+
     def made(self, name: str) -> int:
         """How often an activity was called."""
         return self.calls.count(name)

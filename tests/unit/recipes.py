@@ -61,7 +61,7 @@ class Tree:
     def copy(cls, root: Path) -> "Tree":
         """Copy all that tests and checks read, histories and pictures apart."""
         # With their bytecode: each of the many processes of a recipe would compile the tree anew.
-        left_out = shutil.ignore_patterns("histories", "*.png")
+        left_out = shutil.ignore_patterns("histories", "histories.lock.json", "*.png")
         root.mkdir(exist_ok=True)
         for name in TREE:
             source = ROOT / name

@@ -1,6 +1,5 @@
 """Large blocks that were freed go back to the system."""
 
-import ctypes
 import subprocess
 import sys
 
@@ -28,9 +27,7 @@ assert resident_bytes(os.getpid()) - before < 32 << 20
 """
 
 
-@pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc"
-)
+@pytest.mark.glibc
 def test_freed_blocks_go_back_to_the_system() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

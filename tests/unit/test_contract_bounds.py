@@ -4,15 +4,20 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any, get_args
 
 import pytest
 from temporalio import activity, workflow
 
+import activities
 from contracts.base import Contract
 from contracts.batches import BatchProgress, DocumentCounts, WaitingBatches
+from contracts.dependencies import OutageStatus, Recovery
 from contracts.imports import Preparation
+from contracts.notices import NoticeReceipt
+from contracts.retention import RowRetentionResult
 from contracts.spreadsheets import (
     Analysis,
     CandidateLists,
@@ -23,8 +28,10 @@ from contracts.spreadsheets import (
     SpreadsheetProgress,
     SpreadsheetStatus,
 )
+from contracts.sweep import RunsSwept
 from contracts.transfers import Reception, TransferPlan
 from workers import catalogue
+from workers.dependencies import COMMON_WORKFLOWS
 from workers.pipelines.base import Pipeline
 from workers.plugin import docflow_plugin
 
@@ -35,6 +42,7 @@ MOST_BYTES_OF_COLUMNS = 3 * 512 * 1024
 bytes; a column with a header of 20 letters takes half a kilobyte."""
 WIDER: set[type[Contract]] = {
     Preparation,
+    RunsSwept,
     CandidateLists,
     WaitingBatches,
     Analysis,
@@ -54,16 +62,29 @@ BY_RULE: set[type[Contract]] = {Reception, TransferPlan}
 
 def results(pipeline: Pipeline) -> set[type[Contract]]:
     """What activities, updates, queries and runs of a pipeline return."""
-    kinds = [definition.ret_type for definition in _activities(pipeline)]
-    for found in map(workflow._Definition.must_from_class, pipeline.workflows()):
+    package = importlib.import_module(pipeline.activities_package)
+    return returned(_activities(package), pipeline.workflows())
+
+
+def common_results() -> set[type[Contract]]:
+    """What activities and workflows return that every worker serves."""
+    return returned(_activities(activities), COMMON_WORKFLOWS)
+
+
+def returned(
+    steps: Iterable[activity._Definition], workflows: Iterable[type]
+) -> set[type[Contract]]:
+    """The contracts that activities, and updates, queries and runs of workflows return."""
+    kinds = [definition.ret_type for definition in steps]
+    for found in map(workflow._Definition.must_from_class, workflows):
         kinds.append(found.ret_type)
         kinds += [each.ret_type for each in found.queries.values()]
         kinds += [each.ret_type for each in found.updates.values()]
     return {part for kind in kinds for part in _contracts(kind)}
 
 
-def _activities(pipeline: Pipeline) -> Iterator[activity._Definition]:
-    package = importlib.import_module(pipeline.activities_package)
+def _activities(package: ModuleType) -> Iterator[activity._Definition]:
+    """The activities of the modules of a package; those of its packages are none of them."""
     for found in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{found.name}")
         for _, kind in inspect.getmembers(module, inspect.isclass):
@@ -80,7 +101,7 @@ def _contracts(kind: Any) -> Iterator[type[Contract]]:
         yield from _contracts(part)
 
 
-RESULTS = CARRIED.union(*map(results, catalogue.PIPELINES))
+RESULTS = CARRIED.union(common_results(), *map(results, catalogue.PIPELINES))
 LONGEST = (
     "a" * 32,
     "a" * 128,
@@ -89,6 +110,7 @@ LONGEST = (
     "A" * 64,
     "a" * 64,
     "5eed0000-0000-4000-8000-000000000000",
+    "a" * 63,
 )
 """Longest texts of the patterns that contracts use."""
 LARGEST_NUMBER = 2**63 - 1
@@ -151,6 +173,8 @@ def matching(pattern: str, most: int | None) -> str:
 
 def test_every_pipeline_returns_something() -> None:
     assert all(map(results, catalogue.PIPELINES))
+    common = {Recovery, NoticeReceipt, OutageStatus, RowRetentionResult, RunsSwept}
+    assert common <= common_results(), "what every worker serves"
     assert WIDER <= RESULTS
 
 

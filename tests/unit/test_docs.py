@@ -156,9 +156,9 @@ def test_times_of_a_batch_are_those_of_its_contract() -> None:
 
 def test_what_the_temporal_cli_sends_to_batches_can_be_decoded() -> None:
     (block,) = [block for block in _blocks(BATCHES, "sh") if "temporal workflow" in block]
-    told = re.findall(r"--name (\w+) +--input '(.+)'$", block.replace("\\\n", ""), re.MULTILINE)
-    assert {name for name, _ in told} == {"retry", "skip", "fail", "take"}
-    for name, text in told:
+    reported = re.findall(r"--name (\w+) +--input '(.+)'$", block.replace("\\\n", ""), re.MULTILINE)
+    assert {name for name, _ in reported} == {"retry", "skip", "fail", "take"}
+    for name, text in reported:
         if name == "take":
             CASE_EVENT.validate_json(text)
         else:

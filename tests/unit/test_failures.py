@@ -1,7 +1,10 @@
 """What the workflow sees of a failure."""
 
+import ast
 import asyncio
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from temporalio import activity
@@ -19,6 +22,7 @@ from activities.failures import (
 )
 from adapters.ports import BlobNotFound, Throttled, Unavailable, UnreadableDocument
 from adapters.ports.places import PartnerAway
+from contracts import errors
 from contracts.dependencies import Awaited, Dependency
 from contracts.errors import (
     INVALID_DOCUMENT,
@@ -171,3 +175,21 @@ async def test_an_exit_is_a_failure_and_a_cancellation_is_none() -> None:
         await environment().run(fails, SystemExit(3))
     with pytest.raises(asyncio.CancelledError):
         await environment().run(fails, asyncio.CancelledError())
+
+
+def test_types_of_failures_are_constants_of_one_module() -> None:
+    """Histories and callers match them: a literal that is spelt otherwise matches nothing."""
+    root = Path(__file__).parents[2]
+    literal = [
+        f"{path.relative_to(root)}:{call.lineno}"
+        for layer in ("contracts", "domain", "adapters", "activities", "workflows", "workers")
+        for path in (root / layer).rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("ApplicationError")
+        for given in call.keywords
+        if given.arg == "type" and isinstance(given.value, ast.Constant)
+    ]
+    assert literal == []
+    names = [value for name, value in vars(errors).items() if name.isupper()]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(re.findall(r"\w+", errors.__doc__ or ""))

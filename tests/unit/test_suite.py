@@ -85,6 +85,59 @@ def test_what_is_skipped_fails_in_ci_with_many_processes_too(tmp_path: Path) -> 
     assert "= 1 failed, 1 passed, 1 xfailed, 3 errors in" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("marker", ["postgis", "root", "real_rasters"])
+def test_what_a_machine_cannot_test_is_left_out_and_named_once(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, marker: str
+) -> None:
+    _, said = conftest.NEEDED[marker]
+    monkeypatch.setattr(conftest, "NEEDED", {marker: (lambda: None, said)})
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("CI", "true")
+    pytester.makeini(f"[pytest]\nmarkers = {marker}")
+    pytester.makepyfile(
+        f"import pytest\n@pytest.mark.{marker}\ndef test_a(): assert 0\ndef test_b(): pass"
+    )
+    done = pytester.runpytest_inprocess(plugins=[conftest])
+    done.assert_outcomes(passed=1, deselected=1)
+    sentence = f"{said}: tests with the marker `{marker}` are left out"
+    assert done.stdout.str().count(sentence) == 1
+
+
+MOST_LINES = 400
+LONGER = {
+    "tests/adapters/batches/test_document_load_store.py",
+    "tests/adapters/test_blobs.py",
+    "tests/adapters/transfers/test_transfer_runs.py",
+    "tests/unit/batches/test_document_load.py",
+    "tests/workflows/batches/test_batch_lifecycle.py",
+    "tests/workflows/imports/test_document_import.py",
+}
+"""Tests that are to be divided; none is added."""
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    folders = sorted(path.parent for path in ROOT.glob("*/__init__.py"))
+    assert {"contracts", "domain", "workers"} <= {folder.name for folder in folders}
+    longer = {
+        str(path.relative_to(ROOT))
+        for folder in {*folders, ROOT / "stack", ROOT / "benchmarks", ROOT / "tests"}
+        for path in folder.rglob("*.py")
+        if len(path.read_text().splitlines()) > MOST_LINES
+    }
+    assert longer == LONGER, "divide new ones, and take out those that are divided"
+
+
+def test_no_test_skips_itself() -> None:
+    """It would fail in CI; what a machine may lack has a marker instead."""
+    skips = re.compile(r"pytest\.(mark\.skip|skip|importorskip)|unittest\.skip|SkipTest")
+    found = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__) and skips.search(path.read_text())
+    ]
+    assert found == []
+
+
 def test_processes_can_be_interrupted_where_the_suite_runs_in_the_background() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -252,8 +252,12 @@ async def test_a_run_that_is_given_up_notifies_that_it_failed(runs: Runs) -> Non
         await handle.execute_update(DocumentImport.fail, Answer(reason="withdrawn", by="ann"))
         with pytest.raises(WorkflowFailureError):
             await handle.result()
-        told = (await sent(script, 2))[1]
-    assert (told.kind, told.state, told.reason) == ("failed", "failed", "withdrawn (ann)")
+        reported = (await sent(script, 2))[1]
+    assert (reported.kind, reported.state, reported.reason) == (
+        "failed",
+        "failed",
+        "withdrawn (ann)",
+    )
 
 
 async def test_an_outage_is_notified_after_two_minutes_and_at_its_end(
@@ -319,10 +323,10 @@ async def test_a_batch_that_leaves_dead_letters_behind_needs_a_person(runs: Runs
         work.create_task(_batch(runs, queue, key, Purpose.LOAD))
         await eventually(asked_for)
         await handle.signal(BatchLifecycle.take, ended(key))
-        (told,) = await sent(script, 1)
-    assert (told.kind, told.state) == ("needs-you", "complete")
-    assert "1 dead letters are kept" in told.reason
-    assert [step.command for step in told.steps] == ["docflow batches redrive 41 1"]
+        (reported,) = await sent(script, 1)
+    assert (reported.kind, reported.state) == ("needs-you", "complete")
+    assert "1 dead letters are kept" in reported.reason
+    assert [step.command for step in reported.steps] == ["docflow batches redrive 41 1"]
 
 
 async def test_a_sweep_that_ends_as_the_one_before_is_not_notified_again(runs: Runs) -> None:
@@ -333,10 +337,10 @@ async def test_a_sweep_that_ends_as_the_one_before_is_not_notified_again(runs: R
         for _ in range(2):
             result = await _batch(runs, queue, key, Purpose.SWEEP)
             assert result.left
-            (told,) = await sent(script, 1)
-            delivery = runs.server.client.get_workflow_handle(delivery_id(told.id))
+            (reported,) = await sent(script, 1)
+            delivery = runs.server.client.get_workflow_handle(delivery_id(reported.id))
             await delivery.result()
         await _batch(runs, queue, key, Purpose.SWEEP)
         _, ended = await sent(script, 2)
-    assert (told.kind, ended.kind) == ("needs-you", "ended")
-    assert "left for the sweeper" in told.reason
+    assert (reported.kind, ended.kind) == ("needs-you", "ended")
+    assert "left for the sweeper" in reported.reason

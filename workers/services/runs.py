@@ -1,7 +1,7 @@
 """Runs of every pipeline in Temporal: describe, query, answer, count; one translation of errors."""
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,7 +29,13 @@ from workers.connect import connect, reason_of
 from workers.pipelines.base import Pipeline
 from workers.services import search_attributes
 from workers.services.attention import needing_attention, number_needing_attention
-from workers.services.errors import NotFound, Refused, TemporalRefused, TemporalUnavailable
+from workers.services.errors import (
+    NotFound,
+    Refused,
+    ServiceError,
+    TemporalRefused,
+    TemporalUnavailable,
+)
 from workers.services.status import AwaitingRun, PipelineView
 from workflows import attributes
 
@@ -139,7 +145,14 @@ class TemporalRuns:
             raise TemporalUnavailable(f"{workflow_id} cannot be queried: {error}") from error
 
     async def update(
-        self, workflow_id: str, name: str, answer: Contract, result_type: type[T], pipeline: str
+        self,
+        workflow_id: str,
+        name: str,
+        answer: Contract,
+        result_type: type[T],
+        pipeline: str,
+        *,
+        refusal: Callable[[WorkflowUpdateFailedError], ServiceError] | None = None,
     ) -> T:
         """Send an update to a run and wait until it is applied.
 
@@ -149,6 +162,7 @@ class TemporalRuns:
             answer: Its argument.
             result_type: Of its result.
             pipeline: Whose workers answer.
+            refusal: What a refusal of the run means to its pipeline; None: `Refused`.
 
         Raises:
             NotFound: There is no such open run.
@@ -161,6 +175,8 @@ class TemporalRuns:
                 async with asyncio.timeout(self._seconds_to_answer):
                     return await handle.execute_update(name, answer, result_type=result_type)
             except WorkflowUpdateFailedError as error:
+                if refusal is not None:
+                    raise refusal(error) from error
                 cause = error.cause
                 why = cause.message if isinstance(cause, ApplicationError) else str(cause)
                 raise Refused(f"{name} was refused: {why}") from error

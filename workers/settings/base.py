@@ -38,7 +38,7 @@ class Setting:
     secret: bool = False
     """Its value is never shown, and it may come from a file."""
     former: str | None = None
-    """Former name, read with a warning."""
+    """Former name, read with a warning; both names may be set only to the same value."""
     also: str | None = None
     """Another name, read when this one is not set."""
     kind: str = ""
@@ -216,14 +216,14 @@ class Settings(BaseSettings):
 
 
 class _Refused:
-    """Stands for a secret that was refused: fits no type, so that rules between settings wait."""
+    """Stands for a value that was refused: fits no type, so that rules between settings wait."""
 
 
 class MappingSource(PydanticBaseSettingsSource):
     """Values of one mapping, and of the files that it names for secrets.
 
     Attributes:
-        problems: What is wrong with files, by the name of the setting.
+        problems: What is wrong with files and former names, by the name of the setting.
         formers: Former names that were used, and today's.
     """
 
@@ -265,8 +265,15 @@ class MappingSource(PydanticBaseSettingsSource):
                 return _Refused()
         if text is None and setting.also:
             text = self._environment.get(setting.also)
-        if not text and setting.former and (text := self._environment.get(setting.former)):
+        if setting.former and (former := self._environment.get(setting.former, "").strip()):
+            if text and text.strip() != former:
+                self.problems[name] = (
+                    f"{name} and its former name {setting.former} are both set, to different "
+                    f"values; remove {setting.former}"
+                )
+                return _Refused()
             self.formers.append((setting.former, name))
+            text = former
         return text.strip() or None if text else None
 
 

@@ -109,7 +109,12 @@ def _row(each: DeclaredSetting) -> tuple[str, ...]:
         "" if each.whole is None else f"{each.whole.least} to {each.whole.most}",
         "secret" if each.setting.secret else "",
         (each.info.description or "")
-        + (f"; its former name `{former}` is read with a warning" if former else ""),
+        + (
+            f"; its former name `{former}` is read with a warning, and "
+            "refused where both are set to different values"
+            if former
+            else ""
+        ),
     )
 
 

@@ -31,7 +31,7 @@ from contracts.batches import (
 from contracts.errors import BATCH_FAILED
 from domain.notices import counted
 from workflows.batches.attention import Attention
-from workflows.batches.pauses import EARLY_END, BatchDisplay, BatchOver, BatchPauses, redrive_of
+from workflows.batches.pauses import EARLY_END, BatchClosed, BatchDisplay, BatchPauses, redrive_of
 from workflows.batches.requests import BatchRequests
 from workflows.batches.steps import BatchSteps, rest
 from workflows.cancellation import Cancellation, finished_despite_cancel
@@ -81,8 +81,8 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         try:
             await self._until_over(self._cancellation.start(self._load_batch()))
             status = LoaderStatus.CANCELLED if self._cancelled else LoaderStatus.COMPLETE
-        except BatchOver as over:
-            status, self._view.reason = over.status, over.reason
+        except BatchClosed as closed:
+            status, self._view.reason = closed.status, closed.reason
         except asyncio.CancelledError:
             status = LoaderStatus.CANCELLED
         except FailureError as error:
@@ -110,7 +110,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._order.progress is None:
             if self._is_sweep:
                 self._plan = await self._pauses.do("plan", self._steps.plan)
-                raise BatchOver(LoaderStatus.TERMINATED, "its run was terminated")
+                raise BatchClosed(LoaderStatus.TERMINATED, "its run was terminated")
             validation = await self._pauses.may_be_built(self._steps)
             self._requests.add_earlier(validation, self._order.purpose)
             self._plan = await self._pauses.do("plan", self._steps.plan)
@@ -231,7 +231,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             reason = f"BATCH_END_FINISHED has not come within {self._times.end} s"
             answered = await self._pauses.ask("wait for the end", reason)
             if answered.decision is Decision.FAIL:
-                raise BatchOver(LoaderStatus.FAILED, answered.explain(reason))
+                raise BatchClosed(LoaderStatus.FAILED, answered.explain(reason))
             if answered.decision is Decision.SKIP:
                 self._view.reason = self._view.with_reason(answered.remark)
                 return

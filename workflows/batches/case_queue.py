@@ -27,7 +27,7 @@ from contracts.batches import (
     WaitingBatch,
     WaitingBatches,
 )
-from contracts.errors import KEY_REUSED
+from contracts.errors import BUSY, KEY_REUSED, OTHER_CASE
 from workflows import attributes, policies
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.failures import explain, reraise_cancellation
@@ -285,11 +285,11 @@ class CaseQueue:
     def _check_take(self, event: CaseEvent) -> None:
         if event.case_id != self._order.case_id:
             raise ApplicationError(
-                f"this is case {self._order.case_id}, not {event.case_id}", type="OtherCase"
+                f"this is case {self._order.case_id}, not {event.case_id}", type=OTHER_CASE
             )
         passed_on = sum(len(other.passed_on or "") for other in self._inbox)
         if len(self._inbox) >= INBOX or passed_on >= INBOX_BYTES:
-            raise ApplicationError("too many events wait to be recorded; try again", type="Busy")
+            raise ApplicationError("too many events wait to be recorded; try again", type=BUSY)
         if isinstance(event, JobStarted):
             self._refuse_other_start(event)
 

@@ -195,8 +195,8 @@ class Building:
         Args:
             plan: Of the batch.
             keep_dead_letters: A dead-letter queue that holds something stays.
-            on_failure: Given what cannot be removed; returns to try again, or raises `LeaveIt`.
-                None: it is left without asking.
+            on_failure: Given what cannot be removed; returns to try again, or raises
+                `LeftToSweeper`. None: it is left without asking.
         """
         work = self._input(plan, keep_dead_letters=keep_dead_letters)
         for resource, step in TEARDOWN.items():
@@ -207,7 +207,7 @@ class Building:
                 continue
             try:
                 await self._remove_or_ask(resource, step, work, on_failure)
-            except LeaveIt:
+            except LeftToSweeper:
                 self._note(resource, ResourceState.LEFT)
 
     async def _remove_or_ask(
@@ -215,7 +215,7 @@ class Building:
     ) -> None:
         async def ask(failure: FailureError) -> None:
             if on_failure is None:
-                raise LeaveIt
+                raise LeftToSweeper
             await on_failure(f"{resource}: {explain(failure)}")
 
         await self._waiting.retried(lambda: self._remove(resource, step, work), ask)
@@ -251,7 +251,7 @@ def _is_made(resource: Resource, plan: BatchPlan) -> bool:
     return plan.with_function or resource not in OF_FUNCTION
 
 
-class LeaveIt(Exception):
+class LeftToSweeper(Exception):
     """A resource that cannot be removed is left to the sweeper."""
 
 

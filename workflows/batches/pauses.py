@@ -23,7 +23,7 @@ from contracts.batches.runs import DEPTHS_KEPT
 from contracts.notices import REASON_CHARACTERS, NextStep, NoticeKind
 from domain.notices import counted
 from workflows import attributes
-from workflows.batches.infrastructure import Building, LeaveIt, table_of
+from workflows.batches.infrastructure import Building, LeftToSweeper, table_of
 from workflows.batches.steps import BatchSteps
 from workflows.cancellation import Cancellation
 from workflows.failures import explain
@@ -43,7 +43,7 @@ _NOTHING_IN_FLIGHT: Final = (
 )
 
 
-class BatchOver(Exception):
+class BatchClosed(Exception):
     """The batch ends here, for a reason that a person reads."""
 
     def __init__(self, status: LoaderStatus, reason: str | None = None) -> None:
@@ -163,7 +163,7 @@ class BatchPauses:
         """Do a step; a person decides whether one that failed permanently is tried again.
 
         Raises:
-            BatchOver: The batch is given up.
+            BatchClosed: The batch is given up.
         """
 
         async def attempt() -> T:
@@ -191,7 +191,7 @@ class BatchPauses:
         """Wait until a batch may be built; it is ours then.
 
         Raises:
-            BatchOver: It is to be left alone, or has been blocked for too long.
+            BatchClosed: It is to be left alone, or has been blocked for too long.
         """
         since, order = workflow.now(), self._order
         while True:
@@ -202,7 +202,7 @@ class BatchPauses:
             if validation.outcome is ValidationOutcome.CONTINUE:
                 return validation
             if validation.outcome.skips:
-                raise BatchOver(LoaderStatus.SKIPPED, validation.reason)
+                raise BatchClosed(LoaderStatus.SKIPPED, validation.reason)
             await self._until_unblocked(validation, since)
 
     async def _until_unblocked(self, validation: Validation, since: datetime) -> None:
@@ -212,7 +212,7 @@ class BatchPauses:
             stuck_at = since + timedelta(seconds=times.stuck_after)
             if workflow.now() >= stuck_at:
                 reason = f"stuck for {times.stuck_after} s: {validation.reason}"
-                raise BatchOver(LoaderStatus.SKIPPED, reason)
+                raise BatchClosed(LoaderStatus.SKIPPED, reason)
             again = min(again, stuck_at)
         self._view.enter(Phase.BLOCKED, validation.reason)
         await workflow.sleep(max(again - workflow.now(), timedelta(seconds=1)))
@@ -227,7 +227,7 @@ class BatchPauses:
         """Hold what was loaded against the count of JOB_FINISHED; True: count again.
 
         Raises:
-            BatchOver: The batch is given up.
+            BatchClosed: The batch is given up.
         """
         counts = await self.do("count documents", steps.count)
         if counts.sent >= expected:
@@ -238,7 +238,7 @@ class BatchPauses:
         )
         answered = await self.ask("count documents", reason)
         if answered.decision is Decision.FAIL:
-            raise BatchOver(LoaderStatus.FAILED, answered.explain(reason))
+            raise BatchClosed(LoaderStatus.FAILED, answered.explain(reason))
         if answered.decision is Decision.SKIP:
             self._view.reason = answered.explain(reason)
         return answered.decision is Decision.RETRY
@@ -247,14 +247,14 @@ class BatchPauses:
         """Wait until a person decides that a step is tried again.
 
         Raises:
-            BatchOver: The batch is given up.
+            BatchClosed: The batch is given up.
         """
         why = f"{step}: {reason}"
         if not self._asks:
-            raise BatchOver(LoaderStatus.FAILED, why)
+            raise BatchClosed(LoaderStatus.FAILED, why)
         answered = await self.ask(step, reason)
         if answered.decision is not Decision.RETRY:
-            raise BatchOver(LoaderStatus.FAILED, answered.explain(why))
+            raise BatchClosed(LoaderStatus.FAILED, answered.explain(why))
 
     async def _is_to_be_retried(self, step: str, reason: str) -> bool:
         return self._asks and (await self.ask(step, reason)).decision is Decision.RETRY
@@ -273,7 +273,7 @@ class BatchPauses:
         """Wait until a person decides that something is to be removed after all.
 
         Raises:
-            LeaveIt: It is left to the sweeper.
+            LeftToSweeper: It is left to the sweeper.
         """
         if (await self.ask("tear down", reason)).decision is not Decision.RETRY:
-            raise LeaveIt
+            raise LeftToSweeper

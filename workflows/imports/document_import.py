@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError, FailureError
 
 from activities.imports.lifecycle import ImportLifecycle
 from contracts.answers import AnyAnswer
-from contracts.errors import IMPORT_FAILED, KEY_REUSED
+from contracts.errors import IMPORT_FAILED, INVALID_CORRECTION, KEY_REUSED, OTHER_WORK, TOO_LATE
 from contracts.imports import (
     CORRECTIONS,
     Answer,
@@ -318,7 +318,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             if old != new:
                 raise ApplicationError(
                     f"a corrected message keeps its {name}: {old!r}, not {new!r}",
-                    type="OtherWork",
+                    type=OTHER_WORK,
                 )
 
     @workflow.update(name="cancel")
@@ -330,7 +330,7 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
     @cancel.validator
     def _validate_cancel(self, answer: Answer) -> None:
         if self._is_closing:
-            raise ApplicationError("too late: the import is done", type="TooLate")
+            raise ApplicationError("too late: the import is done", type=TOO_LATE)
 
     @property
     def _is_closing(self) -> bool:
@@ -372,4 +372,4 @@ def _corrected(message: ImportMessage, answer: Retry) -> ImportMessage:
     try:
         return changed(answer.message or message, answer.changes)
     except RuleViolation as error:
-        raise ApplicationError(str(error), type="InvalidCorrection") from error
+        raise ApplicationError(str(error), type=INVALID_CORRECTION) from error

@@ -15,7 +15,7 @@ from temporalio.exceptions import (
 
 from activities.jobs.closing import StageClosing
 from contracts.answers import Answer, AnyAnswer
-from contracts.errors import JOB_FAILED
+from contracts.errors import JOB_FAILED, TOO_LATE
 from contracts.jobs import (
     JOB,
     NAMED,
@@ -362,7 +362,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
     @cancel.validator
     def _validate_cancel(self, answer: Answer) -> None:
         if self._closing:
-            raise ApplicationError("too late: the job is done", type="TooLate")
+            raise ApplicationError("too late: the job is done", type=TOO_LATE)
 
     @workflow.signal(name="cancel")
     def cancel_signal(self, answer: Answer | None = None) -> None:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_e
 from activities.transfers.planning import Planning
 from contracts.answers import Answer, AnyAnswer
 from contracts.blobs import BlobRef
-from contracts.errors import TRANSFER_FAILED, WRONG_STATE
+from contracts.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
 from contracts.notices import NoticeKind
 from contracts.transfers import (
     FILE_JOB,
@@ -367,7 +367,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     @cancel.validator
     def _validate_cancel(self, answer: Answer) -> None:
         if self._closing:
-            raise ApplicationError("too late: the transfer is done", type="TooLate")
+            raise ApplicationError("too late: the transfer is done", type=TOO_LATE)
 
     @workflow.signal(name="cancel")
     def cancel_signal(self, answer: Answer | None = None) -> None:

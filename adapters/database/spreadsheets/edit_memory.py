@@ -13,8 +13,8 @@ from adapters.database.codec import clean
 from adapters.database.models.spreadsheet_reviews import remembered_edits
 from adapters.database.spreadsheets.locked_import import LockedImport
 from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
-from domain.spreadsheets.edits import about_columns, with_columns
 from domain.spreadsheets.match_keys import header_key
+from domain.spreadsheets.operations import about_columns, with_columns
 from domain.spreadsheets.review import RememberedEdit
 
 

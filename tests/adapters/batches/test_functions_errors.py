@@ -157,9 +157,9 @@ async def check(
             with answers(client) as standing:
                 standing.let_through(operation, operations[:failing].count(operation))
                 spoil(standing, operation)
-                with pytest.raises(kind) as told:
+                with pytest.raises(kind) as reported:
                     await step.call(batch)
-                assert type(told.value) is kind
+                assert type(reported.value) is kind
                 await ready(lambda batch=batch: step.call(batch))
             assert await step.left(batch) == sorted(step.leaves)
 

@@ -267,11 +267,11 @@ async def test_the_name_of_a_deleted_queue_is_free_after_a_minute(setup: QueueSe
     if setup.name in ("ministack", "moto"):
         await setup.build()
         return
-    with pytest.raises(NotYet) as told:
+    with pytest.raises(NotYet) as reported:
         await setup.build()
-    assert 59 < told.value.retry_after < 62
+    assert 59 < reported.value.retry_after < 62
     if isinstance(setup, MemoryQueueSetup):
-        now[0] += timedelta(seconds=told.value.retry_after)
+        now[0] += timedelta(seconds=reported.value.retry_after)
         await setup.build()
 
 

@@ -309,9 +309,9 @@ def refusal(code: str, status: int = 400, headers: dict[str, str] | None = None)
 
 
 def translated(error: Exception) -> PortError:
-    with pytest.raises(PortError) as told, aws("do something"):
+    with pytest.raises(PortError) as reported, aws("do something"):
         raise error
-    return told.value
+    return reported.value
 
 
 @pytest.mark.parametrize(
@@ -331,9 +331,9 @@ def translated(error: Exception) -> PortError:
     ids=str,
 )
 async def test_every_refusal_is_one_of_a_few_kinds(error: Exception, kind: type[PortError]) -> None:
-    told = translated(error)
-    assert type(told) is kind
-    assert str(told).startswith("do something: ")
+    reported = translated(error)
+    assert type(reported) is kind
+    assert str(reported).startswith("do something: ")
 
 
 @pytest.mark.parametrize(

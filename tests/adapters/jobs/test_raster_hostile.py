@@ -41,7 +41,7 @@ async def refused(rasters: FileRasters, path: Path) -> str:
     return said
 
 
-@pytest.mark.skipif(not made.SHARED.is_dir(), reason=f"no real rasters at {made.SHARED}")
+@pytest.mark.real_rasters
 async def test_a_file_that_validators_call_valid_is_damaged(rasters: FileRasters) -> None:
     with pytest.raises(UnreadableDocument, match="its pixels cannot all be read"):
         await rasters.inspect(made.SHARED / "corrupt.tif", Path("/tmp"))

@@ -296,7 +296,7 @@ async def test_files_beside_a_raster_are_named_and_not_read(
     assert "scene.tfw lies beside it and was not read" in notes
 
 
-@pytest.mark.skipif(not made.SHARED.is_dir(), reason=f"no real rasters at {made.SHARED}")
+@pytest.mark.real_rasters
 @pytest.mark.parametrize("name", ["RGB.byte.tif", "world.rgb.tif", "cogeo.tif"])
 async def test_real_rasters_keep_their_pixels(jobs: RasterJobs, name: str) -> None:
     item, out = await processed(jobs, made.SHARED / name)

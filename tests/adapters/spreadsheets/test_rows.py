@@ -139,16 +139,16 @@ async def test_values_that_no_database_can_hold_are_errors_and_the_rest_is_loade
         skipped=[(10, "blank")],
     )
     assert mark.counts == RowCounts(created=2, error=5, skipped=1)
-    told = {line: rest for line, *rest in await results(database, sheet.uuid)}
-    assert {line: outcome for line, (outcome, _) in told.items()} == {
+    reported = {line: rest for line, *rest in await results(database, sheet.uuid)}
+    assert {line: outcome for line, (outcome, _) in reported.items()} == {
         **dict.fromkeys((2, 7), "CREATED"),
         **dict.fromkeys((3, 4, 5, 6, 9), "ERROR"),
         10: "SKIPPED",
     }
-    assert told[3][1] == "last_name: holds a character that cannot be stored; remove it"
-    assert "2,000 bytes" in str(told[5][1])
-    assert told[9][1] == "Bib: is not a number"
-    assert told[10][1] == "blank"
+    assert reported[3][1] == "last_name: holds a character that cannot be stored; remove it"
+    assert "2,000 bytes" in str(reported[5][1])
+    assert reported[9][1] == "Bib: is not a number"
+    assert reported[10][1] == "blank"
     assert [key for key, *_ in await people(database)] == ["email:anna", "email:bert"]
     (page,) = [page async for page in sheets.errors(sheet.uuid)]
     assert [line for line, _ in page] == [3, 4, 5, 6, 9]

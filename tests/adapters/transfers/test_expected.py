@@ -143,8 +143,8 @@ async def test_a_long_absence_is_made_up_for_in_several_checks(database: Databas
     await checks.check(5)
     now = 24 * 12 + 7
     found = [await checks.check(now) for _ in range(3)]
-    told = [each.day.day.day for result in found for each in result.gaps]
-    assert sorted(set(told)) == list(range(3, 15))
+    reported = [each.day.day.day for result in found for each in result.gaps]
+    assert sorted(set(reported)) == list(range(3, 15))
     assert [len(result.days) for result in found] == [8, 5, 0]
 
 

@@ -58,10 +58,10 @@ async def test_webhooks_are_listed_and_sent_again() -> None:
         listed = await docflow("jobs", "list", "--type", "hello_world", "--limit", "1", "--json")
         job = json.loads(listed.stdout)[0]["job_id"]
 
-        async def told(times: int) -> bool:
+        async def reported(times: int) -> bool:
             return len(site.requests) == times
 
-        await eventually(lambda: told(1))
+        await eventually(lambda: reported(1))
 
         async def logged() -> bool:
             return "delivered" in (await docflow("jobs", "webhooks", job)).stdout
@@ -69,7 +69,7 @@ async def test_webhooks_are_listed_and_sent_again() -> None:
         await eventually(logged)
         again = await docflow("jobs", "webhooks", job, "--send", "0")
         assert again.exit_code == 0, again.output
-        await eventually(lambda: told(2))
+        await eventually(lambda: reported(2))
     for output in (done.output, listed.output, again.output):
         assert SECRET not in output
 

@@ -81,10 +81,10 @@ async def test_a_webhook_is_sent_again_from_the_page(jobs: JobStack) -> None:
         )
         await ended(olga, job)
 
-        async def told(times: int) -> bool:
+        async def reported(times: int) -> bool:
             return len(site.requests) == times
 
-        await eventually(lambda: told(1))
+        await eventually(lambda: reported(1))
 
         async def logged() -> bool:
             return bool((await olga.get(f"/api/jobs/{job}/webhooks")).json())
@@ -92,7 +92,7 @@ async def test_a_webhook_is_sent_again_from_the_page(jobs: JobStack) -> None:
         await eventually(logged)
         page = (await olga.get(f"/jobs/{job}", headers=headers)).text
         sent = await olga.post(f"/jobs/{job}/webhooks/0/send", data=form, headers=headers)
-        await eventually(lambda: told(2))
+        await eventually(lambda: reported(2))
     assert "answered 500" in page and "s3cret-token" not in page
     assert sent.status_code == 303
 

@@ -139,12 +139,12 @@ async def test_a_webhook_is_delivered_logged_and_sent_again_without_its_secret(
         )
         await ended(olga, job)
 
-        async def told(times: int) -> bool:
+        async def reported(times: int) -> bool:
             return len((await olga.get(f"/api/jobs/{job}/webhooks")).json()) == times
 
-        await eventually(lambda: told(1))
+        await eventually(lambda: reported(1))
         again = await olga.post(f"/api/jobs/{job}/webhooks/0/send")
-        await eventually(lambda: told(2))
+        await eventually(lambda: reported(2))
         log = await olga.get(f"/api/jobs/{job}/webhooks")
         missing = await olga.post(f"/api/jobs/{job}/webhooks/1/send")
         shown = [

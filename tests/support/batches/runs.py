@@ -127,11 +127,11 @@ async def holds(truth: bool) -> bool:
 async def tells(handle: Handle, *lines: str) -> None:
     """Wait until the details of a run hold these lines."""
 
-    async def told() -> bool:
+    async def reported() -> bool:
         shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
         return all(line in shown.current_details for line in lines)
 
-    await eventually(told)
+    await eventually(reported)
 
 
 async def end(handle: Handle) -> None:

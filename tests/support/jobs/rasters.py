@@ -15,7 +15,7 @@ from contracts.jobs.rasters import PixelRules, TargetGrid
 
 UTM = Affine(30.0, 0, 600_000.0, 0, -30.0, 4_800_000.0)
 SHARED = Path(__file__).parents[3].parent / "shared" / "data" / "geo"
-"""Real rasters, where the folder exists."""
+"""Real rasters, for tests with the marker `real_rasters`."""
 
 
 def values(bands: int, height: int, width: int, dtype: str = "uint8", seed: int = 1) -> Any:

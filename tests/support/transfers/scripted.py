@@ -1,27 +1,32 @@
 """Activities of transfers that answer as a test says, for both workflows."""
 
-from typing import Any
-
-from temporalio import activity
+from typing import Any, Final
 
 from activities.dependencies import Dependencies
 from activities.notices import NoticeSending
+from activities.transfers.archives import ArchiveSteps
+from activities.transfers.call_http import HttpCalling
+from activities.transfers.checksum import Checksums
 from activities.transfers.closing import JobClosing
+from activities.transfers.crypto import Crypto
+from activities.transfers.fire_event import Firing
 from activities.transfers.planning import Planning
+from activities.transfers.read_file import FileReading
+from activities.transfers.receipt import Receipts
 from activities.transfers.receiving import Receiving
+from activities.transfers.scan import Scanning
+from activities.transfers.source_settling import SourceSettling
+from activities.transfers.write_file import FileWriting
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     ActionOrder,
     ActionResult,
     EventRoute,
     FileEventOrder,
-    KeepOrder,
     KeptCopy,
     LoadOrder,
     Manifest,
-    ReceiptOrder,
     Reception,
-    SettleOrder,
     SettleResult,
     StoredReceipt,
     TransferPlan,
@@ -33,33 +38,24 @@ from domain.transfers.job_settings import corrected, plan_of
 from tests.support.scripted import ScriptedActivities
 from tests.support.transfers.events import a_job
 
-
-class Actions:
-    """The activities of actions, by their names."""
-
-    @activity.defn(name="transfers.read_file")
-    async def read_file(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.write_file")
-    async def write_file(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.scan")
-    async def scan(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.decrypt")
-    async def decrypt(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.fire_event")
-    async def fire_event(self, order: ActionOrder) -> ActionResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.settle_source")
-    async def settle_source(self, order: SettleOrder) -> SettleResult: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.keep")
-    async def keep(self, order: KeepOrder) -> KeptCopy: ...  # type: ignore[empty-body]
-
-    @activity.defn(name="transfers.receipt")
-    async def receipt(self, order: ReceiptOrder) -> StoredReceipt: ...  # type: ignore[empty-body]
+ACTIVITIES: Final = (
+    Receiving,
+    Planning,
+    JobClosing,
+    FileReading,
+    FileWriting,
+    Scanning,
+    Crypto,
+    Firing,
+    ArchiveSteps,
+    Checksums,
+    HttpCalling,
+    SourceSettling,
+    Receipts,
+    Dependencies,
+    NoticeSending,
+)
+"""Whatever the two workflows of a transfer call."""
 
 
 class ScriptedTransfer(ScriptedActivities):
@@ -82,7 +78,6 @@ class ScriptedTransfer(ScriptedActivities):
         self.routes = routes or [EventRoute(queue="jobs", rule="1", priority=3)]
         self.job = a_job() if job is None else job
         self.turns = turns or [Turn(position=0)]
-        actions = ("read_file", "write_file", "scan", "decrypt", "fire_event")
         given = {
             "receive": self._receive,
             "route": lambda order: self._route(),
@@ -91,18 +86,10 @@ class ScriptedTransfer(ScriptedActivities):
             "settle_source": SettleResult(),
             "keep": lambda order: KeptCopy(files=order.files, until="2027-01-01"),
             "receipt": StoredReceipt(blob=BlobRef(name="receipt.json", size=1), steps=1, sha256=""),
-            **{name: _done for name in actions},
         }
-        super().__init__(
-            Receiving,
-            Planning,
-            JobClosing,
-            Actions,
-            Dependencies,
-            NoticeSending,
-            results={**given, **(results or {})},
-            **script,
-        )
+        super().__init__(*ACTIVITIES, results={**given, **(results or {})}, **script)
+        for name in self.returning(ActionResult):
+            self.results.setdefault(name, _done)
 
     def _route(self) -> EventRoute:
         return self.routes.pop(0) if len(self.routes) > 1 else self.routes[0]

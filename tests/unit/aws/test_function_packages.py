@@ -66,9 +66,9 @@ async def test_an_image_is_named_as_it_was_resolved(code: dict[str, str]) -> Non
 async def test_anything_but_the_package_is_asked_for_again(
     answer: httpx.Response | Exception, says: str
 ) -> None:
-    with pytest.raises(Unavailable, match=says) as told:
+    with pytest.raises(Unavailable, match=says) as reported:
         await code_of(function(), storage(answer))
-    assert "secret" not in f"{told.value!r}{told.value.__cause__!r}"
+    assert "secret" not in f"{reported.value!r}{reported.value.__cause__!r}"
 
 
 @pytest.mark.parametrize("size", [LARGEST_PACKAGE + 1, 0], ids=["as it says", "against its word"])

@@ -162,19 +162,30 @@ def test_the_former_name_of_the_queue_is_read_with_a_warning(
     assert "DOCFLOW_JOBS_QUEUE_URL is now DOCFLOW_CASE_EVENTS_QUEUE_URL" in caplog.text
 
 
-def test_the_present_name_of_the_queue_wins_without_a_warning(
+def test_two_names_of_the_queue_with_different_values_are_refused() -> None:
+    urls = {name: f"https://sqs.eu-west-1.amazonaws.com/1/{name}" for name in ("old", "new")}
+    with pytest.raises(SettingsError) as failure:
+        BatchSettings.read(
+            {
+                **NEEDED,
+                "DOCFLOW_JOBS_QUEUE_URL": urls["old"],
+                "DOCFLOW_CASE_EVENTS_QUEUE_URL": urls["new"],
+            }
+        )
+    assert failure.value.problems == (
+        "DOCFLOW_CASE_EVENTS_QUEUE_URL and its former name DOCFLOW_JOBS_QUEUE_URL are both set, to "
+        "different values; remove DOCFLOW_JOBS_QUEUE_URL",
+    )
+
+
+def test_two_names_of_the_queue_with_one_value_are_read_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    urls = {name: f"https://sqs.eu-west-1.amazonaws.com/1/{name}" for name in ("old", "new")}
-    settings = BatchSettings.read(
-        {
-            **NEEDED,
-            "DOCFLOW_JOBS_QUEUE_URL": urls["old"],
-            "DOCFLOW_CASE_EVENTS_QUEUE_URL": urls["new"],
-        }
-    )
-    assert settings.case_events_queue() == urls["new"]
-    assert not caplog.records
+    url = "https://sqs.eu-west-1.amazonaws.com/1/case_events"
+    names = ("DOCFLOW_JOBS_QUEUE_URL", "DOCFLOW_CASE_EVENTS_QUEUE_URL")
+    settings = BatchSettings.read({**NEEDED, **dict.fromkeys(names, url)})
+    assert settings.case_events_queue() == url
+    assert "DOCFLOW_JOBS_QUEUE_URL is now DOCFLOW_CASE_EVENTS_QUEUE_URL" in caplog.text
 
 
 def test_a_case_events_queue_is_a_url() -> None:

@@ -168,8 +168,8 @@ async def test_codes_that_differ_in_leading_zeros_are_asked_about_once(
     assert asked.value.type == INVALID_DOCUMENT
     assert "as do 1 more" in str(asked.value)
     assert rates(ports) == {"00123": 1, "7": 1}
-    told = await load(ports, file, task_id="T2", leading_zeros="same")
-    assert told.counts == Counts(created=1, updated=2)
+    reported = await load(ports, file, task_id="T2", leading_zeros="same")
+    assert reported.counts == Counts(created=1, updated=2)
     assert rates(ports) == {"00123": 2, "7": 2, "8": 2}
     later = await load(ports, b"Code,Rate\n0123,3\n", task_id="T3")
     assert (later.counts, rates(ports)["00123"]) == (Counts(updated=1), 3)
@@ -177,8 +177,8 @@ async def test_codes_that_differ_in_leading_zeros_are_asked_about_once(
 
 async def test_codes_that_differ_in_leading_zeros_may_be_two(ports: ActivityPorts) -> None:
     await load(ports, b"Code,Rate\n00123,1\n")
-    told = await load(ports, b"Code,Rate\n123,2\n", task_id="T2", leading_zeros="distinct")
-    assert told.counts == Counts(created=1)
+    reported = await load(ports, b"Code,Rate\n123,2\n", task_id="T2", leading_zeros="distinct")
+    assert reported.counts == Counts(created=1)
     assert rates(ports) == {"00123": 1, "123": 2}
     assert (await load(ports, b"Code,Rate\n0123,3\n", task_id="T3")).counts == Counts(created=1)
 

@@ -22,7 +22,8 @@ from contracts.spreadsheets.reviews import (
     UndoOperation,
 )
 from domain.errors import RuleViolation
-from domain.spreadsheets.edits import Edits, active, changed_columns, changed_rows, described
+from domain.spreadsheets.edits import Edits
+from domain.spreadsheets.operations import active, changed_columns, changed_rows, described
 from domain.tabular.rows import Cell
 
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -112,7 +112,7 @@ def notice(prepared: StagedSpreadsheet) -> Notice:
 async def test_a_notice_of_an_earlier_release_has_one_id_however_often_it_is_sent(
     setup: SpreadsheetSetup,
 ) -> None:
-    told = notice(await setup.prepare(table(*MIXED)))
+    reported = notice(await setup.prepare(table(*MIXED)))
     memory = MemoryNotices()
     send = SpreadsheetNotices({"memory": memory}, NoticePolicies(("ops@example.org",))).notify
     for step in (
@@ -121,16 +121,16 @@ async def test_a_notice_of_an_earlier_release_has_one_id_however_often_it_is_sen
         {"activity_id": "8"},
         {"activity_id": "7", "workflow_run_id": "another run"},
     ):
-        await environment(workflow_id="spreadsheet/x", **step).run(send, told)
+        await environment(workflow_id="spreadsheet/x", **step).run(send, reported)
     assert len(memory.sent) == 3
     (sent, *_) = memory.sent.values()
-    assert (sent.kind, sent.title, sent.reason) == ("reminder", told.filename, told.open)
+    assert (sent.kind, sent.title, sent.reason) == ("reminder", reported.filename, reported.open)
     assert (sent.about["uuid"], sent.assignee, sent.recipients) == (
-        told.uuid,
+        reported.uuid,
         "anna",
         ("ops@example.org",),
     )
     memory.failure = Unavailable("the mail server is away")
     with pytest.raises(ApplicationError) as caught:
-        await environment().run(send, told)
+        await environment().run(send, reported)
     assert caught.value.type == TRANSIENT

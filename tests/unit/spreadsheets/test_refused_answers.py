@@ -1,5 +1,6 @@
 """Messages to a person whose answer a run could not take."""
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -25,3 +26,14 @@ def test_an_answer_that_an_outage_prevents_may_be_given_again(
 ) -> None:
     failed = WorkflowUpdateFailedError(ApplicationError("no", type=kind))
     assert type(_refusal(cast(Any, None), failed)) is refusal
+
+
+def test_updates_are_sent_to_runs_in_one_place() -> None:
+    """Time limits and what becomes of a lost answer are the same for every pipeline."""
+    root = Path(__file__).parents[3]
+    sending = [
+        str(path.relative_to(root))
+        for path in (root / "workers").rglob("*.py")
+        if ".execute_update(" in path.read_text()
+    ]
+    assert sending == ["workers/services/runs.py"]

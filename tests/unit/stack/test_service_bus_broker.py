@@ -258,14 +258,14 @@ def test_peeking_shows_every_state_from_a_number_on(queue: MessageQueue) -> None
 def test_waiting_receivers_are_notified_of_every_active_message(
     queue: MessageQueue, clock: Clock
 ) -> None:
-    told: list[float] = []
-    queue.on_ready = lambda: told.append(clock.now)
+    reported: list[float] = []
+    queue.on_ready = lambda: reported.append(clock.now)
     queue.send(content(at=START + 5))
-    assert told == []
+    assert reported == []
     clock.now += 5
     queue.advance()
     queue.abandon(token(lock(queue)))
-    assert told == [START + 5, START + 5]
+    assert reported == [START + 5, START + 5]
 
 
 def test_a_message_keeps_the_bytes_that_are_its_senders() -> None:

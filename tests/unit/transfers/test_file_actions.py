@@ -126,9 +126,11 @@ async def test_a_password_encrypts_and_one_that_was_not_needed_is_a_remark(ends:
     assert without.type == UNREADABLE_DOCUMENT
     assert "'a.csv.zip': it is encrypted, and no password is set" in without.message
     plain = await archived.compress({"a.csv": CSV}, Compress(format=ArchiveFormat.ZIP))
-    told = await archived.extract(plain.files, password="env:ZIP")
-    assert told.remarks == ("'a.csv.zip': 1 files were not encrypted, although a password is set",)
-    assert PASSWORD not in str(without) + repr(told)
+    reported = await archived.extract(plain.files, password="env:ZIP")
+    assert reported.remarks == (
+        "'a.csv.zip': 1 files were not encrypted, although a password is set",
+    )
+    assert PASSWORD not in str(without) + repr(reported)
 
 
 async def test_settings_that_make_no_archive_are_refused(ends: Endpoints) -> None:

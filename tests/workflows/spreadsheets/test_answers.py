@@ -124,10 +124,10 @@ async def test_of_two_answers_at_once_the_second_is_refused(spreadsheets: Spread
             ),
             return_exceptions=True,
         )
-        told = [answer for answer in answers if isinstance(answer, WorkflowUpdateFailedError)]
-        assert len(told) == 1
-        assert isinstance(told[0].cause, ApplicationError)
-        assert told[0].cause.type == VERSION_CONFLICT
+        reported = [answer for answer in answers if isinstance(answer, WorkflowUpdateFailedError)]
+        assert len(reported) == 1
+        assert isinstance(reported[0].cause, ApplicationError)
+        assert reported[0].cause.type == VERSION_CONFLICT
         assert len(script.saved) == 1
         await tell(handle, "cancel", Answer(by="ann"))
 

@@ -36,7 +36,7 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
     order = spreadsheet_order(notify="ann@example.org", patience=MONTHLY, notices=True)
     async with spreadsheets.running(script, order) as handle:
 
-        async def told(after: timedelta, count: int) -> list[str]:
+        async def reported(after: timedelta, count: int) -> list[str]:
             async def all_are_sent() -> bool:
                 return len(script.notices) >= count
 
@@ -45,10 +45,10 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
             return [notice.kind for notice in script.notices]
 
         await waits_in(handle, S.COLUMN_MAPPING)
-        assert await told(timedelta(days=2, hours=23), 1) == ["needs-you"]
-        assert await told(timedelta(hours=2), 2) == ["needs-you", "reminder"]
-        assert (await told(timedelta(days=11), 3))[2:] == ["escalation"]
-        assert (await told(timedelta(days=19), 4))[3:] == ["reminder"]
+        assert await reported(timedelta(days=2, hours=23), 1) == ["needs-you"]
+        assert await reported(timedelta(hours=2), 2) == ["needs-you", "reminder"]
+        assert (await reported(timedelta(days=11), 3))[2:] == ["escalation"]
+        assert (await reported(timedelta(days=19), 4))[3:] == ["reminder"]
         notice = script.notices[1]
         assert (notice.assignee, notice.notify) == ("ann", "ann@example.org")
         assert "LAST_NAME" in notice.reason and notice.about["open"] == notice.reason

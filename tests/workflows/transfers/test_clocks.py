@@ -87,10 +87,10 @@ async def test_a_look_that_fails_sends_one_notice(server: Any, run_worker: Any) 
                     WatchLook.run, LookOrder(watch=WATCH), id=f"fail-{number}", task_queue="clocks"
                 )
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return len(script.notices) == 1
 
-        await eventually(told)
+        await eventually(reported)
     (notice,) = script.notices
     assert notice.reason == "watch orders cannot look: it refuses us"
     assert [each.problem for each in script.received["note_look"]] == [notice.reason] * 2
@@ -103,10 +103,10 @@ async def test_what_is_wrong_with_files_causes_a_notice(server: Any, run_worker:
             WatchLook.run, LookOrder(watch=WATCH), id="vanished", task_queue="clocks"
         )
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return bool(script.notices)
 
-        await eventually(told)
+        await eventually(reported)
     assert script.notices[0].reason == "watch orders: gone before they were sent: 'out/a'"
 
 
@@ -160,10 +160,10 @@ async def test_files_that_came_late_cause_a_notice_and_are_done(
             ExpectedFiles.run, gap, id="expected/orders/2026-03-02/late", task_queue="clocks"
         )
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return bool(script.notices)
 
-        await eventually(told)
+        await eventually(reported)
     assert view.day.state is ExpectedState.LATE
     assert script.notices[0].state == "late"
 
@@ -182,8 +182,8 @@ async def test_a_check_that_cannot_be_made_causes_a_notice(server: Any, run_work
                 task_queue="clocks",
             )
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return bool(script.notices)
 
-        await eventually(told)
+        await eventually(reported)
     assert script.notices[0].reason == "orders cannot be checked: no such rule"

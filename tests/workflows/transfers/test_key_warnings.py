@@ -39,10 +39,10 @@ async def test_a_key_causes_one_notice_for_each_step(server: Any, run_worker: An
             )
             sent = 1 if day < 2 else 2
 
-            async def told(sent: int = sent) -> bool:
+            async def reported(sent: int = sent) -> bool:
                 return len(script.notices) == sent
 
-            await eventually(told)
+            await eventually(reported)
             steps.pop(0)
     first, second = script.notices
     assert (first.kind, first.reason) == (NoticeKind.NEEDS_YOU, WARNING.sentence)

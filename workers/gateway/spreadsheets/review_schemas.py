@@ -7,7 +7,8 @@ from typing import Any, Final
 from pydantic import ConfigDict
 
 from contracts.spreadsheets.reviews import Operation
-from domain.spreadsheets.edits import Correction, described
+from domain.spreadsheets.edits import Correction
+from domain.spreadsheets.operations import described
 from domain.spreadsheets.review import RememberedEdit, ReviewedRow, StoredOperation
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable

@@ -21,7 +21,8 @@ from contracts.spreadsheets.reviews import (
     ReviewOperation,
     SetCells,
 )
-from domain.spreadsheets.edits import Edits, described
+from domain.spreadsheets.edits import Edits
+from domain.spreadsheets.operations import described
 from domain.spreadsheets.review import (
     RememberedEdit,
     ReviewedRow,

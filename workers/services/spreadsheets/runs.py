@@ -1,6 +1,5 @@
 """Runs of spreadsheets in Temporal: start, undo and answer them."""
 
-import asyncio
 import logging
 from datetime import timedelta
 from typing import Final, TypeVar, overload
@@ -10,7 +9,6 @@ from temporalio.client import (
     WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import (
     SearchAttributePair,
@@ -19,7 +17,6 @@ from temporalio.common import (
     WorkflowIDReusePolicy,
 )
 from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from adapters.ports import Runs
@@ -37,13 +34,14 @@ from contracts.spreadsheets import (
 )
 from workers.services.errors import (
     Conflict,
+    NotFound,
     Refused,
     ServiceError,
     TemporalUnavailable,
     WrongState,
 )
 from workers.services.intake import short
-from workers.services.runs import temporal_errors
+from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.spreadsheets.errors import StillOpen
 from workflows import attributes
 from workflows.spreadsheets.spreadsheet_import import SpreadsheetImport
@@ -76,6 +74,7 @@ class SpreadsheetRuns:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._runs = TemporalRuns(client, {}, seconds_to_answer=_ANSWER_SECONDS)
         self.ends: Runs = TemporalRunEnds(client)
 
     async def start(self, order: SpreadsheetOrder) -> None:
@@ -151,7 +150,7 @@ class SpreadsheetRuns:
             raise _ended(row)
         try:
             return await self._update(row, name, answer, result)
-        except _NotRunning:
+        except NotFound:
             # A run that began a new history under the update takes it there.
             if await self._is_running(workflow_id(row.uuid)):
                 return await self._update(row, name, answer, result)
@@ -184,30 +183,19 @@ class SpreadsheetRuns:
     async def _update(
         self, row: SpreadsheetRow, name: str, answer: Contract, result: type[Contract]
     ) -> Contract:
-        with temporal_errors():
-            try:
-                async with asyncio.timeout(_ANSWER_SECONDS):
-                    handle = self._client.get_workflow_handle(workflow_id(row.uuid))
-                    return await handle.execute_update(name, answer, result_type=result)
-            except WorkflowUpdateFailedError as error:
-                raise _refusal(row, error) from error
-            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-                raise TemporalUnavailable(
-                    "the import has not answered in time; look at it again before you try once more"
-                ) from error
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    raise _NotRunning from error
-                raise
+        return await self._runs.update(
+            workflow_id(row.uuid),
+            name,
+            answer,
+            result,
+            TASK_QUEUE,
+            refusal=lambda error: _refusal(row, error),
+        )
 
     async def _is_running(self, id: str) -> bool:
         with temporal_errors():
             found = await self._client.get_workflow_handle(id).describe(rpc_timeout=RPC_TIMEOUT)
             return found.status is WorkflowExecutionStatus.RUNNING
-
-
-class _NotRunning(Exception):
-    """Temporal knows no open run of that id."""
 
 
 def _cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> BaseException | None:
@@ -227,7 +215,7 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
             return StillOpen(cause.message, MappingsAnswer.model_validate(cause.details[0]))
         case failures.VERSION_CONFLICT:
             return Conflict(cause.message)
-        case failures.WRONG_STATE | "NotParked":
+        case failures.WRONG_STATE | failures.NOT_PARKED:
             return WrongState(cause.message)
         case failures.UNAVAILABLE | failures.TRANSIENT | failures.THROTTLING:
             return TemporalUnavailable("the answer could not be stored at the moment; try again")

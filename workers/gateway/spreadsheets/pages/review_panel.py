@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets.reviews import OPERATION, NotationName, Operation
-from domain.spreadsheets.edits import described
+from domain.spreadsheets.operations import described
 from workers.gateway.spreadsheets.pages.review_forms import (
     FIRST_ROWS,
     LONGEST,
