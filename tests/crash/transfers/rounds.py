@@ -25,6 +25,7 @@ FORKS.set_forkserver_preload(["tests.crash.transfers.lane_worker"])
 TASK_TIMEOUT: Final = timedelta(seconds=2)
 LONGEST: Final = 0.3
 """Seconds from the beginning of an activity to the latest kill."""
+ANSWER: Final = timedelta(seconds=5)
 WITHIN: Final = 15.0
 """Seconds after which it is asked what a transfer waits for."""
 
@@ -59,7 +60,9 @@ async def killed_once(
     dying = FORKS.Process(target=lane_worker.main, args=(log, settings, order.queue, death))
     dying.start()
     try:
-        await ended(dying)
+        while dying.exitcode is None:
+            await ended(dying, WITHIN)
+            await assert_under_way(run)
     finally:
         dying.kill()
     assert dying.exitcode == -signal.SIGKILL, f"{order.queue}: {log.read_text()}"
@@ -70,7 +73,12 @@ async def result_of(run: Run) -> TransferView:
     """Its result; a transfer that waits for a person never ends."""
     ending = asyncio.ensure_future(run.result())
     while not (await asyncio.wait([ending], timeout=WITHIN))[0]:
-        with suppress(RPCError, WorkflowQueryFailedError):
-            view = await run.query(FileJob.status)
-            assert view.since is None, f"{run.id}: {view.reason}"
+        await assert_under_way(run)
     return ending.result()
+
+
+async def assert_under_way(run: Run) -> None:
+    """It waits for no person, as far as it answers."""
+    with suppress(RPCError, WorkflowQueryFailedError):
+        view = await run.query(FileJob.status, rpc_timeout=ANSWER)
+        assert view.since is None, f"{run.id}: {view.reason}"
