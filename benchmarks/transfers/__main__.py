@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.transfers import events, files, routes
+from benchmarks.transfers import beside, events, files, routes
 
 PARTS = ("files", "events", "beside", "routes")
 
@@ -25,7 +25,7 @@ async def measure(part: str, folder: Path, options: argparse.Namespace) -> Table
         case "events":
             return await events.events(folder, options.events, options.rounds)
         case "beside":
-            return await events.beside(folder, options.burst)
+            return await beside.beside(folder, options.burst, options.singles, options.limit)
         case _:
             return routes.look_ups()
 
@@ -47,6 +47,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--megabytes", type=int, default=1_024, help="of the part files [1024]")
     parser.add_argument("--events", type=int, default=1_000, help="of the part events [1000]")
     parser.add_argument("--burst", type=int, default=10_000, help="of the part beside [10000]")
+    parser.add_argument("--singles", type=int, default=40, help="of the part beside [40]")
+    parser.add_argument(
+        "--limit", type=float, default=1_800, help="seconds for all of the part beside [1800]"
+    )
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -54,7 +58,8 @@ def main(arguments: Sequence[str]) -> None:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        options.rounds, options.megabytes, options.events, options.burst = 1, 16, 40, 400
+        options.rounds, options.megabytes, options.events = 1, 16, 40
+        options.burst, options.singles = 400, 10
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known are {', '.join(PARTS)}")
     asyncio.run(run(options.parts or PARTS, options))

@@ -1,4 +1,4 @@
-"""A thousand small events, from message to `Succeeded`; and one beside ten thousand others.
+"""A thousand small events, from message to `Succeeded`.
 
 What they are measured against is as many bare workflows of the same shape with as many activities,
 which do nothing.
@@ -26,10 +26,9 @@ from adapters.database import upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.ports.transfers import TransferStore
-from benchmarks.report import Table, at_least, at_most, middle, percentile, spread
+from benchmarks.report import Table, at_least, middle, spread
 from benchmarks.transfers.bare import EVENTS, JOBS, Bare, BareEvent, BareJob, step
 from contracts.transfers import (
-    FILE_EVENT,
     FILE_JOB,
     ActionOrder,
     ActionResult,
@@ -55,11 +54,7 @@ from workers.resources.common import Resources, open_resources
 from workers.services.transfers.intake import TransferIntake
 from workers.services.verdicts import Settle
 
-SINGLE: Final = 40
-BACKLOG: Final = 0.1
-"""Part of the burst that is open when the single events begin."""
 SHARE: Final = 0.7
-SECONDS: Final = 2.0
 _ABREAST: Final = 50
 """Starts in flight, as a bridge has them."""
 _QUEUE: Final = "orders"
@@ -88,11 +83,16 @@ class Installation:
     client: Client
     intake: TransferIntake
     store: TransferStore
+    workers: Sequence[Worker]
 
-    async def open_runs(self) -> int:
-        """Events and jobs that have not ended."""
-        query = f"WorkflowType IN ('{FILE_EVENT}', '{FILE_JOB}') AND ExecutionStatus = 'Running'"
-        return (await self.client.count_workflows(query)).count
+    @asynccontextmanager
+    async def working(self) -> AsyncGenerator[None]:
+        """Let the workers work for the length of the block."""
+        async with AsyncExitStack() as stack:
+            for worker in self.workers:
+                await stack.enter_async_context(worker)
+            tune_collector()
+            yield
 
     async def transfer(self, account: str) -> str:
         """Have an event taken in; the id of its transfer."""
@@ -106,7 +106,7 @@ class Installation:
         """Seconds until so many events are carried out."""
         before = await self._completed(FILE_JOB)
         began = time.perf_counter()
-        await _abreast(number, lambda _: self.transfer("A"))
+        await abreast(number, lambda _: self.transfer("A"))
         await self._until(FILE_JOB, before + number)
         return time.perf_counter() - began
 
@@ -137,7 +137,7 @@ class Installation:
             )
 
         began = time.perf_counter()
-        await _abreast(number, start)
+        await abreast(number, start)
         await self._until("BareJob", before + number)
         return time.perf_counter() - began
 
@@ -164,8 +164,11 @@ def an_event(account: str, file: str = _FILE) -> bytes:
     ).encode()
 
 
-async def _abreast(number: int, do: Callable[[int], Awaitable[Any]]) -> list[Any]:
-    slots = asyncio.Semaphore(_ABREAST)
+async def abreast(
+    number: int, do: Callable[[int], Awaitable[Any]], at_once: int = _ABREAST
+) -> list[Any]:
+    """Do it so often, as many at once as a bridge does, or so many."""
+    slots = asyncio.Semaphore(at_once)
 
     async def one(n: int) -> Any:
         async with slots:
@@ -199,7 +202,7 @@ def _settings() -> str:
 
 @asynccontextmanager
 async def opened(folder: Path, *, real: bool) -> AsyncGenerator[Installation]:
-    """Temporal in memory, PostgreSQL, one process of workers and intake.
+    """Temporal in memory, PostgreSQL, one process of intake and of workers, which do not work yet.
 
     Args:
         folder: Takes everything.
@@ -243,11 +246,8 @@ async def opened(folder: Path, *, real: bool) -> AsyncGenerator[Installation]:
             Worker(client, task_queue=EVENTS, workflows=[BareEvent], activities=[step]),
             Worker(client, task_queue=JOBS, workflows=[BareJob], activities=[step]),
         ]
-        for worker in workers:
-            await stack.enter_async_context(worker)
-        tune_collector()
         intake = TransferIntake(client, common.rejected, way_in="bench")
-        yield Installation(client, intake, own.store)
+        yield Installation(client, intake, own.store, workers)
 
 
 async def events(folder: Path, number: int, rounds: int) -> Table:
@@ -260,7 +260,7 @@ async def events(folder: Path, number: int, rounds: int) -> Table:
     for title, real, remote in (("that do nothing", False, 2), ("read and write a file", True, 3)):
         own = folder / title.split()[-1]
         own.mkdir()
-        async with opened(own, real=real) as installation:
+        async with opened(own, real=real) as installation, installation.working():
             await installation.transfers(number // 20)
             bare, ours = list[float](), list[float]()
             for _ in range(rounds):
@@ -270,30 +270,4 @@ async def events(folder: Path, number: int, rounds: int) -> Table:
         table.add(title, spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}")
         table.notes.append(f"actions {title}: {at_least(share, SHARE)}")
     table.notes.append(f"load at the end: {os.getloadavg()[0]:.1f}")
-    return table
-
-
-async def beside(folder: Path, burst: int) -> Table:
-    """One event of an account while another account's burst is carried out."""
-    table = Table(
-        f"A single event beside {burst:,} of another account, on the same queue",
-        ("events", "median s", "p95 s", "open runs meanwhile", "load"),
-    )
-    async with opened(folder, real=False) as installation:
-        sending = asyncio.create_task(_abreast(burst, lambda _: installation.transfer("A")))
-        seconds, waiting = list[float](), list[int]()
-        try:
-            while await installation.open_runs() < burst * BACKLOG and not sending.done():
-                await asyncio.sleep(0.1)
-            for _ in range(SINGLE):
-                waiting.append(await installation.open_runs())
-                seconds.append(await installation.single("B"))
-        finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
-        load = os.getloadavg()[0]
-    slow = percentile(seconds, 0.95)
-    runs = f"{min(waiting):,} to {max(waiting):,}"
-    table.add(f"{len(seconds)}", f"{middle(seconds):.2f}", f"{slow:.2f}", runs, f"{load:.1f}")
-    table.notes.append(at_most(slow, SECONDS, " s"))
     return table

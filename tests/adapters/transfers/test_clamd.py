@@ -6,7 +6,7 @@ import io
 import random
 import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from contracts.dependencies import Dependency
 from stack.children import free_port
 from stack.clamd import EICAR_NAME, PLANTED, PLANTED_NAME, clamd
 from tests.support.transfers.archives import FILES, gzip_of, zip_of
+from tests.support.transfers.cutting_proxy import cutting_proxy
 from tests.support.transfers.openpgp import pieces_of
 
 MB = 1 << 20
@@ -184,6 +185,10 @@ async def failing(*answers: bytes, dies: bool = False) -> AsyncGenerator[str]:
     """A server that answers so many connections, and in those that follow reads nothing, or dies
     while a file is sent."""
     left, ended, port = list(answers), asyncio.Event(), free_port()
+    serving: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.create_task(serve(reader, writer)))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if left:
@@ -198,12 +203,15 @@ async def failing(*answers: bytes, dies: bool = False) -> AsyncGenerator[str]:
             writer.transport.pause_reading()  # type: ignore[attr-defined]
             await ended.wait()
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", port):
+    async with await asyncio.start_server(accept, "127.0.0.1", port):
         try:
             yield f"tcp:127.0.0.1:{port}"
         finally:
             ended.set()
+            await asyncio.gather(*serving)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +232,39 @@ async def test_a_scanner_that_hangs_or_dies_is_an_outage(
             # More than fits between the two.
             await clam.scan(pieces_of(bytes(40 * MB), MB), 40 * MB)
         assert down.value.dependency is Dependency.SCANNER
+
+
+@needs_clamd
+@pytest.mark.parametrize("fault", ["cut_after", "stall_after"])
+async def test_a_connection_that_breaks_or_falls_silent_is_an_outage_and_no_verdict(
+    fault: str, address: str
+) -> None:
+    host, _, port = address.rpartition(":")
+    content = random.Random(7).randbytes(8 * MB)
+    async with cutting_proxy(int(port)) as proxy:
+        where = ClamdAddress.parsed(f"{host}:{proxy.port}")
+        clam = Clamd(where, MAX, Timeouts(version=20.0, block=5.0, verdict=10.0))
+        # It is trusted from now: what breaks is the connection of the file.
+        assert (await clam.scan(pieces_of(content, MB), len(content))).clean
+        setattr(proxy, fault, 3 * MB)
+        with pytest.raises(Unavailable) as down:
+            await clam.scan(pieces_of(content, MB), len(content))
+        assert down.value.dependency is Dependency.SCANNER
+        assert proxy.cuts == 1
+        proxy.heal()
+        assert (await clam.scan(pieces_of(content, MB), len(content))).clean
+
+
+@needs_clamd
+async def test_a_scanner_whose_answer_does_not_arrive_is_an_outage(address: str) -> None:
+    _, _, port = address.rpartition(":")
+    async with cutting_proxy(int(port)) as proxy:
+        proxy.stall_after = 0
+        where = ClamdAddress.parsed(f"tcp:127.0.0.1:{proxy.port}")
+        clam = Clamd(where, MAX, Timeouts(version=0.5))
+        for attempt in (clam.probe(), clam.scan(pieces_of(b"x"), 1)):
+            with pytest.raises(Unavailable, match="does not answer in time"):
+                await attempt
 
 
 async def test_the_age_of_signatures_is_that_of_the_daily_database() -> None:

@@ -28,7 +28,8 @@ class Death:
 
     activity: str
     after: float
-    """Seconds after the activity has begun."""
+    """Seconds after the activity has begun; at its end where that comes first, before Temporal
+    learns of it."""
 
 
 class Dying(client.Interceptor, worker.Interceptor):
@@ -49,11 +50,15 @@ class _Watching(worker.ActivityInboundInterceptor):
         self._death = death
 
     async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
-        if activity.info().activity_type == self._death.activity:
-            # By a thread: the loop may be busy at that moment.
-            kill = (os.getpid(), signal.SIGKILL)
-            threading.Timer(self._death.after, os.kill, kill).start()
-        return await super().execute_activity(input)
+        if activity.info().activity_type != self._death.activity:
+            return await super().execute_activity(input)
+        kill = (os.getpid(), signal.SIGKILL)
+        # By a thread: the loop may be busy at that moment.
+        threading.Timer(self._death.after, os.kill, kill).start()
+        try:
+            return await super().execute_activity(input)
+        finally:
+            os.kill(*kill)
 
 
 @contextmanager

@@ -9,19 +9,15 @@ import hashlib
 import json
 import random
 import shutil
-import signal
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError
-from temporalio.service import RPCError
+from temporalio.client import Client
 
 from adapters.database import open_database, upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
@@ -31,7 +27,6 @@ from contracts.transfers import (
     Partner,
     PlaceKind,
     TransferView,
-    file_job_id,
     queue_task_queue,
 )
 from domain.transfers.receipts import verify
@@ -39,27 +34,18 @@ from stack.clamd import clamd
 from stack.temporal import temporal_server
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
+from tests.crash.transfers.rounds import killed_once, moment, result_of
 from tests.support.chaos import CHAOS, kills
-from tests.support.forks import ended
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.openpgp import Forge
 from tests.support.transfers.secrets import PlantedSecrets
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, sftp_site
 from workers.connect import connect
-from workflows import attributes
-from workflows.transfers.file_job import FileJob
 
 pytestmark = [pytest.mark.chaos, pytest.mark.gnupg]
 
-FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.crash.transfers.lane_worker"])
-TASK_TIMEOUT: Final = timedelta(seconds=2)
-LONGEST: Final = 0.3
-"""Seconds from the beginning of an activity to the latest kill: it may have ended before."""
 AT_ONCE: Final = 4
-WITHIN: Final = 15.0
-"""Seconds after which it is asked what a transfer waits for."""
 BYTES: Final = 4 << 20
 EMPTY: Final = "empty.db"
 """A database at the newest schema: every round has a copy."""
@@ -68,8 +54,7 @@ ACTIVITIES: Final = (
     *("scan", "write_file", "fire_event", "call_http", "receipt", "keep", "settle_source", "close"),
 )
 FEW: Final = ("write_file", "settle_source")
-"""Those that leave something at partners."""
-KILLED: Final = ACTIVITIES if CHAOS else FEW
+"""Those that leave something at partners: killed in every run, beside one of the others."""
 
 
 @dataclass(frozen=True)
@@ -231,36 +216,11 @@ class Round:
         """Start the transfer, have its worker killed, and another one end it."""
         await self.prepare()
         order = a_job_order(self.event(), queue=self.queue)
-        run = await self.world.client.start_workflow(
-            FileJob.run,
-            order,
-            id=file_job_id(order.transfer_id),
-            task_queue=queue_task_queue(self.queue),
-            task_timeout=TASK_TIMEOUT,
-            search_attributes=attributes.at_start("transfers", self.queue, "TMS001"),
-        )
         log = self.world.folder / self.name / "worker.log"
-        dying = FORKS.Process(
-            target=lane_worker.main, args=(log, self.settings, self.queue, self.death)
-        )
-        dying.start()
-        try:
-            await ended(dying)
-        finally:
-            dying.kill()
-        assert dying.exitcode == -signal.SIGKILL, f"{self.name}: {log.read_text()}"
+        run = await killed_once(self.world.client, self.settings, order, self.death, log)
         self.assert_whole_or_missing()
         async with lane_worker.lane_worker(self.settings, self.queue):
-            return await self.ended(run)
-
-    async def ended(self, run: WorkflowHandle[Any, TransferView]) -> TransferView:
-        """Its result; a transfer that waits for a person never ends."""
-        ending = asyncio.ensure_future(run.result())
-        while not (await asyncio.wait([ending], timeout=WITHIN))[0]:
-            with suppress(RPCError, WorkflowQueryFailedError):
-                view = await run.query(FileJob.status)
-                assert view.since is None, f"{self.name}: {view.reason}"
-        return ending.result()
+            return await result_of(run)
 
     def event(self) -> dict[str, Any]:
         return an_event(id=self.name, data={"sha256": self.digest()})
@@ -323,12 +283,13 @@ SCANS: Final = [pytest.param(True, marks=pytest.mark.clamd)] if CHAOS else []
 async def test_a_worker_killed_within_an_action_leaves_whole_files_or_none(
     scans: bool, tmp_path: Path, chance: random.Random
 ) -> None:
-    killed = ("scan",) if scans else [each for each in KILLED if each != "scan"]
+    others = [each for each in ACTIVITIES if each not in ("scan", *FEW)]
+    killed = ["scan"] if scans else [*FEW, *(others if CHAOS else [chance.choice(others)])]
     content = bytes(chance.choices(b"0123456789;\n", k=BYTES))
     async with opened(tmp_path, scans=scans) as world:
 
         async def one(activity: str, number: int) -> None:
-            death = Death(f"transfers.{activity}", chance.uniform(0, LONGEST))
+            death = Death(f"transfers.{activity}", moment(chance))
             round = Round(world, f"{activity.replace('_', '-')}-{number}", death, content)
             async with world.turns:
                 await round.assert_done(await round.run())

@@ -44,11 +44,12 @@ class CuttingProxy:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # First: the proxy may be closed while the rest is awaited.
+            for each in (writer, far_writer):
+                each.transport.abort()
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            for each in (writer, far_writer):
-                each.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         passed = 0
