@@ -150,7 +150,7 @@ class ReviewChanging:
         for row in rows:
             after = self.after.cells(row.line, row.cells)
             if row.line not in excluded:
-                kept.append(row._replace(cells=after))
+                kept.append(SourceRow(row.line, row.offset, after))
             if self._whole_rows:
                 was, now = (row.line in each.excluded for each in (self.before, self.after))
                 self._changed_rows += was is not now
@@ -164,7 +164,12 @@ class ReviewChanging:
     def _note(
         self, line: int, places: Sequence[int], before: Sequence[Cell], after: Sequence[Cell]
     ) -> None:
-        differ = [i for i in places if not same(_at(before, i), _at(after, i))]
+        differ = [
+            i
+            for i in places
+            # Most cells are the very same object: nothing has touched them.
+            if (was := _at(before, i)) is not (now := _at(after, i)) and not same(was, now)
+        ]
         if not differ:
             return
         self._changed_rows += 1
