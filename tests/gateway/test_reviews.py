@@ -1,5 +1,6 @@
 """The review of rows: problems first, corrections in order, nothing written before it ends."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import httpx
 import pytest
 
 from adapters.files.documents import FileDocuments
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
 from tests.support.waiting import eventually
+from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -267,6 +269,28 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         await change(anna, following, **again["operation"])
         left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
         assert again["operation"] not in [each["operation"] for each in left]
+        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
+        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
+        anna.cookies.set(COOKIE, token())
+        page = await anna.get("/imports/memory?show=changes")
+        assert page.status_code == 200 and one["key"] in page.text
+        assert "“(at)” by “@”" in page.text
+        named = {"importType": one["importType"], "key": one["key"]}
+        async with stack.browser(token("zoe", THEIRS)) as zoe:
+            assert (await zoe.get("/api/memory/operations")).json() == []
+            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
+        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
+        form = {
+            "csrf": csrf,
+            "show": "changes",
+            "organisation": str(OURS),
+            "type": one["importType"],
+            "key": one["key"],
+        }
+        assert (await anna.post("/imports/memory", data=form)).status_code == 303
+        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
 
 
 async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
