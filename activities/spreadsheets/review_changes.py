@@ -35,6 +35,7 @@ from domain.tabular.values import readable
 _HEAD_BLOCKS: Final = 5
 """Blocks of the first rows, which settle how columns are written."""
 _SHOWN: Final = 200
+_NAMED: Final = 5
 _CHUNK: Final = 5_000
 
 
@@ -95,6 +96,7 @@ class ReviewChanging:
         self._columns = sorted({*columns, *moved})
         self._found = FoundChange()
         self._changed_rows = self._changed_cells = 0
+        self._seen: set[int] = set()
 
     async def find(self) -> FoundChange:
         """Go through the rows that it can change."""
@@ -108,11 +110,10 @@ class ReviewChanging:
             else:
                 async for blocks in self._reviews.blocks(self._uuid):
                     await thread.run(partial(self._look, validator, blocks))
-        if self._rows is not None and not self._whole_rows and not self._seen:
-            raise refused("there is no such row in this import")
+        if self._rows is not None and (unknown := self._rows - self._seen):
+            named = ", ".join(map(str, sorted(unknown)[:_NAMED]))
+            raise refused(f"there is no row {named} in this import; nothing was changed")
         return await self._finish()
-
-    _seen = 0
 
     async def _finish(self) -> FoundChange:
         found = self._found
@@ -139,16 +140,18 @@ class ReviewChanging:
             rows = (row for row in rows if row.line in wanted)
         rows = iter(rows)
         while some := list(islice(rows, _CHUNK)):
-            self._seen += len(some)
+            if self._rows is not None:
+                self._seen.update(row.line for row in some)
             self._compare(validator, some)
 
     def _compare(self, validator: RowValidator, rows: Sequence[SourceRow]) -> None:
         places = [id - 1 for id in self._columns]
         kept: list[SourceRow] = []
+        excluded = self.after.excluded
         for row in rows:
             after = self.after.cells(row.line, row.cells)
-            if row.line not in self.after.excluded:
-                kept.append(row._replace(cells=after))
+            if row.line not in excluded:
+                kept.append(SourceRow(row.line, row.offset, after))
             if self._whole_rows:
                 was, now = (row.line in each.excluded for each in (self.before, self.after))
                 self._changed_rows += was is not now
@@ -162,7 +165,12 @@ class ReviewChanging:
     def _note(
         self, line: int, places: Sequence[int], before: Sequence[Cell], after: Sequence[Cell]
     ) -> None:
-        differ = [i for i in places if not same(_at(before, i), _at(after, i))]
+        differ = [
+            i
+            for i in places
+            # Most cells are the very same object: nothing has touched them.
+            if (was := _at(before, i)) is not (now := _at(after, i)) and not same(was, now)
+        ]
         if not differ:
             return
         self._changed_rows += 1

@@ -122,7 +122,7 @@ def problems_of(checked: "CheckedRows") -> Iterator[RowProblem]:
         person = checked.people.get(i)
         if not found and person is not None and i in checked.waiting and person.key is None:
             found.append(RowProblem(row.line, 0, None, UNCLEAR_PERSON))
-        yield from merged(found)
+        yield from found if len(found) == 1 else merged(found)
 
 
 def merged(found: Sequence[RowProblem]) -> Iterator[RowProblem]:

@@ -178,6 +178,16 @@ async def test_a_dry_run_without_questions_ends_by_itself(terminal: Person, tmp_
     assert done["dry_run"] is True and done["counts"]["created"] == 1
 
 
+async def test_a_dry_run_stops_at_the_review_that_was_requested(
+    terminal: Person, tmp_path: Path
+) -> None:
+    file = tmp_path / "reviewed.csv"
+    file.write_text("First name,Surname,E-mail,Category\nAnna,Albrecht,a@b.org,Senior (18+)\n")
+    uuid = await terminal.submit("--auto-start", "--dry-run", "--review", file=file)
+    assert (await terminal.until(uuid, "CELL_MAPPING"))["counts"]["created"] == 0
+    await terminal.docflow("cancel", uuid)
+
+
 async def test_a_reassigned_import_is_cancelled_by_the_new_person(
     terminal: Person, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The review of rows: problems first, corrections in order, nothing written before it ends."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import httpx
 import pytest
 
 from adapters.files.documents import FileDocuments
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
 from tests.support.waiting import eventually
+from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -201,6 +203,59 @@ async def test_a_corrected_export_is_taken_in(stack: Stack, tmp_path: Path) -> N
         assert strange.status_code == 422 and "no row 99" in strange.json()["detail"]
 
 
+async def exported_lines(browser: httpx.AsyncClient, uuid: str, path: Path) -> list[list[Any]]:
+    """The cells of an export, with its header."""
+    exported = await browser.get(f"/api/imports/{uuid}/review/export")
+    assert exported.status_code == 200, exported.text
+    path.write_bytes(exported.content)
+    with FileDocuments().open_table(path) as table:
+        return [list(cells) for _, cells in table.rows()]
+
+
+async def upload(browser: httpx.AsyncClient, uuid: str, lines: list[list[Any]]) -> httpx.Response:
+    return await browser.post(
+        f"/api/imports/{uuid}/review/upload", files={"file": ("corrected.csv", sheet(*lines))}
+    )
+
+
+async def test_an_old_export_overwrites_nothing(stack: Stack, tmp_path: Path) -> None:
+    async with stack.browser() as anna, stack.browser(token("ben")) as ben:
+        uuid = await reviewed(anna)
+        lines = await exported_lines(anna, uuid, tmp_path / "review.xlsx")
+        cell = {"row": 2, "column": MAIL, "value": "anna.meier@example.org"}
+        await change(ben, uuid, kind="SET", cells=[cell])
+        lines[2][3] = "Diaz"
+        sent = await upload(anna, uuid, lines)
+        assert (sent.status_code, sent.json()["changedCells"]) == (202, 1), sent.text
+        values = {each["rowNumber"]: each["cells"] for each in await rows(anna, uuid)}
+        assert values[2][MAIL - 1]["value"] == "anna.meier@example.org"
+        assert values[4][1]["value"] == "Diaz"
+        seen = (await anna.get(f"/api/imports/{uuid}/review")).headers["etag"]
+        lines[1][4] = "anna@example.org"
+        late = await upload(anna, uuid, lines)
+        assert late.status_code == 412, late.text
+        assert "row 2, Email: changed by ben" in late.json()["detail"]
+        assert (await anna.get(f"/api/imports/{uuid}/review")).headers["etag"] == seen
+
+
+async def test_a_file_that_is_not_clear_is_refused(stack: Stack, tmp_path: Path) -> None:
+    async with stack.browser() as anna:
+        uuid, other = await reviewed(anna), await reviewed(anna)
+        header, *lines = await exported_lines(anna, uuid, tmp_path / "review.xlsx")
+        renamed = [*header[:4], "E-Mail address", *header[5:]]
+        for sent, says in (
+            ([header, *lines, lines[0]], "row 2 stands in the file twice"),
+            ([renamed, *lines], "had no column 'E-Mail address'"),
+            ([[*header[:1], "row", *header[2:]], *lines], "no column 'row (do not change"),
+            ([header, [*lines[0][:2], "x" * 2_001, *lines[0][3:]]], "2,001 characters"),
+        ):
+            answer = await upload(anna, uuid, sent)
+            assert answer.status_code == 422, answer.text
+            assert says in answer.json()["detail"]
+        strange = await upload(anna, other, [header, *lines])
+        assert strange.status_code == 422 and "another import" in strange.json()["detail"]
+
+
 async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await reviewed(anna)
@@ -215,6 +270,28 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         await change(anna, following, **again["operation"])
         left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
         assert again["operation"] not in [each["operation"] for each in left]
+        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
+        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
+        anna.cookies.set(COOKIE, token())
+        page = await anna.get("/imports/memory?show=changes")
+        assert page.status_code == 200 and one["key"] in page.text
+        assert "“(at)” by “@”" in page.text
+        named = {"importType": one["importType"], "key": one["key"]}
+        async with stack.browser(token("zoe", THEIRS)) as zoe:
+            assert (await zoe.get("/api/memory/operations")).json() == []
+            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
+        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
+        form = {
+            "csrf": csrf,
+            "show": "changes",
+            "organisation": str(OURS),
+            "type": one["importType"],
+            "key": one["key"],
+        }
+        assert (await anna.post("/imports/memory", data=form)).status_code == 303
+        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
 
 
 async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
@@ -226,6 +303,8 @@ async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
             {"kind": "SPLIT", "column": 1, "fields": ["FIRST_NAME", "NO_FIELD"]},
             {"kind": "UNDO", "version": 77},
             {"kind": "SET", "cells": [{"row": 77, "column": 1, "value": "x"}]},
+            {"kind": "SET", "cells": [{"row": r, "column": 1, "value": "x"} for r in (2, 77)]},
+            {"kind": "EXCLUDE", "rows": [2, 77]},
             {"kind": "REPLACE", "column": 1, "find": "x", "more": 1},
         ):
             answer = await anna.post(f"/api/imports/{uuid}/review/operations", json=operation)

@@ -5,13 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheet_reviews import remembered_edits
 from adapters.database.spreadsheets.locked_import import LockedImport
+from adapters.database.spreadsheets.records import LearntEdit, Page
+from adapters.database.spreadsheets.statuses import count, paged
 from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
 from domain.spreadsheets.match_keys import header_key
 from domain.spreadsheets.operations import about_columns, with_columns
@@ -85,3 +87,49 @@ async def find(
         )
         found.append(RememberedEdit(known, list(named.values()), row.decided_by, row.decided_at))
     return found
+
+
+async def learnt(
+    connection: AsyncConnection,
+    organisations: Sequence[int],
+    import_type: str | None,
+    page: int,
+    size: int,
+) -> Page[LearntEdit]:
+    """What is remembered of whole columns, the newest first."""
+    memory = remembered_edits
+    wanted: list[ColumnElement[bool]] = [memory.c.organisation_id.in_(sorted(organisations))]
+    if import_type is not None:
+        wanted.append(memory.c.import_type == import_type)
+    order = (memory.c.decided_at.desc(), memory.c.position, memory.c.about)
+    query = select(memory).where(*wanted).order_by(*order)
+    total = (await connection.execute(count(memory, *wanted))).scalar_one()
+    rows = (await connection.execute(paged(query, page, size))).all()
+    return Page([_learnt(row) for row in rows], total)
+
+
+async def forget(
+    connection: AsyncConnection, organisation_id: int, import_type: str, about: str
+) -> None:
+    """Suggest one of them no more; nothing happens where there is none."""
+    memory = remembered_edits
+    await connection.execute(
+        delete(memory).where(
+            memory.c.organisation_id == organisation_id,
+            memory.c.import_type == import_type,
+            memory.c.about == about,
+        )
+    )
+
+
+def _learnt(row: Any) -> LearntEdit:
+    headers: dict[str, str] = json.loads(row.headers)
+    return LearntEdit(
+        row.organisation_id,
+        row.import_type,
+        row.about,
+        {int(id): header for id, header in headers.items()},
+        OPERATION.validate_json(row.body),
+        row.decided_by,
+        row.decided_at,
+    )

@@ -1,6 +1,6 @@
 """What the gateway reads; moments are UTC."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -18,6 +18,7 @@ from contracts.spreadsheets import (
     UndoCounts,
     UndoState,
 )
+from contracts.spreadsheets.reviews import Operation
 
 T = TypeVar("T")
 
@@ -43,6 +44,21 @@ class LearntColumn:
     """The field; None: the column is left out."""
     decided_by: str
     """"" where an older release did not note it."""
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LearntEdit:
+    """A change of whole columns in a review that is suggested for the next file."""
+
+    organisation_id: int
+    import_type: str
+    about: str
+    """Key of it."""
+    headers: Mapping[int, str]
+    """Of the columns that it is about, by the ids in the operation."""
+    operation: Operation
+    decided_by: str
     decided_at: datetime
 
 

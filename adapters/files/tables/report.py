@@ -64,7 +64,7 @@ class XlsxReportWriter:
                 if sheet is None or line == limits.ROWS:
                     sheet = self._new_sheet(workbook, bold, header)
                     line = 1
-                sheet.write_string(line, 0, _fitting(_what_is_wrong(row)), wrong)
+                sheet.write_string(line, 0, fitting(_what_is_wrong(row)), wrong)
                 for column, value in enumerate(row.cells, start=1):
                     writer.write(sheet, line, column, value)
                 notes.write(sheet, line, row.problems)
@@ -79,14 +79,14 @@ class XlsxReportWriter:
         sheet.very_hidden()
         for line, cells in enumerate(memory):
             for column, text in enumerate(cells):
-                sheet.write_string(line, column, _fitting(text))
+                sheet.write_string(line, column, fitting(text))
 
     def _new_sheet(self, workbook: Any, bold: Any, header: Sequence[str]) -> Worksheet:
         sheet: Worksheet = workbook.add_worksheet()
         sheet.set_column(0, 0, 60)
         sheet.freeze_panes(1, 1)
         for column, name in enumerate((WHAT_IS_WRONG, *header)):
-            sheet.write_string(0, column, _fitting(name), bold)
+            sheet.write_string(0, column, fitting(name), bold)
         return sheet
 
 
@@ -111,7 +111,7 @@ class _Cells:
                 midnight = datetime(value.year, value.month, value.day)
                 sheet.write_datetime(line, column, midnight, self._date_format)
             case _:
-                sheet.write_string(line, column, _fitting(str(value)))
+                sheet.write_string(line, column, fitting(str(value)))
 
 
 class _Comments:
@@ -135,7 +135,8 @@ class _Comments:
             sheet.write_comment(line, column, text, {"author": "docflow"})
 
 
-def _fitting(text: str) -> str:
+def fitting(text: str) -> str:
+    """A text as far as a cell of Excel holds it; one that is cut says so."""
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - len(_CUT)] + _CUT
 
 

@@ -38,6 +38,10 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every row and write nothing.")
     ] = False,
+    review: Annotated[
+        bool,
+        typer.Option("--review", help="Stop where rows can be corrected before any is written."),
+    ] = False,
     sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook.")] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Text encoding or code page; found out if absent.")
@@ -66,6 +70,7 @@ def submit(
         "contextId": belongs_to,
         "autoStart": auto_start or None,
         "dryRun": dry_run or None,
+        "review": review or None,
         "sheet": sheet,
         "encoding": encoding,
         "delimiter": delimiter,

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from adapters.database.spreadsheets.records import LearntColumn, LearntValue
+from adapters.database.spreadsheets.records import LearntColumn, LearntEdit, LearntValue
 from contracts.spreadsheets import FieldName, TypeName
+from domain.spreadsheets.edits import described
 from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import examples
 from workers.gateway.spreadsheets.bodies import LearntColumnBody, LearntValueBody
@@ -18,6 +19,7 @@ from workers.gateway.spreadsheets.dependencies import (
     describe_page,
 )
 from workers.gateway.spreadsheets.problems import import_problems
+from workers.gateway.spreadsheets.review_schemas import LearntOperationView
 from workers.gateway.spreadsheets.schemas import (
     AvailableContextView,
     LearntColumnView,
@@ -175,6 +177,52 @@ async def forget_value(
 ) -> None:
     """Forget what a value means; the next file asks."""
     await service.memory.forget_value(who, organisation_id, import_type, field, value)
+
+
+@router.get("/memory/operations", tags=["memory"], responses=answers_with(200, PAGED))
+async def list_learnt_operations(
+    service: TheService,
+    who: Who,
+    request: Request,
+    response: Response,
+    organisation_id: Organisation = None,
+    import_type: OfType = None,
+    page: PageNumber = 0,
+    size: PageSize = 50,
+) -> list[LearntOperationView]:
+    """Changes of whole columns that reviews suggest for files with these headers."""
+    found = await service.memory.edits(
+        who, organisation=organisation_id, import_type=import_type, page=page, size=size
+    )
+    describe_page(request, response, found.total, page, size)
+    return [_operation_view(each) for each in found.items]
+
+
+@router.delete("/memory/operations", status_code=204, tags=["memory"])
+async def forget_operation(
+    service: TheService,
+    who: Who,
+    import_type: TypeOf,
+    key: Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="Of the listed change.")],
+    organisation_id: Owner = None,
+) -> None:
+    """Suggest a change no more; confirming it in a review again remembers it again."""
+    await service.memory.forget_edit(who, organisation_id, import_type, key)
+
+
+def _operation_view(learnt: LearntEdit) -> LearntOperationView:
+    subject, decision = described(learnt.operation, learnt.headers)
+    return LearntOperationView(
+        organisation_id=learnt.organisation_id,
+        import_type=learnt.import_type,
+        key=learnt.about,
+        headers=list(learnt.headers.values()),
+        subject=subject,
+        decision=decision,
+        operation=learnt.operation,
+        decided_by=learnt.decided_by,
+        decided_at=learnt.decided_at,
+    )
 
 
 def _column_view(learnt: LearntColumn) -> LearntColumnView:

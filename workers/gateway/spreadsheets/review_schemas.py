@@ -18,6 +18,11 @@ from workers.services.spreadsheets.reviews import ChangeOutcome, ReviewOverview
 _SHOWN: Final = 500
 """Characters of a cell."""
 _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
+    "organisationId": ("Organisation that remembers it", 1),
+    "importType": ("What the rows are", "EVENT_PARTICIPANT"),
+    "key": ("Names it when it is to be forgotten", "6b86b273" * 8),
+    "decidedBy": ("Who confirmed it in a review", "anna@example.org"),
+    "decidedAt": ("When", "2026-01-03T10:00:01Z"),
     "version": ("Of the mappings and their corrections: the value of the ETag", 7),
     "isOpen": ("Corrections are accepted", True),
     "isChecked": ("All rows were checked against each other and people at this version", True),
@@ -175,6 +180,20 @@ class RememberedOperationView(ReviewPart):
     operation: Operation
     by: str
     at: datetime
+
+
+class LearntOperationView(ReviewPart):
+    """A change of whole columns that reviews suggest; `key` names it when it is to be forgotten."""
+
+    organisation_id: int
+    import_type: str
+    key: str
+    headers: list[str]
+    subject: str
+    decision: str
+    operation: Operation
+    decided_by: str
+    decided_at: datetime
 
 
 def review_view(found: ReviewOverview) -> ReviewView:

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from adapters.database.spreadsheets.records import LearntColumn, LearntValue, Page
+from adapters.database.spreadsheets.records import (
+    LearntColumn,
+    LearntEdit,
+    LearntValue,
+    Page,
+)
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
@@ -60,6 +65,31 @@ class SpreadsheetMemory:
         return await self._memory.values(
             _mine(who, organisation), import_type, query, page=page, size=min(size, LARGEST_PAGE)
         )
+
+    async def edits(
+        self,
+        who: Identity,
+        *,
+        organisation: int | None = None,
+        import_type: str | None = None,
+        page: int = 0,
+        size: int = 50,
+    ) -> Page[LearntEdit]:
+        """Changes of whole columns that are suggested in reviews, the newest first."""
+        return await self._store.reviews.learnt(
+            _mine(who, organisation), import_type, page, min(size, LARGEST_PAGE)
+        )
+
+    async def forget_edit(
+        self, who: Identity, organisation: int | None, import_type: str, about: str
+    ) -> None:
+        """Suggest a change no more; nothing happens where there is none of this key.
+
+        Raises:
+            Forbidden: The roles do not allow it.
+            Refused: The organisation is not theirs.
+        """
+        await self._store.reviews.forget_learnt(_owner(who, organisation), import_type, about)
 
     async def learn_column(
         self,

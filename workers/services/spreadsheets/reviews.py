@@ -33,8 +33,9 @@ from workers.services.errors import Conflict, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import ReportFile, SpreadsheetQueries
-from workers.services.spreadsheets.review_files import corrected_cells, write_export
+from workers.services.spreadsheets.review_files import write_export
 from workers.services.spreadsheets.review_rows import ReviewRows, RowFilter
+from workers.services.spreadsheets.review_uploads import Corrections, corrections_of
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.statuses import LARGEST_PAGE
 from workers.services.spreadsheets.upload_form import Upload, problems_of
@@ -237,11 +238,11 @@ class SpreadsheetReviewService:
             WrongState: The import has no review, or has not come to it.
         """
         row = await self._queries.kept(who, uuid)
-        await self._state(row)
-        edits = await self._edits(row)
+        version = (await self._state(row)).version
+        edits = await self._edits(row, version)
         path = self._scratch / f"review-{uuids.uuid4().hex}.xlsx"
         await write_export(
-            path, self._reviews, self._views.reviews, self._rows, uuid, edits, wanted
+            path, self._reviews, self._views.reviews, self._rows, uuid, version, edits, wanted
         )
         stem = row.filename.rsplit(".", 1)[0] or "import"
         return ReportFile(path, f"{stem}-review.xlsx")
@@ -249,16 +250,19 @@ class SpreadsheetReviewService:
     async def upload(
         self, who: Identity, uuid: str, upload: Upload, expected_version: int | None = None
     ) -> ChangeOutcome | None:
-        """Take a corrected export in: cells that differ are set; None: none does.
+        """Take a corrected export in: cells that were corrected in it are set; None: none was.
+
+        An export of an earlier version sets what was corrected in it, and nothing else.
 
         Raises:
-            Conflict: Another person has changed the rows since.
+            Conflict: Another person has changed the rows since `expected_version`, or the same
+                cells since the export; the message says who and what.
             WrongState: The rows are not being reviewed.
             Refused: It is no export of this import, or too much differs.
         """
         row = await self._queries.writable(who, uuid)
-        await self._state(row)
-        edits = await self._edits(row)
+        version = (await self._state(row)).version
+        edits = await self._edits(row, version)
         path = self._scratch / f"corrected-{uuids.uuid4().hex}"
         try:
             await upload.open()
@@ -266,16 +270,28 @@ class SpreadsheetReviewService:
                 async for piece in upload.file():
                     file.write(piece)
             await upload.finish()
-            cells = await corrected_cells(path, upload.filename, self._reviews, uuid, edits)
+            found = await corrections_of(
+                path,
+                upload.filename,
+                self._reviews,
+                uuid,
+                edits,
+                version,
+                lambda version: self._edits(row, version),
+            )
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
-        if not cells:
+        if found.conflicts:
+            raise _in_conflict(found, version)
+        if not found.cells:
             return None
         try:
-            operation = SetCells(cells=tuple(cells))
+            operation = SetCells(cells=tuple(found.cells))
         except ValidationError as error:
             raise Refused(problems_of(error)) from None
-        return await self._send(who, uuid, operation, expected_version)
+        # What was compared is what has to be there still when the cells are set.
+        expected = version if expected_version is None else expected_version
+        return await self._send(who, uuid, operation, expected)
 
     async def explained(
         self, row: SpreadsheetRow, conflict: Conflict, expected: int | None
@@ -344,7 +360,8 @@ class SpreadsheetReviewService:
             )
         return state
 
-    async def _edits(self, row: SpreadsheetRow) -> Edits:
+    async def _edits(self, row: SpreadsheetRow, version: int | None = None) -> Edits:
+        """The corrections as they are, or as they were at a version."""
         columns = [
             ColumnMapping(
                 id=each.id,
@@ -357,7 +374,20 @@ class SpreadsheetReviewService:
             for each in (await self._views.columns(row.uuid)).columns
         ]
         titles = {each.name: each.title for each in await self._choices.fields(row)}
-        return Edits(columns, await self._reviews.operations(row.uuid), titles)
+        operations = await self._reviews.operations(row.uuid)
+        counted = [each for each in operations if version is None or each.version <= version]
+        return Edits(columns, counted, titles)
+
+
+def _in_conflict(found: Corrections, version: int) -> Conflict:
+    more = len(found.conflicts) - _NAMED
+    others = f" (and {more} more)" if more > 0 else ""
+    return Conflict(
+        f"cells of the file were changed here, too, since it was exported at version "
+        f"{found.version}: {'; '.join(found.conflicts[:_NAMED])}{others}; nothing of the file was "
+        "taken: export the rows again, or give these cells their new values in the file",
+        version,
+    )
 
 
 __all__ = ["ChangeOutcome", "ReviewColumn", "ReviewOverview", "SpreadsheetReviewService"]

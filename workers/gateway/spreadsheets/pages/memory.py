@@ -5,6 +5,8 @@ from typing import Annotated, Final
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from contracts.spreadsheets.reviews import Constant, Operation, Replace
+from domain.spreadsheets.edits import described
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Site, Visitor
 from workers.gateway.spreadsheets.pages.forms import LEFT_OUT
@@ -13,6 +15,17 @@ from workers.services.spreadsheets.service import SpreadsheetService
 
 _PAGE_SIZE: Final = 50
 _ADDRESS: Final = "/imports/memory"
+
+
+def details_of(operation: Operation) -> str:
+    """What a change puts where, so that two of one column can be told apart."""
+    match operation:
+        case Replace(find=find, put=put):
+            return f" (“{find}” by “{put}”)"
+        case Constant(value=value):
+            return f" (“{value}”)"
+        case _:
+            return ""
 
 
 class MemoryPages:
@@ -25,13 +38,15 @@ class MemoryPages:
     async def show(
         self,
         request: Request,
-        show: Annotated[str, Query(pattern="^(columns|values)$")] = "columns",
+        show: Annotated[str, Query(pattern="^(columns|values|changes)$")] = "columns",
         q: Annotated[str, Query(max_length=200)] = "",
         page: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> Response:
         """What was learnt of headers, or of values."""
         visitor = await self._site.visitor(request)
         memory = self._service.memory
+        if show == "changes":
+            return await self._show_changes(request, visitor, page)
         ask = memory.columns if show == "columns" else memory.values
         found = await ask(visitor.who, query=q, page=page, size=_PAGE_SIZE)
         return self._site.page(
@@ -54,8 +69,31 @@ class MemoryPages:
         if form.text("show") == "values":
             await self._change_value(visitor, form)
             return RedirectResponse(f"{_ADDRESS}?show=values", 303)
+        if form.text("show") == "changes":
+            await self._service.memory.forget_edit(
+                visitor.who, form.whole("organisation"), form.text("type"), form.text("key")
+            )
+            return RedirectResponse(f"{_ADDRESS}?show=changes", 303)
         await self._change_column(visitor, form)
         return RedirectResponse(_ADDRESS, 303)
+
+    async def _show_changes(self, request: Request, visitor: Visitor, page: int) -> Response:
+        found = await self._service.memory.edits(visitor.who, page=page, size=_PAGE_SIZE)
+        return self._site.page(
+            request,
+            visitor,
+            "memory.html",
+            found=found,
+            show="changes",
+            query="",
+            page=page,
+            size=_PAGE_SIZE,
+            sentences=[
+                ": ".join(described(each.operation, each.headers)) + details_of(each.operation)
+                for each in found.items
+            ],
+            types={each.name: each for each in self._service.types()},
+        )
 
     async def _change_column(self, visitor: Visitor, form: Form) -> None:
         memory, who = self._service.memory, visitor.who
