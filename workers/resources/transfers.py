@@ -136,7 +136,7 @@ def transfer_resources(
         partners=partners,
         queues=queues,
         staging=files.staging,
-        receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected),
+        receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected, sender),
         planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
         closing=ClosingPorts(store, files.staging, turns),
         ends=ends,

@@ -12,6 +12,7 @@ from temporalio.client import Client, WorkflowFailureError
 from typer.testing import Result
 
 from activities import dependencies
+from adapters.ports.transfers import StatusRow
 from contracts.dependencies import outage_id
 from contracts.errors import KEY_REUSED
 from contracts.transfers import (
@@ -26,7 +27,7 @@ from contracts.transfers import (
 from domain.errors import RuleViolation
 from domain.transfers.events import head_of
 from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
+from tests.support.transfers.events import READ, WRITE, a_job_order, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, open_installation
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
@@ -186,6 +187,58 @@ async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
     assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
     assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
     assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
+    transfers: Installation,
+) -> None:
+    event = an_event(id="forgotten-by-queue")
+    order = an_event_order(event)
+    row = StatusRow(
+        transfer_id=order.transfer_id,
+        status=TransferStatus.SUCCEEDED,
+        at=order.arrived,
+        source=event["source"],
+        event_id=event["id"],
+        digest=order.digest,
+    )
+    # As after the retention of the namespace: a row, and no run.
+    await transfers.store.record(row)
+    intake = transfers.intake("jobs")
+    same = await intake.accept(json.dumps(event).encode(), 0, "m-1")
+    assert same == Settle(file_job_id(order.transfer_id), duplicate=True)
+    other, _ = a_message(id="forgotten-by-queue", type="Other")
+    verdict = await intake.accept(other, 0, "m-2")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.queue, rejected.reason, rejected.body) == ("jobs", KEY_REUSED, other.decode())
+    assert transfers.far.done == []
+
+
+async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorded(
+    transfers: Installation,
+) -> None:
+    queued, id = a_message(id="two-ways", type="Queued")
+    routed = an_event(id="two-ways", type="Routed")
+    job = transfers.client.get_workflow_handle(file_job_id(id))
+    # Both pass the look at the row, and the job of the queued one is started first.
+    await transfers.client.start_workflow(
+        "FileJob",
+        a_job_order(json.loads(queued)),
+        id=job.id,
+        task_queue="transfers-nobody",
+        memo={"digest": an_event_order(json.loads(queued)).digest},
+        search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
+    )
+    verdict = await transfers.intake().accept(json.dumps(routed).encode(), 0, "m-2")
+    assert isinstance(verdict, Settle)
+    with pytest.raises(WorkflowFailureError):
+        await transfers.client.get_workflow_handle(verdict.workflow_id).result()
+    await job.terminate()
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.reason, rejected.body) == (KEY_REUSED, json.dumps(routed))
+    said = [(each.status.value, each.reason) for each in await transfers.store.trail(id)]
+    assert any(s == "Failed" and (r or "").startswith("refused, by intake") for s, r in said)
 
 
 async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:

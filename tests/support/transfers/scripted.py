@@ -85,6 +85,7 @@ class ScriptedTransfer(ScriptedActivities):
         actions = ("read_file", "write_file", "scan", "decrypt", "fire_event")
         given = {
             "receive": self._receive,
+            "compare_job": Reception(status=TransferStatus.ASSIGNED, reason="its job was started"),
             "route": lambda order: self._route(),
             "load_plan": self._plan,
             "take_turn": lambda order: self.turns.pop(0),

@@ -9,6 +9,7 @@ from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.store import SqlTransferStore
 from adapters.ports import RejectedMessages
+from adapters.ports.transfers import TransferStore
 from domain.transfers.queues import Queue
 from workers.services.identity import OPERATOR, Identity
 from workers.services.runs import TemporalRuns
@@ -45,7 +46,10 @@ def transfer_service(
 
 
 def intake_of(
-    client: "Client", rejected: RejectedMessages, queues: Mapping[str, Queue]
+    client: "Client",
+    rejected: RejectedMessages,
+    queues: Mapping[str, Queue],
+    known: TransferStore,
 ) -> Callable[[str], TransferIntake]:
     """What decides about the messages of a queue or hub, by its name.
 
@@ -53,8 +57,11 @@ def intake_of(
         client: Of Temporal.
         rejected: Keeps messages that can never be accepted.
         queues: Those whose messages are routed already; all others are routed by the rules.
+        known: Rows of the events that came before.
     """
-    return lambda name: TransferIntake(client, rejected, way_in=name, queue=queues.get(name))
+    return lambda name: TransferIntake(
+        client, rejected, way_in=name, queue=queues.get(name), known=known
+    )
 
 
 @asynccontextmanager
