@@ -23,7 +23,7 @@ from contracts.transfers import (
     StoredReceipt,
     receipt_blob,
 )
-from domain.transfers.receipts import assembled, canonical
+from domain.transfers.receipts import assembled, canonical, in_order
 
 _BLOCK: Final = 1 << 18
 
@@ -61,6 +61,8 @@ class Receipts:
                 ReceiptStep.model_validate_json(await content_of(self._ports.staging, blob))
                 for blob in order.steps
             ]
+            if order.outcomes:
+                steps = in_order(job.digest, [*steps, *order.outcomes])
             receipt = assembled(
                 job.transfer_id,
                 job.digest,

@@ -201,6 +201,8 @@ async def receive_queues(
     addresses = queue_addresses(settings, tuple(queues))
     if addresses.unused:
         logger.info("%s: not used: %s", APP_SETTINGS, ", ".join(addresses.unused))
+    for warning in addresses.warnings:
+        logger.warning("%s", warning)
     bridge = StorageQueuesBridge(
         addresses,
         _intake_of(context, queues),
@@ -269,8 +271,9 @@ def _client(address: QueueAddress, suffix: str = "") -> QueueClient:
                 address.connection_string, address.name + suffix, retry_total=1
             )
         assert address.url is not None
+        sas = (address.poison_sas if suffix else None) or address.sas
         return QueueClient.from_queue_url(
-            address.url.rstrip("/") + suffix, credential=address.sas, retry_total=1
+            address.url.rstrip("/") + suffix, credential=sas, retry_total=1
         )
     except ValueError as error:
         raise BridgeError(f"queue {address.name}: its address cannot be read: {error}") from error

@@ -364,6 +364,7 @@ TRANSFERS = Pipeline(
         "workflows.transfers.attempts",
         "workflows.transfers.ending",
         "workflows.transfers.progress",
+        "workflows.transfers.receipt_steps",
         "workflows.transfers.sequence",
     ),
 )

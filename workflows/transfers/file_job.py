@@ -41,6 +41,7 @@ from workflows.parking import Answered, Decision, Parking
 from workflows.transfers.attempts import Attempts, options_of
 from workflows.transfers.ending import Ending
 from workflows.transfers.progress import Progress
+from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.transfers.sequence import SequenceTurn
 from workflows.waiting import OnFailure, Waiting
 
@@ -83,8 +84,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._round = 0
         self._files = order.files
         self._read: dict[int, Manifest] = {}
-        self._steps: list[BlobRef] = []
-        self._previous = order.digest
+        self._steps = ReceiptSteps(order)
         self._progress = Progress()
         self._remarks: list[str] = []
         self._left_out = False
@@ -184,7 +184,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             configured_by=self._progress.configured_by(index, plan),
             names=plan.names[index],
             files=self._files,
-            previous=self._previous,
+            previous=self._steps.previous,
         )
         return await workflow.execute_activity(
             verb_of(action),
@@ -198,9 +198,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._files = result.files
         self._read[index] = result.files
         self._remark(*result.remarks)
-        if result.step is not None:
-            self._steps.append(result.step)
-            self._previous = result.step_sha256
+        self._steps.done(result)
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
@@ -250,7 +248,12 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._left_out = True
         who = f" by {answered.by}" if answered.by else ""
         self._progress.skipped(index, reason)
+        self._note_outcome(index, "skipped", answered.explain(reason), answered.by)
         self._remark(f"{index + 1}. {self._actions[index].action} was left out{who}: {reason}")
+
+    def _note_outcome(self, index: int, outcome: str, reason: str, by: str | None) -> None:
+        configured_by = self._progress.configured_by(index, self._require_plan())
+        self._steps.add(index, self._actions[index], outcome, reason, by, configured_by)
 
     def _give_up(self, answered: Answered, reason: str) -> NoReturn:
         said = answered.explain(reason) if answered.answer else answered.reason
@@ -288,9 +291,11 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         by: str | None = None,
         kind: NoticeKind = NoticeKind.ENDED,
     ) -> TransferView:
-        self._closing, self._index = True, None
+        index, self._index, self._closing = self._index, None, True
         if status is TransferStatus.FAILED:
             self._progress.failed(reason or "")
+            if index is not None:
+                self._note_outcome(index, "failed", reason or "", by)
         succeeded = status is TransferStatus.SUCCEEDED
         self._receipt = await self._ending.receipt(
             self._plan if succeeded else None, self._files, self._steps
