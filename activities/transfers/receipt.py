@@ -69,7 +69,13 @@ class Receipts:
                 steps,
                 resent_from=job.resent_from,
                 resent_from_sha256=await self._seal_of(job.resent_from),
-            ).model_copy(update={"kept": order.kept})
+            ).model_copy(
+                update={
+                    "kept": order.kept,
+                    "redriven_from": job.redriven_from,
+                    "redriven_from_sha256": await self._seal_of(job.redriven_from),
+                }
+            )
             blob = await self._stored(receipt_blob(job.transfer_id), canonical(receipt))
         return StoredReceipt(blob=blob, steps=len(steps), sha256=receipt.sha256)
 

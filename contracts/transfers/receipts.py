@@ -68,6 +68,10 @@ class Receipt(Contract):
     resent_from: TransferId | None = None
     resent_from_sha256: str | None = Field(default=None, max_length=64)
     """Of the last step of that transfer's receipt."""
+    redriven_from: TransferId | None = Field(default=None, exclude_if=_is_absent)
+    """The failed transfer that this one has carried out anew."""
+    redriven_from_sha256: str | None = Field(default=None, max_length=64, exclude_if=_is_absent)
+    """Of the last step of that transfer's receipt."""
     kept: BlobRef | None = None
     """Files of the kept copy, lines of `StagedFile`; None: none was kept."""
     steps: tuple[ReceiptStep, ...] = Field(default=(), max_length=100)

@@ -143,6 +143,27 @@ class Ending:
             Receiving.record, order, summary="record where it stands", **policies.SHORT
         )
 
+    def closing(
+        self,
+        plan: TransferPlan | None,
+        status: TransferStatus,
+        reason: str | None,
+        by: str | None,
+        receipt: BlobRef | None,
+    ) -> TransferClosing:
+        """How the job ends."""
+        return TransferClosing(
+            job=self._order,
+            status=status,
+            at=workflow.now(),
+            settings_job=plan and plan.job.job,
+            reason=reason,
+            by=by,
+            receipt=receipt,
+            kept=self.kept,
+            sequence=plan and plan.sequence,
+        )
+
     async def close(self, closing: TransferClosing, files: Manifest) -> None:
         """Remove what is staged, and write how the job has ended."""
         summary = f"record {closing.status}"

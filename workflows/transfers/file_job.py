@@ -22,7 +22,6 @@ from contracts.transfers import (
     FileJobOrder,
     LoadOrder,
     Manifest,
-    TransferClosing,
     TransferPlan,
     TransferRetry,
     TransferStatus,
@@ -120,7 +119,10 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
         index = 0
         while index < len(self._actions):
-            await self._until_done(index)
+            if (index, self._actions[index].action) in self._order.done_before:
+                self._pass_over(index)
+            else:
+                await self._until_done(index)
             index += 1
         self._index = None
 
@@ -145,6 +147,13 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                 self._give_up(answered, explain(failure))
 
         return park
+
+    def _pass_over(self, index: int) -> None:
+        """The transfer that is carried out anew has done this action."""
+        said = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
+        self._progress.skipped(index, said)
+        self._note_outcome(index, "done before", said, None)
+        self._remark(f"{index + 1}. {self._actions[index].action} was {said}")
 
     async def _until_done(self, index: int) -> None:
         """Carry out one action, until it is done or left out."""
@@ -303,7 +312,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if self._plan is not None:
             self._remark(*await self._settled(self._plan, succeeded=succeeded))
         self._status, self._reason = status, self._explained(reason)
-        await self._ending.close(self._closing_of(by), self._files)
+        closing = self._ending.closing(self._plan, status, self._reason, by, self._receipt)
+        await self._ending.close(closing, self._files)
         shown = status.lower()
         workflow.upsert_search_attributes(attributes.not_waiting(shown))
         workflow.set_current_details(self._progress.text(self._reason))
@@ -316,19 +326,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if succeeded and self._left_out:
             return ["the source stays as it is, because an action was left out"]
         return await self._ending.settle(plan, self._read, succeeded=succeeded)
-
-    def _closing_of(self, by: str | None) -> TransferClosing:
-        return TransferClosing(
-            job=self._order,
-            status=self._status,
-            at=workflow.now(),
-            settings_job=self._plan and self._plan.job.job,
-            reason=self._reason,
-            by=by,
-            receipt=self._receipt,
-            kept=self._ending.kept,
-            sequence=self._plan and self._plan.sequence,
-        )
 
     def _begin_action(self, index: int) -> None:
         self._progress.running(index)

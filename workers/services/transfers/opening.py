@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from workers.services.transfers.clocks import ClockService
+    from workers.services.transfers.redrive import Redrives
 
 _SECONDS_TO_ANSWER: Final = 5.0
 
@@ -80,6 +81,37 @@ async def open_transfers(
 
     async with open_tables(environment) as database:
         yield transfer_service(environment, await connect(), database), _operator(user)
+
+
+@asynccontextmanager
+async def open_redrives(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple["Redrives", Identity]]:
+    """What starts failed transfers anew, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.connect import connect
+    from workers.resources.blobs import open_blobs
+    from workers.resources.tables import open_tables
+    from workers.services.transfers.redrive import Redrives
+    from workers.settings.blobs import BlobSettings
+
+    async with open_tables(environment) as database:
+        client = await connect()
+        yield (
+            Redrives(
+                transfer_service(environment, client, database),
+                SqlTransferStore(database),
+                TransferStarts(client),
+                client,
+                lambda: open_blobs(BlobSettings.read(environment)),
+            ),
+            _operator(user),
+        )
 
 
 @asynccontextmanager
