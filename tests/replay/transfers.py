@@ -346,6 +346,11 @@ CASES_OF: dict[str, dict[str, Any]] = {
             ScriptedTransfer(fails={"read_file": [_refused()]}),
             _answers(("fail", Answer(by="ann"))),
         ),
+        "redriven": JobCase(
+            order=a_job_order(
+                notices=True, redriven_from="5eed" * 16, done_before=((2, "WriteFile"),)
+            )
+        ),
         "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
     },
     "TransferCopyRetention": {
