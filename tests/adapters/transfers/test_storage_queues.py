@@ -292,7 +292,7 @@ def test_wrong_files_are_named(tmp_path: Path, content: str, reason: str) -> Non
     file.write_text(content)
     settings = StorageQueueSettings.read({"DOCFLOW_TRANSFERS_APPSETTINGS": str(file)})
     with pytest.raises(SettingsError, match=reason):
-        queue_addresses(settings, ())
+        queue_addresses(settings, ("jobs",))
 
 
 def test_neither_account_nor_file_is_named() -> None:
