@@ -12,7 +12,7 @@ from contracts.transfers import Partner
 SHORTEST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 60.0
 REFUSED_SECONDS: Final = 300.0
-"""For a server that does not let us in, from the first time on."""
+"""For a server that refuses the login, from the first time on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Away:
     until: float
     """Until then only the probe connects."""
     refused: bool = False
-    """It does not let us in: the probe does not connect either."""
+    """It refuses the login: the probe does not connect either."""
 
 
 class Breaker:

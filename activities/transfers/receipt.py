@@ -23,7 +23,7 @@ from contracts.transfers import (
     StoredReceipt,
     receipt_blob,
 )
-from domain.transfers.receipts import assembled, canonical
+from domain.transfers.receipts import assembled, canonical, in_order
 
 _BLOCK: Final = 1 << 18
 
@@ -61,13 +61,21 @@ class Receipts:
                 ReceiptStep.model_validate_json(await content_of(self._ports.staging, blob))
                 for blob in order.steps
             ]
+            if order.outcomes:
+                steps = in_order(job.digest, [*steps, *order.outcomes])
             receipt = assembled(
                 job.transfer_id,
                 job.digest,
                 steps,
                 resent_from=job.resent_from,
                 resent_from_sha256=await self._seal_of(job.resent_from),
-            ).model_copy(update={"kept": order.kept})
+            ).model_copy(
+                update={
+                    "kept": order.kept,
+                    "redriven_from": job.redriven_from,
+                    "redriven_from_sha256": await self._seal_of(job.redriven_from),
+                }
+            )
             blob = await self._stored(receipt_blob(job.transfer_id), canonical(receipt))
         return StoredReceipt(blob=blob, steps=len(steps), sha256=receipt.sha256)
 

@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.transfers.route_cache import RouteCache
 from adapters.ports import RejectionRecord
-from adapters.ports.transfers import StatusRow, TransferStore
+from adapters.ports.transfers import StartedJobs, StatusRow, TransferStore
 from contracts.errors import KEY_REUSED
 from contracts.transfers import (
     EventRoute,
@@ -23,6 +23,7 @@ from contracts.transfers import (
     file_job_id,
     transfer_workflow_id,
 )
+from domain.errors import RuleViolation
 from domain.transfers.events import NoEvent, file_of, read_event
 from domain.transfers.queues import Queue
 
@@ -38,6 +39,7 @@ class ReceivingPorts:
     queues: Mapping[str, Queue]
     """Queues that there are."""
     rejected: RejectionRecord
+    jobs: StartedJobs
 
 
 class Receiving:
@@ -86,6 +88,44 @@ class Receiving:
                 route = EventRoute(problem=problem)
         await self._routed(order, route)
         return route
+
+    @activity.defn(name="transfers.compare_job")
+    @translate_failures
+    async def compare_job(self, order: FileEventOrder) -> Reception:
+        """See whether the job that has the id of an event was started by this event.
+
+        Another one, as of a message that lay on a queue, keeps the id: this event is recorded as
+        rejected, and the states of the transfer say so.
+
+        Raises:
+            RuleViolation: It is not known by what it was started.
+        """
+        digest = await self._ports.jobs.job_digest(order.transfer_id)
+        if digest is None:
+            raise RuleViolation(
+                f"{file_job_id(order.transfer_id)} was started before, and it is not known by "
+                "which event: look at it, then have it compared again or give this event up"
+            )
+        if digest == order.digest:
+            return Reception(status=TransferStatus.ASSIGNED, reason="its job was started before")
+        reason = (
+            "another event with the source and id of this one has its job, as one that came by a "
+            "queue: this one was not used; send it again with another id"
+        )
+        await self._ports.rejected.record(
+            order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()
+        )
+        await self._ports.store.note(
+            StatusRow(
+                transfer_id=order.transfer_id,
+                status=TransferStatus.FAILED,
+                at=_now(),
+                source=_UNKNOWN,
+                event_id=order.transfer_id,
+                reason=f"refused, by {order.way_in}: {reason}",
+            )
+        )
+        return Reception(status=TransferStatus.FAILED, refused=reason, digest=digest)
 
     @activity.defn(name="transfers.record")
     @translate_failures

@@ -1,5 +1,7 @@
 """`transfers.settle_source`: what becomes of sources once a run has ended."""
 
+import hashlib
+
 from temporalio import activity
 
 from activities.failures import translate_failures
@@ -15,6 +17,7 @@ from adapters.ports.places import (
     NameTaken,
     Place,
     PlaceError,
+    Progress,
 )
 from contracts.transfers import AfterSource, SettleOrder, SettleResult, StagedFile
 from domain.transfers.paths import numbered, printable
@@ -51,34 +54,45 @@ class SourceSettling:
         ):
             files = await staged_files(self._ports.staging, order.files)
             for number, file in enumerate(files):
-                progress_of(beats, number)(0)
-                remark = await _settled(place, order, file)
+                progress = progress_of(beats, number)
+                progress(0)
+                remark = await _settled(place, order, file, progress)
                 if remark is not None:
                     remarks.append(remark)
         return SettleResult(remarks=first_of(remarks, "more sources stay where they are"))
 
 
-async def _settled(place: Place, order: SettleOrder, file: StagedFile) -> str | None:
+async def _settled(
+    place: Place, order: SettleOrder, file: StagedFile, progress: Progress
+) -> str | None:
     if file.source is None or file.source_size is None:
         return None
     entry = Entry(file.source, file.source_size, file.source_changed, file.source_tag)
     name = printable(file.source)
+    deletes = order.succeeded and order.action.after is AfterSource.DELETE
     try:
-        if order.succeeded and order.action.after is AfterSource.DELETE:
+        if deletes:
             await place.delete(entry)
         else:
             field = "move_to" if order.succeeded else "on_failure_move_to"
-            await _moved(place, entry, filled(order.names[field], file.name), file.name)
+            await _moved(place, entry, filled(order.names[field], file.name), file, progress)
     except FileChanged:
         return f"the source {name} stays: it is another file than the one that was read"
     except FileMissing:
-        return f"the source {name} was gone already"
+        if deletes:
+            return f"the source {name} was gone already"
+        return (
+            f"the source {name} is no longer there, and no file with its content has the name that "
+            "it was to get: another program may have moved or deleted it"
+        )
     except (Denied, PlaceError) as error:
         return f"the source {name} stays: {error}"
     return None
 
 
-async def _moved(place: Place, entry: Entry, target: str, name: str) -> None:
+async def _moved(
+    place: Place, entry: Entry, target: str, file: StagedFile, progress: Progress
+) -> None:
     """Move a file; a number is added to a name that is taken."""
     for number in range(1, _NUMBERS + 1):
         path = target if number == 1 else numbered(target, number)
@@ -88,7 +102,31 @@ async def _moved(place: Place, entry: Entry, target: str, name: str) -> None:
             continue
         except FileMissing:
             # An attempt before this one may have moved it, here or to a later number.
-            if (await place.stat(path)).size != entry.size:
+            if not await _is_moved(place, entry, path, file.blob.sha256, progress):
                 continue
         return
-    raise NameRefused(f"{printable(name)} and {_NUMBERS} names with a number are taken")
+    raise NameRefused(f"{printable(file.name)} and {_NUMBERS} names with a number are taken")
+
+
+async def _is_moved(
+    place: Place, entry: Entry, path: str, sha256: str | None, progress: Progress
+) -> bool:
+    """Whether a file is the source under its new name: by its etag, or else by its content.
+
+    Raises:
+        FileMissing: There is no file of that name.
+    """
+    found = await place.stat(path)
+    if found.size != entry.size:
+        return False
+    if entry.tag is not None and found.tag == entry.tag:
+        return True
+    digest, size = hashlib.sha256(), 0
+    try:
+        async for chunk in place.read(found):
+            digest.update(chunk)
+            size += len(chunk)
+            progress(size)
+    except FileChanged:
+        return False
+    return digest.hexdigest() == sha256

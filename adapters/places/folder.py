@@ -109,7 +109,9 @@ class FolderPlace(BasePlace):
         name = probe_name(folder)
         await self.write_file(name, no_bytes())
         await self.remove(name)
-        return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))
+        return ServerProfile(
+            rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC), probed_with=(name,)
+        )
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files that a pattern names."""

@@ -81,7 +81,9 @@ class ObjectPlace(BasePlace):
         path = probe_name(folder)
         await self.put(path, no_bytes(), 0, replaces=True)
         await self.remove(path)
-        return ServerProfile(rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC))
+        return ServerProfile(
+            rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC), probed_with=(path,)
+        )
 
     async def entry(self, path: str) -> Entry | None:
         """An object; None: there is none."""

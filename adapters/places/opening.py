@@ -32,7 +32,16 @@ LOOK_AGAIN_SECONDS: Final = 3_600.0
 """A window is looked up anew after so long, for a person may have changed it."""
 
 
-_NOT_OF_SESSIONS: Final = {"profile", "revision", "by", "changed_at", "contact", "keys", "stopped"}
+_NOT_OF_SESSIONS: Final = {
+    "probe_folder",
+    "profile",
+    "revision",
+    "by",
+    "changed_at",
+    "contact",
+    "keys",
+    "stopped",
+}
 """Fields of a record that may change, and its sessions stay the same."""
 
 

@@ -67,17 +67,23 @@ class SftpPlace(BasePlace):
         return await self._probe(probe_name(folder, "-a"), probe_name(folder, "-b"))
 
     async def _probe(self, first: str, second: str) -> ServerProfile:
+        left: list[str] = []
         try:
             for path in (first, second):
                 await self.write_file(path, no_bytes())
             rename = await self._probed_rename(first, second)
         finally:
             for path in (first, second):
-                await self._quietly_removed(path)
+                if not await self._quietly_removed(path):
+                    left.append(path)
         extensions = ["posix-rename"] if rename is Rename.ATOMIC_REPLACE else []
         extensions += ["copy-data"] if self._sftp.supports_remote_copy else []
         self._profile = ServerProfile(
-            rename=rename, extensions=tuple(extensions), probed_at=datetime.now(UTC)
+            rename=rename,
+            extensions=tuple(extensions),
+            probed_at=datetime.now(UTC),
+            probed_with=(first, second),
+            left_behind=tuple(left),
         )
         return self._profile
 
@@ -99,11 +105,15 @@ class SftpPlace(BasePlace):
             return Rename.DIRECT
         return Rename.NON_ATOMIC
 
-    async def _quietly_removed(self, path: str) -> None:
+    async def _quietly_removed(self, path: str) -> bool:
+        """Remove a file; False: it may still be there."""
         try:
             await self.remove(path)
+        except FileMissing:
+            return True
         except PortError:
-            return
+            return False
+        return True
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files that a pattern names, by the facts that the server lists with their names."""

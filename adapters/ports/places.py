@@ -23,7 +23,7 @@ class PartnerAway(Unavailable):
 
 
 class LoginRefused(PartnerAway):
-    """A partner lets us in no more, as with a password that has expired: no file's failure.
+    """A partner refuses the login, as with a password that has expired: no file's failure.
 
     It is asked rarely: servers lock accounts and addresses out.
     """
@@ -128,7 +128,7 @@ class Place(Protocol):
     """One endpoint, connected.
 
     Every method raises `PartnerAway` when it cannot be reached, `Throttled` when it asks for
-    patience, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
+    fewer requests, `Denied` when it refuses for good, `NameRefused` for a name that it cannot hold.
     """
 
     async def probe(self, folder: str = "") -> ServerProfile:
@@ -281,7 +281,7 @@ class Places(Protocol):
         """Connect; sessions are counted over all workers and given back at the end.
 
         Raises:
-            PartnerAway: It cannot be reached, does not let us in, or is stopped or disabled: the
+            PartnerAway: It cannot be reached, refuses the login, or is stopped or disabled: the
                 run waits until a person has put that right.
             Denied: Its record cannot be used, or its address is one that nothing is sent to.
             UnknownHostKey: It is not the server that it was.

@@ -52,6 +52,10 @@ class TransferStore(Protocol):
         """Add a state; the same one twice is one. What it leaves out stays as it was."""
         ...
 
+    async def note(self, row: StatusRow) -> None:
+        """Add to the states that a transfer was in, and leave its state now as it is."""
+        ...
+
     async def get(self, transfer_id: str) -> StatusRow | None:
         """The state of a transfer now; None: there is none."""
         ...
@@ -286,6 +290,18 @@ class EventSender(Protocol):
         Raises:
             RuleViolation: There is no such queue, or another event has its source and id.
             Unavailable: It was not accepted.
+        """
+        ...
+
+
+class StartedJobs(Protocol):
+    """Jobs that Temporal has, whoever has started them."""
+
+    async def job_digest(self, transfer_id: str) -> str | None:
+        """Digest of the event that the job of a transfer was started by; None: it is not known.
+
+        Raises:
+            Unavailable: Temporal does not answer.
         """
         ...
 

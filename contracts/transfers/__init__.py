@@ -88,6 +88,7 @@ from contracts.transfers.runs import (
     Turn,
     TurnOrder,
     file_job_id,
+    redrive_id,
     resend_id,
     transfer_workflow_id,
 )
@@ -224,6 +225,7 @@ __all__ = [
     "file_job_id",
     "queue_task_queue",
     "receipt_blob",
+    "redrive_id",
     "resend_id",
     "transfer_id_of",
     "transfer_workflow_id",

@@ -9,6 +9,7 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.transfers.events import FileNotice
 from contracts.transfers.names import Sentence, SettingsJobName, TransferStatus
+from contracts.transfers.receipts import ReceiptStep
 from contracts.transfers.runs import FileJobOrder, Manifest
 from contracts.transfers.settings import ACTIONS
 
@@ -21,6 +22,8 @@ class ReceiptOrder(Contract):
     """Those of the actions that were done, in order."""
     kept: BlobRef | None = None
     """Files of the kept copy."""
+    outcomes: tuple[ReceiptStep, ...] = Field(default=(), max_length=2 * ACTIONS)
+    """Of actions that were not carried out; each follows the step whose hash it names."""
 
 
 class StoredReceipt(Contract):

@@ -86,6 +86,10 @@ class ServerProfile(Contract):
     extensions: tuple[str, ...] = Field(default=(), max_length=50)
     """Of SFTP, as it announces them."""
     probed_at: datetime | None = None
+    probed_with: tuple[str, ...] = Field(default=(), max_length=10)
+    """Paths of the small files that were written for that, and removed."""
+    left_behind: tuple[str, ...] = Field(default=(), max_length=10)
+    """Those of them that could not be removed."""
 
 
 class Partner(Contract):
@@ -113,6 +117,8 @@ class Partner(Contract):
     """None: always."""
     zone: str = Field(default="UTC", max_length=64)
     contact: str | None = Field(default=None, max_length=500)
+    probe_folder: FilePath | None = None
+    """Where a test writes its small files; None: into the root folder."""
     profile: ServerProfile | None = None
     enabled: bool = True
     stopped: Sentence | None = None

@@ -13,6 +13,10 @@ from contracts.transfers.names import Sentence, TransferId
 LINES: Final = 10_000
 
 
+def _is_absent(value: object) -> bool:
+    return value is None
+
+
 class ReceiptFile(Contract):
     """One file in one step."""
 
@@ -38,6 +42,13 @@ class ReceiptStep(Contract):
     at: datetime
     files: tuple[ReceiptFile, ...] = Field(default=(), max_length=LINES)
     remarks: tuple[Sentence, ...] = Field(default=(), max_length=10)
+    # Left out where there is none, so that hashes of earlier releases stay what they were.
+    outcome: str | None = Field(default=None, max_length=20, exclude_if=_is_absent)
+    """`skipped`, `failed` or `done before`; None: it was carried out."""
+    reason: Sentence | None = Field(default=None, exclude_if=_is_absent)
+    """Why it was not carried out."""
+    decided_by: Person | None = Field(default=None, exclude_if=_is_absent)
+    """Who has decided that; None: no person."""
     previous: str = Field(max_length=64)
     """SHA-256 of the step before it; of the first one, of the event."""
     sha256: str = Field(max_length=64)
@@ -56,6 +67,10 @@ class Receipt(Contract):
     """SHA-256 of the canonical event."""
     resent_from: TransferId | None = None
     resent_from_sha256: str | None = Field(default=None, max_length=64)
+    """Of the last step of that transfer's receipt."""
+    redriven_from: TransferId | None = Field(default=None, exclude_if=_is_absent)
+    """The failed transfer that this one has carried out anew."""
+    redriven_from_sha256: str | None = Field(default=None, max_length=64, exclude_if=_is_absent)
     """Of the last step of that transfer's receipt."""
     kept: BlobRef | None = None
     """Files of the kept copy, lines of `StagedFile`; None: none was kept."""

@@ -65,6 +65,10 @@ class FileJobOrder(Contract):
     """A partner instead of the one that the settings name."""
     resend: int = 0
     """How often it was sent again; 0: it is the event's own run."""
+    redriven_from: TransferId | None = None
+    """The failed transfer that it carries out anew; `transfer_id` is that of `redrive_id` then."""
+    done_before: tuple[tuple[int, str], ...] = Field(default=(), max_length=ACTIONS)
+    """Place and name of actions with effects that the failed one has done: none is repeated."""
     files: Manifest = Manifest()
     """What it begins with: the kept copy."""
     park_for_seconds: int = PARK_SECONDS
@@ -311,3 +315,8 @@ def file_job_id(transfer_id: str) -> str:
 def resend_id(transfer_id: str, number: int) -> str:
     """The id of a transfer that sends the kept copy of another one again, the first time as 1."""
     return transfer_id_of(f"resend/{transfer_id}", str(number))
+
+
+def redrive_id(transfer_id: str, number: int) -> str:
+    """The id of a transfer that carries out a failed one anew, the first time as 1."""
+    return transfer_id_of(f"redrive/{transfer_id}", str(number))

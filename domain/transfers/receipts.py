@@ -59,6 +59,17 @@ def sealed(step: ReceiptStep) -> ReceiptStep:
     return step.model_copy(update={SEAL: seal_of(step.model_dump(mode="json"))})
 
 
+def in_order(event: str, steps: Sequence[ReceiptStep]) -> Sequence[ReceiptStep]:
+    """Steps, each behind the one whose hash it names; those that follow none stand at the end."""
+    following = {step.previous: step for step in steps}
+    ordered: list[ReceiptStep] = []
+    previous = event
+    while (step := following.pop(previous, None)) is not None:
+        ordered.append(step)
+        previous = step.sha256
+    return [*ordered, *(step for step in steps if step not in ordered)]
+
+
 def assembled(
     transfer_id: str,
     event: str,

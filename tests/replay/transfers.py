@@ -111,6 +111,8 @@ class EventCase:
 
     script: ScriptedTransfer = field(default_factory=ScriptedTransfer)
     act: Act = _nothing
+    has_job: bool = False
+    """The job that has its id was started before."""
     _jobs: asyncio.Task[None] | None = None
 
     workflow = FileEvent
@@ -130,6 +132,14 @@ class EventCase:
         self._jobs = asyncio.create_task(jobs.run())
         # Its job is left open: that of another case must not meet it.
         order = an_event_order(an_event(id=f"event-{name}"), notices=True)
+        if self.has_job:
+            await client.start_workflow(
+                FileJob.run,
+                a_job_order(an_event(id=f"event-{name}")),
+                id=file_job_id(order.transfer_id),
+                task_queue="of-no-worker",
+                search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
+            )
         return await client.start_workflow(
             FileEvent.run,
             order,
@@ -274,6 +284,16 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "no-route-then-left-out": EventCase(
             ScriptedTransfer([NO_ROUTE]), _answers(("skip", Answer(by="ann")), workflow=FileEvent)
         ),
+        "job-of-another-event": EventCase(
+            ScriptedTransfer(
+                results={
+                    "compare_job": Reception(
+                        status=TransferStatus.FAILED, refused="another has its job", digest="d"
+                    )
+                }
+            ),
+            has_job=True,
+        ),
         "outage": EventCase(ScriptedTransfer(fails={"receive": [unavailable()]})),
     },
     "FileJob": {
@@ -315,6 +335,21 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "wrong-settings": JobCase(
             ScriptedTransfer(fails={"load_plan": [_refused("there is no partner acme")]}),
             _answers(("retry", TransferRetry(by="ann"))),
+        ),
+        "left-out-in-receipt": JobCase(
+            ScriptedTransfer(
+                job=a_job(READ, SCAN, WRITE, FIRE), fails={"write_file": [_refused()]}
+            ),
+            _answers(("skip", Answer(by="ann"))),
+        ),
+        "failed-at-first-action": JobCase(
+            ScriptedTransfer(fails={"read_file": [_refused()]}),
+            _answers(("fail", Answer(by="ann"))),
+        ),
+        "redriven": JobCase(
+            order=a_job_order(
+                notices=True, redriven_from="5eed" * 16, done_before=((2, "WriteFile"),)
+            )
         ),
         "cancelled": JobCase(ScriptedTransfer(held={"scan"}), _cancel),
     },

@@ -156,10 +156,10 @@ class StorageQueueTransport:
         except ResourceNotFoundError as error:
             raise QueueMissing(f"there is no queue {self.name}; {_CHECK}") from error
         except ClientAuthenticationError as error:
-            raise QueueRefused(f"{self.name} does not let us in; {_CHECK}") from error
+            raise QueueRefused(f"{self.name} refuses access; {_CHECK}") from error
         except HttpResponseError as error:
             if error.status_code in (401, 403):
-                raise QueueRefused(f"{self.name} does not let us in; {_CHECK}") from error
+                raise QueueRefused(f"{self.name} refuses access; {_CHECK}") from error
             raise TransportError(f"cannot receive from {self.name}: {_reason(error)}") from error
         except AzureError as error:
             raise TransportError(f"cannot receive from {self.name}: {_reason(error)}") from error

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from azure.eventhub.aio import EventHubConsumerClient
 from azure.storage.queue.aio import QueueClient
 
+from adapters.database.transfers.store import SqlTransferStore
+from domain.transfers.queues import Queue
 from workers.bridges.consumer import Consumer
 from workers.bridges.event_hub import Checkpoints, EventHubTransport
 from workers.bridges.limits import Limits
@@ -199,9 +201,11 @@ async def receive_queues(
     addresses = queue_addresses(settings, tuple(queues))
     if addresses.unused:
         logger.info("%s: not used: %s", APP_SETTINGS, ", ".join(addresses.unused))
+    for warning in addresses.warnings:
+        logger.warning("%s", warning)
     bridge = StorageQueuesBridge(
         addresses,
-        intake_of(context.client, context.resources.rejected, queues),
+        _intake_of(context, queues),
         encoding=Encoding(settings.encoding),
         health=context.health,
     )
@@ -212,8 +216,14 @@ async def receive_hub(
     context: Context, settings: EventHubSettings, stop: asyncio.Event, drain: bool
 ) -> BridgeTotals:
     """Receive the events of a hub and route them; the entry point of the register."""
-    intake = intake_of(context.client, context.resources.rejected, {})(settings.hub)
+    intake = _intake_of(context, {})(settings.hub)
     return await run_event_hub(settings, intake, stop, drain=drain, health=context.health)
+
+
+def _intake_of(context: Context, queues: Mapping[str, Queue]) -> IntakeOf:
+    resources = context.resources
+    known = SqlTransferStore(resources.database)
+    return intake_of(context.client, resources.rejected, queues, known)
 
 
 async def run_event_hub(
@@ -261,8 +271,9 @@ def _client(address: QueueAddress, suffix: str = "") -> QueueClient:
                 address.connection_string, address.name + suffix, retry_total=1
             )
         assert address.url is not None
+        sas = (address.poison_sas if suffix else None) or address.sas
         return QueueClient.from_queue_url(
-            address.url.rstrip("/") + suffix, credential=address.sas, retry_total=1
+            address.url.rstrip("/") + suffix, credential=sas, retry_total=1
         )
     except ValueError as error:
         raise BridgeError(f"queue {address.name}: its address cannot be read: {error}") from error

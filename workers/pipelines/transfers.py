@@ -90,6 +90,7 @@ async def _open(
     context: Context, settings: "TransferSettings"
 ) -> AsyncGenerator["TransfersOpened"]:
     from adapters.database.transfers.partners import SqlPartnerStore
+    from adapters.database.transfers.store import SqlTransferStore
     from adapters.places.pool import SessionPool
     from workers.resources.endpoints import endpoint_ports, partner_secrets
     from workers.resources.transfer_files import file_ports
@@ -113,8 +114,8 @@ async def _open(
             scratch,
             endpoint_ports(environment, database, blobs, scratch, files.staging, secrets, pool),
             files,
-            load(_SENDER)(context.client, queues),
-            load(_SENDER)(context.client, queues, way_in="watch"),
+            load(_SENDER)(context.client, queues, SqlTransferStore(database)),
+            load(_SENDER)(context.client, queues, SqlTransferStore(database), way_in="watch"),
             routes,
         )
         watches = watches_of(environment)
@@ -363,6 +364,7 @@ TRANSFERS = Pipeline(
         "workflows.transfers.attempts",
         "workflows.transfers.ending",
         "workflows.transfers.progress",
+        "workflows.transfers.receipt_steps",
         "workflows.transfers.sequence",
     ),
 )

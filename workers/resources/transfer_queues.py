@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from workers.settings.errors import SettingsError
-from workers.settings.transfers import APP_SETTINGS, StorageQueueSettings
+from workers.settings.transfers import APP_SETTINGS, INTAKE, QUEUES, StorageQueueSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class QueueAddress:
     connection_string: str | None = field(default=None, repr=False)
     url: str | None = None
     sas: str | None = field(default=None, repr=False)
+    poison_sas: str | None = field(default=None, repr=False)
+    """Of the queue of its dead letters; None: the same token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class QueueAddresses:
     visibility_seconds: int
     unused: tuple[str, ...] = ()
     """Keys of the file that docflow has no use for."""
+    warnings: tuple[str, ...] = ()
+    """What an operator has to know before messages are received."""
 
 
 def queue_addresses(settings: StorageQueueSettings, names: tuple[str, ...]) -> QueueAddresses:
@@ -40,8 +44,14 @@ def queue_addresses(settings: StorageQueueSettings, names: tuple[str, ...]) -> Q
         names: Of the queues that are read where the settings name an account.
 
     Raises:
-        SettingsError: Neither an account nor a file is named, or the file is wrong.
+        SettingsError: Neither an account nor a file is named, the file is wrong or has a queue that
+            nothing serves, or the intake queue cannot be reached or is one of the others.
     """
+    if settings.intake in names:
+        raise SettingsError(
+            f"{INTAKE} names {settings.intake}, whose messages are routed already, for it is one "
+            f"of {QUEUES}: name a queue of its own"
+        )
     poll = settings.poll_milliseconds / 1_000
     intake = () if settings.intake is None else (settings.intake,)
     if settings.app_settings is None:
@@ -52,10 +62,12 @@ def queue_addresses(settings: StorageQueueSettings, names: tuple[str, ...]) -> Q
             )
         found = tuple(QueueAddress(name, settings.account) for name in (*names, *intake))
         return QueueAddresses(found, poll, settings.visibility_seconds)
-    return _from_file(settings.app_settings, settings)
+    return _from_file(settings.app_settings, settings, names)
 
 
-def _from_file(path: Path, settings: StorageQueueSettings) -> QueueAddresses:
+def _from_file(
+    path: Path, settings: StorageQueueSettings, names: tuple[str, ...]
+) -> QueueAddresses:
     section = _section(path)
     queues = [
         _address(name, cast(Mapping[str, Any], value))
@@ -64,13 +76,77 @@ def _from_file(path: Path, settings: StorageQueueSettings) -> QueueAddresses:
     ]
     if not queues:
         raise SettingsError(f'{APP_SETTINGS}: "Queues" of {path} names no queue')
+    named = {each.name for each in queues}
+    if unserved := sorted(named - {*names, settings.intake}):
+        raise SettingsError(
+            f"{APP_SETTINGS}: nothing serves {', '.join(unserved)} of {path}: add each to the file "
+            f"of {QUEUES}, name one whose events the rules route with {INTAKE}, or remove it"
+        )
+    queues += _intake(settings, named)
     poll = section.get("NextCheck")
     return QueueAddresses(
         tuple(queues),
         _milliseconds(poll) if poll is not None else settings.poll_milliseconds / 1_000,
         settings.visibility_seconds,
-        tuple(sorted(section.keys() - {each.name for each in queues} - {"NextCheck"})),
+        tuple(sorted(section.keys() - named - {"NextCheck"})),
+        (*_unread(names, named), *_restricted(queues)),
     )
+
+
+def _intake(settings: StorageQueueSettings, named: set[str]) -> list[QueueAddress]:
+    """The intake queue, where the file does not have it."""
+    if settings.intake is None or settings.intake in named:
+        return []
+    if settings.account is None:
+        raise SettingsError(
+            f"{INTAKE}: {settings.intake} is not in the file of {APP_SETTINGS}: add its Url and "
+            "SASToken there, or set DOCFLOW_TRANSFERS_QUEUE_ACCOUNT"
+        )
+    return [QueueAddress(settings.intake, settings.account)]
+
+
+def _unread(names: tuple[str, ...], named: set[str]) -> list[str]:
+    missing = [name for name in names if name not in named]
+    if not missing:
+        return []
+    return [f"{APP_SETTINGS} has no {', '.join(missing)}: no messages of them are received"]
+
+
+def _restricted(queues: list[QueueAddress]) -> list[str]:
+    """What tokens do not allow, as far as they say."""
+    said: list[str] = []
+    for each in queues:
+        if each.sas is None:
+            continue
+        permissions = _permissions(each.sas)
+        if permissions is not None and not {"p", "u"} <= permissions:
+            said.append(
+                f"queue {each.name}: its SAS token allows {''.join(sorted(permissions))}, and p "
+                "(process) and u (update) are needed: messages stay in the queue"
+            )
+        if not _writes_dead_letters(each):
+            said.append(
+                f"queue {each.name}: its SAS token does not reach {each.name}-poison, so a message "
+                "that can never be accepted stays in the queue and is received again and again: "
+                f"create {each.name}-poison and add a token for it with the permission a (add) as "
+                f'"PoisonSASToken" of "{each.name}", or use a token of the account'
+            )
+    return said
+
+
+def _writes_dead_letters(address: QueueAddress) -> bool:
+    token = address.poison_sas or address.sas or ""
+    # A token of one queue is for that queue alone; that of an account names kinds of resources.
+    if address.poison_sas is None and "srt" not in parse_qs(token):
+        return False
+    permissions = _permissions(token)
+    return permissions is None or bool(permissions & {"a", "w"})
+
+
+def _permissions(sas: str) -> frozenset[str] | None:
+    """Letters of what a token allows; None: a stored access policy says so."""
+    found = parse_qs(sas).get("sp")
+    return None if found is None else frozenset(found[0])
 
 
 def _milliseconds(value: object) -> float:
@@ -104,4 +180,16 @@ def _address(name: str, value: Mapping[str, Any]) -> QueueAddress:
         raise SettingsError(f'{APP_SETTINGS}: "Url" of queue "{name}" must begin with https://')
     if parts.path.rstrip("/").rsplit("/", 1)[-1] != name:
         raise SettingsError(f'{APP_SETTINGS}: "Url" of queue "{name}" names another queue')
-    return QueueAddress(name, url=url, sas=sas.strip().lstrip("?"))
+    poison = value.get("PoisonSASToken")
+    if poison is not None and (not isinstance(poison, str) or not poison.strip()):
+        raise SettingsError(f'{APP_SETTINGS}: "PoisonSASToken" of queue "{name}" must be a token')
+    return QueueAddress(
+        name,
+        url=url,
+        sas=_token(sas),
+        poison_sas=None if poison is None else _token(poison),
+    )
+
+
+def _token(text: str) -> str:
+    return text.strip().lstrip("?")

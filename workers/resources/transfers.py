@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from activities.transfers.archives import ArchivePorts
 from activities.transfers.closing import ClosingPorts
@@ -33,6 +34,7 @@ from adapters.ports.transfers import (
     RouteStore,
     SettingsSource,
     Staging,
+    StartedJobs,
 )
 from adapters.scanning import Clamd
 from contracts.transfers import file_job_id
@@ -44,6 +46,10 @@ from domain.transfers.routing import RouteTable
 from domain.transfers.watch_loops import watch_loops
 from workers.resources.transfer_files import FilePorts
 from workers.settings.transfers import BLOB, RouteSettings, TransferSettings
+
+
+class Sender(EventSender, StartedJobs, Protocol):
+    """Sends events, and knows the jobs that they have started."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def transfer_resources(
     scratch: Path,
     ends: EndpointPorts,
     files: FilePorts,
-    sender: EventSender,
+    sender: Sender,
     watch_sender: EventSender,
     routes: RouteStore,
 ) -> TransfersOpened:
@@ -136,7 +142,7 @@ def transfer_resources(
         partners=partners,
         queues=queues,
         staging=files.staging,
-        receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected),
+        receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected, sender),
         planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
         closing=ClosingPorts(store, files.staging, turns),
         ends=ends,

@@ -18,6 +18,7 @@ from workers.settings.blobs import container_name
 from workers.settings.errors import SettingsError
 
 QUEUES: Final = "DOCFLOW_TRANSFERS_QUEUES"
+INTAKE: Final = "DOCFLOW_TRANSFERS_INTAKE_QUEUE"
 APP_SETTINGS: Final = "DOCFLOW_TRANSFERS_APPSETTINGS"
 _TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]{2,57}")
 """Of a table, with room for that of its changes."""
@@ -122,11 +123,11 @@ class StorageQueueSettings(Settings):
         None,
         validation_alias=APP_SETTINGS,
         description="a file as the replaced system's `appsettings.json`: for each queue its `Url` "
-        "and `SASToken`",
+        "and `SASToken`, and where it needs one, `PoisonSASToken` of the queue of its dead letters",
     )
     intake: Annotated[str | None, Setting(kind="text")] = Field(
         None,
-        validation_alias="DOCFLOW_TRANSFERS_INTAKE_QUEUE",
+        validation_alias=INTAKE,
         description="a queue whose events are routed by the rules; those of the others are "
         "routed already",
     )

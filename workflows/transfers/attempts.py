@@ -13,14 +13,14 @@ from workflows import policies
 from workflows.failures import failure_type
 
 _UNCOUNTED: Final = frozenset({NOT_YET, THROTTLING})
-"""The endpoint has asked for patience: that is no failure."""
+"""The endpoint asks for a later attempt: that is no failure."""
 _AT_ENDPOINTS: Final = RetryPolicy(
     initial_interval=policies.BACKOFF.initial_interval,
     backoff_coefficient=policies.BACKOFF.backoff_coefficient,
     maximum_interval=policies.BACKOFF.maximum_interval,
     non_retryable_error_types=[TRANSIENT],
 )
-_PATIENCE: Final = timedelta(minutes=1)
+_UNCOUNTED_PAUSE: Final = timedelta(minutes=1)
 _LONGEST: Final = timedelta(days=1)
 
 
@@ -62,7 +62,7 @@ class Attempts:
         """How long to wait before it is tried again; None: a person is asked."""
         if failure_type(failure) in _UNCOUNTED:
             self.said = "tried again in a minute, and not counted"
-            return _PATIENCE
+            return _UNCOUNTED_PAUSE
         if failure_type(failure) == WORKERS_LOST or self._failures >= self._retries:
             return None
         self._failures += 1

@@ -28,6 +28,7 @@ from contracts.transfers import (
 from workflows import policies
 from workflows.failures import explain, failures_logged
 from workflows.parking import Answered
+from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.waiting import OnFailure, Waiting
 
 _FEW_FILES: Final = 100
@@ -52,7 +53,7 @@ class Ending:
         """What can be sent again."""
 
     async def receipt(
-        self, plan: TransferPlan | None, files: Manifest, steps: Sequence[BlobRef]
+        self, plan: TransferPlan | None, files: Manifest, steps: ReceiptSteps
     ) -> BlobRef | None:
         """Keep a copy of what was written where the job says so, and put the receipt together.
 
@@ -62,15 +63,18 @@ class Ending:
             steps: Of the receipt.
 
         Returns:
-            The receipt; None: no action was done.
+            The receipt; None: no action has begun.
         """
         if plan is not None and plan.job.keep_copy_days and files.files:
             copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
             self.kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
-        if not steps:
+        if not (steps.stored or steps.outcomes):
             return None
         order = ReceiptOrder(
-            job=self._order, steps=tuple(steps), kept=self.kept and self.kept.files.blob
+            job=self._order,
+            steps=tuple(steps.stored),
+            kept=self.kept and self.kept.files.blob,
+            outcomes=tuple(steps.outcomes),
         )
         stored = await self._last(lambda: _execute("transfers.receipt", order, StoredReceipt))
         return stored.blob
@@ -137,6 +141,27 @@ class Ending:
         )
         await workflow.execute_local_activity_method(
             Receiving.record, order, summary="record where it stands", **policies.SHORT
+        )
+
+    def closing(
+        self,
+        plan: TransferPlan | None,
+        status: TransferStatus,
+        reason: str | None,
+        by: str | None,
+        receipt: BlobRef | None,
+    ) -> TransferClosing:
+        """How the job ends."""
+        return TransferClosing(
+            job=self._order,
+            status=status,
+            at=workflow.now(),
+            settings_job=plan and plan.job.job,
+            reason=reason,
+            by=by,
+            receipt=receipt,
+            kept=self.kept,
+            sequence=plan and plan.sequence,
         )
 
     async def close(self, closing: TransferClosing, files: Manifest) -> None:

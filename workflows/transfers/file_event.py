@@ -53,6 +53,8 @@ _MEANINGS: Final = MappingProxyType(
     }
 )
 _SUMMARY: Final = 200
+_COMPARED: Final = "transfers-job-compared"
+"""Change id: runs before it took the job that has their id for their own."""
 
 
 class _LeftOut(Exception):
@@ -97,10 +99,13 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
                 return await self._end(reception.status, reception.reason or "", state=state)
             self._event, self._route = reception.event, reception.route
             queue = await self._assigned()
+            met = await self._start_job(reception.event, queue)
         except _LeftOut as left_out:
             return await self._leave_out(left_out)
-        await self._start_job(reception.event, queue)
-        return await self._end(TransferStatus.ASSIGNED, f"queue {queue.queue}")
+        if met is not None and met.refused is not None:
+            await self._refuse(met)
+        more = "" if met is None else f"; {met.reason}"
+        return await self._end(TransferStatus.ASSIGNED, f"queue {queue.queue}{more}")
 
     async def _receive(self) -> Reception:
         return await workflow.execute_local_activity_method(
@@ -162,7 +167,8 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         said = answered.explain(reason) if answered.answer else answered.reason
         raise _LeftOut(state, said or reason, answered.by)
 
-    async def _start_job(self, event: FileNotice, route: EventRoute) -> None:
+    async def _start_job(self, event: FileNotice, route: EventRoute) -> Reception | None:
+        """Start the job; what is known of one that was started before."""
         assert route.queue is not None
         order = FileJobOrder(
             transfer_id=self._order.transfer_id,
@@ -192,6 +198,15 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
             )
         except WorkflowAlreadyStartedError:
             workflow.logger.info("%s was started before", file_job_id(order.transfer_id))
+            if workflow.patched(_COMPARED):
+                return await self._waiting.retried(self._compared, self._park)
+        return None
+
+    async def _compared(self) -> Reception:
+        """Whether the job that has the id is that of this event."""
+        return await workflow.execute_activity_method(
+            Receiving.compare_job, self._order, summary="compare the job", **policies.ANSWER
+        )
 
     async def _leave_out(self, left_out: _LeftOut) -> TransferView:
         reason = str(left_out)

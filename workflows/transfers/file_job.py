@@ -22,7 +22,6 @@ from contracts.transfers import (
     FileJobOrder,
     LoadOrder,
     Manifest,
-    TransferClosing,
     TransferPlan,
     TransferRetry,
     TransferStatus,
@@ -41,6 +40,7 @@ from workflows.parking import Answered, Decision, Parking
 from workflows.transfers.attempts import Attempts, options_of
 from workflows.transfers.ending import Ending
 from workflows.transfers.progress import Progress
+from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.transfers.sequence import SequenceTurn
 from workflows.waiting import OnFailure, Waiting
 
@@ -83,8 +83,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._round = 0
         self._files = order.files
         self._read: dict[int, Manifest] = {}
-        self._steps: list[BlobRef] = []
-        self._previous = order.digest
+        self._steps = ReceiptSteps(order)
         self._progress = Progress()
         self._remarks: list[str] = []
         self._left_out = False
@@ -120,7 +119,10 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
         index = 0
         while index < len(self._actions):
-            await self._until_done(index)
+            if (index, self._actions[index].action) in self._order.done_before:
+                self._pass_over(index)
+            else:
+                await self._until_done(index)
             index += 1
         self._index = None
 
@@ -145,6 +147,13 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                 self._give_up(answered, explain(failure))
 
         return park
+
+    def _pass_over(self, index: int) -> None:
+        """The transfer that is carried out anew has done this action."""
+        said = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
+        self._progress.skipped(index, said)
+        self._note_outcome(index, "done before", said, None)
+        self._remark(f"{index + 1}. {self._actions[index].action} was {said}")
 
     async def _until_done(self, index: int) -> None:
         """Carry out one action, until it is done or left out."""
@@ -184,7 +193,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             configured_by=self._progress.configured_by(index, plan),
             names=plan.names[index],
             files=self._files,
-            previous=self._previous,
+            previous=self._steps.previous,
         )
         return await workflow.execute_activity(
             verb_of(action),
@@ -198,9 +207,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._files = result.files
         self._read[index] = result.files
         self._remark(*result.remarks)
-        if result.step is not None:
-            self._steps.append(result.step)
-            self._previous = result.step_sha256
+        self._steps.done(result)
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
@@ -250,7 +257,12 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._left_out = True
         who = f" by {answered.by}" if answered.by else ""
         self._progress.skipped(index, reason)
+        self._note_outcome(index, "skipped", answered.explain(reason), answered.by)
         self._remark(f"{index + 1}. {self._actions[index].action} was left out{who}: {reason}")
+
+    def _note_outcome(self, index: int, outcome: str, reason: str, by: str | None) -> None:
+        configured_by = self._progress.configured_by(index, self._require_plan())
+        self._steps.add(index, self._actions[index], outcome, reason, by, configured_by)
 
     def _give_up(self, answered: Answered, reason: str) -> NoReturn:
         said = answered.explain(reason) if answered.answer else answered.reason
@@ -288,9 +300,11 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         by: str | None = None,
         kind: NoticeKind = NoticeKind.ENDED,
     ) -> TransferView:
-        self._closing, self._index = True, None
+        index, self._index, self._closing = self._index, None, True
         if status is TransferStatus.FAILED:
             self._progress.failed(reason or "")
+            if index is not None:
+                self._note_outcome(index, "failed", reason or "", by)
         succeeded = status is TransferStatus.SUCCEEDED
         self._receipt = await self._ending.receipt(
             self._plan if succeeded else None, self._files, self._steps
@@ -298,7 +312,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if self._plan is not None:
             self._remark(*await self._settled(self._plan, succeeded=succeeded))
         self._status, self._reason = status, self._explained(reason)
-        await self._ending.close(self._closing_of(by), self._files)
+        closing = self._ending.closing(self._plan, status, self._reason, by, self._receipt)
+        await self._ending.close(closing, self._files)
         shown = status.lower()
         workflow.upsert_search_attributes(attributes.not_waiting(shown))
         workflow.set_current_details(self._progress.text(self._reason))
@@ -311,19 +326,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if succeeded and self._left_out:
             return ["the source stays as it is, because an action was left out"]
         return await self._ending.settle(plan, self._read, succeeded=succeeded)
-
-    def _closing_of(self, by: str | None) -> TransferClosing:
-        return TransferClosing(
-            job=self._order,
-            status=self._status,
-            at=workflow.now(),
-            settings_job=self._plan and self._plan.job.job,
-            reason=self._reason,
-            by=by,
-            receipt=self._receipt,
-            kept=self._ending.kept,
-            sequence=self._plan and self._plan.sequence,
-        )
 
     def _begin_action(self, index: int) -> None:
         self._progress.running(index)

@@ -23,7 +23,9 @@ _TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason"
 _KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt", "kept")
 """What a row that leaves it out does not change."""
 _SAME: Final = ("status", "queue", "job", "reason", "by", "run")
-_ENDED: Final = tuple(each.value for each in (TransferStatus.SUCCEEDED, TransferStatus.FAILED))
+_SUCCEEDED: Final = TransferStatus.SUCCEEDED.value
+_READ: Final = TransferStatus.READ_MESSAGE.value
+_ENDED: Final = (_SUCCEEDED, TransferStatus.FAILED.value)
 _BEFORE: Final = (
     select(transfers).where(transfers.c.transfer_id == bindparam("id")).with_for_update()
 )
@@ -41,7 +43,8 @@ class SqlTransferStore:
 
     async def record(self, row: StatusRow) -> None:
         """Add a state; the same one twice is one, and an older one never replaces a newer one,
-        unless it is the end."""
+        unless it is the end. An end is replaced by another end, and a failure by a new beginning.
+        """
         values = _values(row)
         async with self._database.transaction() as connection:
             asked = await connection.execute(_BEFORE, {"id": row.transfer_id})
@@ -50,6 +53,12 @@ class SqlTransferStore:
                 # Another attempt at the step that has written it.
                 return
             await connection.execute(self._newest, [values])
+            await connection.execute(self._trail, [{name: values[name] for name in _TRAIL}])
+
+    async def note(self, row: StatusRow) -> None:
+        """Add to the states that a transfer was in, and leave its state now as it is."""
+        values = _values(row)
+        async with self._database.transaction() as connection:
             await connection.execute(self._trail, [{name: values[name] for name in _TRAIL}])
 
     async def get(self, transfer_id: str) -> StatusRow | None:
@@ -140,11 +149,23 @@ def _newest(insert: sqlite.Insert | postgresql.Insert) -> Executable:
         # The event whose id it is stays the one that came first.
         "digest": func.coalesce(transfers.c.digest, new.digest),
     }
+    # What succeeded is not carried out again, and a note on a run does not open what has failed: a
+    # clock that is fast, or a run that was terminated while it wrote, would hide the end.
+    replaces_end = or_(
+        new.status.in_(_ENDED),
+        and_(
+            transfers.c.status != _SUCCEEDED,
+            or_(new.status != _READ, new.reason.is_(None)),
+        ),
+    )
     return insert.on_conflict_do_update(
         index_elements=["transfer_id"],
         set_=changed,
         where=or_(
-            transfers.c.at < new.at,
+            and_(
+                transfers.c.at < new.at,
+                or_(transfers.c.status.not_in(_ENDED), replaces_end),
+            ),
             # Of one moment the end counts; and an end counts whatever the clock said of the
             # machine that wrote the state before it.
             and_(

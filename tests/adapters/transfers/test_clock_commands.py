@@ -74,7 +74,7 @@ def worker_of(client: Client, database: Database, root: Path) -> Worker:
     partners = MemoryPartners(Partner(name="acme", kind=PlaceKind.FOLDER, container=str(root)))
     places = open_places(folders=[root], store=partners)
     queues = {"jobs": Queue(name="jobs", handler="FileJobHandler")}
-    sender = StartedEvents(client, queues, way_in="watch")
+    sender = StartedEvents(client, queues, SqlTransferStore(database), way_in="watch")
     rows = SqlTransferStore(database)
     watching = Watching(WatchPorts(places, partners, SqlWatchStore(database), sender, rows))
     expecting = Expecting(ExpectedPorts(SqlExpectedStore(database), SqlRouteStore(database)))

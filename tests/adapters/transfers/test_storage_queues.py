@@ -187,6 +187,91 @@ async def test_queues_are_reached_as_the_old_settings_say(account: Account, tmp_
     assert (await bridge.run(asyncio.Event(), drain=True)).settled == 1
 
 
+async def test_the_dead_letter_queue_is_reached_with_a_token_of_its_own(
+    account: Account, tmp_path: Path
+) -> None:
+    await account.create("jobs", "jobs" + POISON)
+    await account.send("jobs", "{bad}")
+    async with account.client("jobs") as client:
+        url = client.url
+
+        def sas(queue: str, **permissions: bool) -> str:
+            return generate_queue_sas(
+                account_name=client.account_name or "",
+                queue_name=queue,
+                account_key=client.credential.account_key,
+                permission=QueueSasPermissions(**permissions),
+                expiry="2099-01-01",
+            )
+
+        own = sas("jobs", process=True, update=True)
+        poison = sas("jobs" + POISON, add=True)
+    without = addresses_of(tmp_path, jobs={"Url": url, "SASToken": own})
+    [warning] = without.warnings
+    assert "does not reach jobs-poison" in warning and '"PoisonSASToken" of "jobs"' in warning
+    addresses = addresses_of(tmp_path, jobs={"Url": url, "SASToken": own, "PoisonSASToken": poison})
+    assert addresses.warnings == ()
+    totals = await StorageQueuesBridge(addresses, account.intake_of).run(
+        asyncio.Event(), drain=True
+    )
+    assert totals == BridgeTotals(received=1, dead_lettered=1)
+    async with account.client("jobs" + POISON) as client:
+        assert [each.content for each in await client.peek_messages()] == ["{bad}"]
+
+
+JOBS = {"Url": "https://a/jobs", "SASToken": "sv=1&srt=o&sp=apu"}
+INTAKE = {"Url": "https://a/events", "SASToken": "sv=1&srt=o&sp=apu"}
+
+
+def addresses_of(
+    folder: Path, names: tuple[str, ...] = ("jobs",), **queues: dict[str, str]
+) -> QueueAddresses:
+    file = folder / "appsettings.json"
+    file.write_text(json.dumps({"Queues": queues}))
+    settings = StorageQueueSettings.read(
+        {"DOCFLOW_TRANSFERS_APPSETTINGS": str(file), "DOCFLOW_TRANSFERS_INTAKE_QUEUE": "events"}
+        if "events" in queues
+        else {"DOCFLOW_TRANSFERS_APPSETTINGS": str(file)}
+    )
+    return queue_addresses(settings, names)
+
+
+def test_the_intake_queue_of_a_file_is_read(tmp_path: Path) -> None:
+    found = addresses_of(tmp_path, jobs=JOBS, events=INTAKE)
+    assert [each.name for each in found.queues] == ["jobs", "events"]
+    assert found.warnings == ()
+
+
+def test_a_queue_that_nothing_serves_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nothing serves jobz of .*DOCFLOW_TRANSFERS_QUEUES"):
+        addresses_of(tmp_path, jobs=JOBS, jobz={"Url": "https://a/jobz", "SASToken": "s"})
+
+
+def test_queues_without_an_address_and_tokens_that_allow_too_little_are_named(
+    tmp_path: Path,
+) -> None:
+    reads = {**JOBS, "SASToken": "sv=1&srt=o&sp=ra"}
+    [unread, token] = addresses_of(tmp_path, ("jobs", "jobshr"), jobs=reads).warnings
+    assert unread.endswith("has no jobshr: no messages of them are received")
+    assert token.startswith("queue jobs: its SAS token allows ar, and p (process) and u (update)")
+
+
+def test_an_intake_queue_beside_a_file_has_the_account(tmp_path: Path) -> None:
+    file = tmp_path / "appsettings.json"
+    file.write_text(json.dumps({"Queues": {"jobs": JOBS}}))
+    given = {
+        "DOCFLOW_TRANSFERS_APPSETTINGS": str(file),
+        "DOCFLOW_TRANSFERS_INTAKE_QUEUE": "events",
+    }
+    with pytest.raises(SettingsError, match="events is not in the file"):
+        queue_addresses(StorageQueueSettings.read(given), ("jobs",))
+    given["DOCFLOW_TRANSFERS_QUEUE_ACCOUNT"] = "UseDevelopmentStorage=true"
+    found = queue_addresses(StorageQueueSettings.read(given), ("jobs",))
+    assert [each.name for each in found.queues] == ["jobs", "events"]
+    with pytest.raises(SettingsError, match="whose messages are routed already"):
+        queue_addresses(StorageQueueSettings.read(given), ("events",))
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -207,7 +292,7 @@ def test_wrong_files_are_named(tmp_path: Path, content: str, reason: str) -> Non
     file.write_text(content)
     settings = StorageQueueSettings.read({"DOCFLOW_TRANSFERS_APPSETTINGS": str(file)})
     with pytest.raises(SettingsError, match=reason):
-        queue_addresses(settings, ())
+        queue_addresses(settings, ("jobs",))
 
 
 def test_neither_account_nor_file_is_named() -> None:

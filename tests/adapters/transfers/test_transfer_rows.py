@@ -92,6 +92,38 @@ async def test_an_end_counts_whatever_the_clock_of_an_earlier_state_said(
     assert found is not None and found.status is TransferStatus.SUCCEEDED
 
 
+@pytest.mark.parametrize(
+    ("end", "later", "counts"),
+    [
+        (TransferStatus.SUCCEEDED, a_row(TransferStatus.ASSIGNED, 9), False),
+        (TransferStatus.SUCCEEDED, a_row(TransferStatus.READ_MESSAGE, 9), False),
+        (TransferStatus.FAILED, a_row(TransferStatus.READ_MESSAGE, 9, reason="parked: x"), False),
+        (TransferStatus.FAILED, a_row(TransferStatus.READ_MESSAGE, 9), True),
+        (TransferStatus.FAILED, a_row(TransferStatus.ASSIGNED, 9, reason="rule 1"), True),
+        (TransferStatus.FAILED, a_row(TransferStatus.SUCCEEDED, 9), True),
+    ],
+)
+async def test_only_an_end_or_a_new_beginning_replaces_an_end(
+    database: Database, end: TransferStatus, later: StatusRow, counts: bool
+) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(end, 5))
+    await store.record(later)
+    found = await store.get(ID)
+    assert found is not None and (found.status is later.status) is counts
+    assert len(await store.trail(ID)) == 2
+
+
+async def test_a_note_changes_no_state(database: Database) -> None:
+    store = SqlTransferStore(database)
+    await store.record(a_row(TransferStatus.READ_MESSAGE, 1))
+    for _ in range(2):
+        await store.note(a_row(TransferStatus.FAILED, 2, reason="another event was refused"))
+    found = await store.get(ID)
+    assert found is not None and found.status is TransferStatus.READ_MESSAGE
+    assert [each.reason for each in await store.trail(ID)] == [None, "another event was refused"]
+
+
 async def test_texts_that_no_database_holds_are_cleaned(database: Database) -> None:
     store = SqlTransferStore(database)
     await store.record(a_row(TransferStatus.INVALID, reason="a\0b\ud800c", file="\0"))

@@ -12,25 +12,34 @@ from temporalio.client import Client, WorkflowFailureError
 from typer.testing import Result
 
 from activities import dependencies
+from adapters.ports.transfers import StatusRow
+from contracts.answers import Answer
 from contracts.dependencies import outage_id
 from contracts.errors import KEY_REUSED
 from contracts.transfers import (
+    Receipt,
+    ReceiptStep,
     RouteRule,
     TransferRetry,
     TransferStatus,
     TransferView,
     file_job_id,
+    receipt_blob,
     resend_id,
     transfer_workflow_id,
 )
 from domain.errors import RuleViolation
 from domain.transfers.events import head_of
+from domain.transfers.receipts import assembled, canonical, sealed
 from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.events import READ, WRITE, an_event, an_event_order
+from tests.support.transfers.events import READ, WRITE, a_job_order, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, open_installation
+from tests.support.transfers.places import pieces
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
-from workers.services.errors import InvalidRequest, WrongState
+from workers.services.errors import InvalidRequest, Refused, WrongState
+from workers.services.transfers.redrive import Redrives
+from workers.services.transfers.starts import TransferStarts
 from workers.services.verdicts import Abandon, DeadLetter, Settle
 from workflows import attributes
 from workflows.transfers.file_event import FileEvent
@@ -186,6 +195,58 @@ async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
     assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
     assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
     assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
+    transfers: Installation,
+) -> None:
+    event = an_event(id="forgotten-by-queue")
+    order = an_event_order(event)
+    row = StatusRow(
+        transfer_id=order.transfer_id,
+        status=TransferStatus.SUCCEEDED,
+        at=order.arrived,
+        source=event["source"],
+        event_id=event["id"],
+        digest=order.digest,
+    )
+    # As after the retention of the namespace: a row, and no run.
+    await transfers.store.record(row)
+    intake = transfers.intake("jobs")
+    same = await intake.accept(json.dumps(event).encode(), 0, "m-1")
+    assert same == Settle(file_job_id(order.transfer_id), duplicate=True)
+    other, _ = a_message(id="forgotten-by-queue", type="Other")
+    verdict = await intake.accept(other, 0, "m-2")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.queue, rejected.reason, rejected.body) == ("jobs", KEY_REUSED, other.decode())
+    assert transfers.far.done == []
+
+
+async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorded(
+    transfers: Installation,
+) -> None:
+    queued, id = a_message(id="two-ways", type="Queued")
+    routed = an_event(id="two-ways", type="Routed")
+    job = transfers.client.get_workflow_handle(file_job_id(id))
+    # Both pass the look at the row, and the job of the queued one is started first.
+    await transfers.client.start_workflow(
+        "FileJob",
+        a_job_order(json.loads(queued)),
+        id=job.id,
+        task_queue="transfers-nobody",
+        memo={"digest": an_event_order(json.loads(queued)).digest},
+        search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
+    )
+    verdict = await transfers.intake().accept(json.dumps(routed).encode(), 0, "m-2")
+    assert isinstance(verdict, Settle)
+    with pytest.raises(WorkflowFailureError):
+        await transfers.client.get_workflow_handle(verdict.workflow_id).result()
+    await job.terminate()
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.reason, rejected.body) == (KEY_REUSED, json.dumps(routed))
+    said = [(each.status.value, each.reason) for each in await transfers.store.trail(id)]
+    assert any(s == "Failed" and (r or "").startswith("refused, by intake") for s, r in said)
 
 
 async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:
@@ -348,6 +409,61 @@ async def test_an_event_is_submitted_and_followed(
     assert f" {id[:12]} " in status.output and "no such folder" in status.output
     listed = await run_docflow_in_thread("list", "--pipeline", "transfers", context=context)
     assert f" {id[:12]} " in listed.output and "no such folder" in listed.output
+
+
+async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(
+    transfers: Installation,
+) -> None:
+    transfers.configure(READ, WRITE, {**WRITE, "Partner": "acme"})
+    raw, id = a_message(id="redriven")
+    redrives = Redrives(
+        transfers.service,
+        transfers.store,
+        TransferStarts(transfers.client),
+        transfers.client,
+        lambda: transfers.resources.blobs,
+    )
+    transfers.far.fails["read"] = [RuleViolation("no such file")]
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.READ_MESSAGE)
+    run = transfers.client.get_workflow_handle(file_job_id(id), result_type=TransferView)
+
+    async def is_parked() -> bool:
+        return (await run.query("status", result_type=TransferView)).since is not None
+
+    with pytest.raises(WrongState, match="only what has failed"):
+        await redrives.redrive(OLGA, id)
+    await eventually(is_parked)
+    await run.execute_update("fail", Answer(by="ann"))
+    await until(transfers, id, TransferStatus.FAILED)
+    receipt = a_receipt(id, ("ReadFile", None), ("WriteFile", None), ("WriteFile", "failed"))
+    await transfers.resources.blobs.write(receipt_blob(id), pieces(canonical(receipt)))
+    done = await redrives.redrive(OLGA, id[:12])
+    again = done.started.transfer_id
+    await ended(transfers, again)
+    assert (done.from_action, done.not_repeated) == (3, ["2. WriteFile"])
+    assert transfers.far.done == [("read acme", again), ("write acme", again)]
+    trail = await transfers.store.trail(id)
+    assert (trail[-1].reason, trail[-1].by) == (f"redriven from action 3 as {again[:12]}", "olga")
+    with pytest.raises(Refused, match="which is Succeeded"):
+        await redrives.redrive(OLGA, id)
+
+
+def a_receipt(id: str, *actions: tuple[str, str | None]) -> Receipt:
+    """Of a transfer whose actions went so."""
+    steps: list[ReceiptStep] = []
+    for index, (action, outcome) in enumerate(actions):
+        step = ReceiptStep(
+            transfer_id=id,
+            index=index,
+            action=action,
+            at=an_event_order().arrived,
+            outcome=outcome,
+            previous=steps[-1].sha256 if steps else "e" * 64,
+            sha256="",
+        )
+        steps.append(sealed(step))
+    return assembled(id, "e" * 64, steps)
 
 
 async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:

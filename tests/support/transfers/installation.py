@@ -48,6 +48,7 @@ from workers.resources.transfers import settings_source
 from workers.services.identity import OPERATOR, Identity
 from workers.services.transfers.intake import TransferIntake
 from workers.services.transfers.opening import transfer_service
+from workers.services.transfers.sending import StartedEvents
 from workers.services.transfers.service import TransferService
 from workers.settings.transfers import TransferSettings
 
@@ -141,7 +142,11 @@ class Installation:
         """Of a queue whose messages are routed already, or of one whose are not."""
         found = self.service.queues[queue] if queue else None
         return TransferIntake(
-            self.client, self.resources.rejected, way_in=queue or "intake", queue=found
+            self.client,
+            self.resources.rejected,
+            way_in=queue or "intake",
+            queue=found,
+            known=self.store,
         )
 
     def configure(self, *actions: Mapping[str, Any], **fields: Any) -> None:
@@ -183,7 +188,7 @@ async def open_installation(
     async with AsyncExitStack() as exits:
         resources = await exits.enter_async_context(open_resources(environment))
         database = resources.database
-        own = _opened(environment, resources)
+        own = _opened(environment, resources, client)
         register = _played_by(far)
         partners = SqlPartnerStore(database)
         for name in ("acme", "store"):
@@ -211,7 +216,7 @@ class Opened:
     closing: ClosingPorts
 
 
-def _opened(environment: Mapping[str, str], resources: Resources) -> Opened:
+def _opened(environment: Mapping[str, str], resources: Resources, client: Client) -> Opened:
     database, queues = resources.database, read_queues(QUEUES)
     store, turns = SqlTransferStore(database), SqlTurns(database)
     place = TransferSettings.read(environment).job_settings
@@ -221,7 +226,9 @@ def _opened(environment: Mapping[str, str], resources: Resources) -> Opened:
     return Opened(
         store,
         staging,
-        ReceivingPorts(store, routes, queues, resources.rejected),
+        ReceivingPorts(
+            store, routes, queues, resources.rejected, StartedEvents(client, queues, store)
+        ),
         PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
         ClosingPorts(store, staging, turns),
     )

@@ -80,6 +80,7 @@ class ScriptedTransfer(ScriptedActivities):
         self.turns = turns or [Turn(position=0)]
         given = {
             "receive": self._receive,
+            "compare_job": Reception(status=TransferStatus.ASSIGNED, reason="its job was started"),
             "route": lambda order: self._route(),
             "load_plan": self._plan,
             "take_turn": lambda order: self.turns.pop(0),

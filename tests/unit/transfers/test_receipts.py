@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from contracts.transfers import ReceiptFile, ReceiptStep
 from domain.errors import RuleViolation
-from domain.transfers.receipts import assembled, canonical, sealed, verify
+from domain.transfers.receipts import assembled, canonical, in_order, sealed, verify
 
 ID = "a" * 64
 EVENT = "e" * 64
@@ -145,3 +145,20 @@ def test_any_change_of_a_value_is_found(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(step)))
     step[name] = data.draw(st.text(min_size=1, max_size=64).filter(lambda text: text != step[name]))
     assert not verify(receipt).whole
+
+
+def test_steps_of_actions_that_were_not_carried_out_stand_in_their_places() -> None:
+    steps = steps_of(*ACTIONS)
+    assert in_order(EVENT, [steps[0], steps[2], steps[3], steps[1]]) == steps
+    with pytest.raises(RuleViolation, match="does not follow"):
+        assembled(ID, EVENT, in_order(EVENT, [steps[0], steps[2]]))
+
+
+def test_the_outcome_of_a_step_is_covered_by_its_hash_and_absent_where_there_is_none() -> None:
+    [step] = steps_of("WriteFile")
+    assert not {"outcome", "reason", "decided_by"} & set(step.model_dump(mode="json"))
+    skipped = sealed(step.model_copy(update={"outcome": "skipped", "decided_by": "ann"}))
+    receipt: dict[str, Any] = json.loads(assembled(ID, EVENT, [skipped]).model_dump_json())
+    assert verify(receipt).whole
+    receipt["steps"][0]["decided_by"] = "bob"
+    assert verify(receipt).index == 0

@@ -87,3 +87,19 @@ async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
     remarks = await settle(ends, action, {"move_to": "done/{name}"}, files)
     assert len(remarks) == 1 and "another file than the one that was read" in remarks[0]
     assert (share / "in" / "a.csv").read_bytes() == b"a new one"
+
+
+async def test_another_file_of_the_same_size_is_not_taken_for_the_moved_source(
+    ends: Endpoints, share: Path
+) -> None:
+    old(share / "in" / "a.csv", b"one")
+    old(share / "done" / "a.csv", b"two")
+    action = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
+    files = (await read(ends, action)).files
+    (share / "in" / "a.csv").unlink()
+    [remark] = await settle(ends, action, {"move_to": "done/{name}"}, files)
+    assert remark == (
+        "the source 'in/a.csv' is no longer there, and no file with its content has the name that "
+        "it was to get: another program may have moved or deleted it"
+    )
+    assert (share / "done" / "a.csv").read_bytes() == b"two"

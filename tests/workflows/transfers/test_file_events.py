@@ -2,8 +2,10 @@
 
 import pytest
 from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 
 from contracts.answers import Answer, Retry
+from contracts.errors import KEY_REUSED, PERMANENT
 from contracts.transfers import (
     EventRoute,
     Reception,
@@ -14,7 +16,7 @@ from contracts.transfers import (
     file_job_id,
     transfer_workflow_id,
 )
-from tests.support.transfers.events import an_event, an_event_order
+from tests.support.transfers.events import a_job_order, an_event, an_event_order
 from tests.support.transfers.runs import TransferRuns
 from tests.support.transfers.scripted import ScriptedTransfer
 
@@ -110,3 +112,56 @@ async def test_an_event_is_left_out_or_given_up(transfers: TransferRuns, verb: s
     assert (recorded.status, recorded.by) == (TransferStatus.FAILED, "ann")
     assert "a test" in recorded.reason
     assert recorded.run == transfer_workflow_id(order.transfer_id)
+
+
+REFUSED = Reception(status=TransferStatus.FAILED, refused="another event has its job", digest="d")
+
+
+async def test_an_event_whose_job_is_that_of_another_one_is_refused(
+    transfers: TransferRuns,
+) -> None:
+    event = an_event(id="taken")
+    script = ScriptedTransfer(results={"compare_job": REFUSED}, held={"scan"})
+    async with transfers.workers(script):
+        job = await transfers.start_job(a_job_order(event))
+        await script.working.wait()
+        run = await transfers.start_event(an_event_order(event))
+        with pytest.raises(WorkflowFailureError) as raised:
+            await run.result()
+        memo = await (await run.describe()).memo()
+        await job.terminate()
+    cause = raised.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert (cause.type, cause.message) == (KEY_REUSED, "another event has its job")
+    assert memo["digest"] == "d"
+
+
+async def test_an_event_whose_job_was_started_before_says_so(transfers: TransferRuns) -> None:
+    event = an_event(id="started-before")
+    script = ScriptedTransfer(held={"scan"})
+    async with transfers.workers(script):
+        job = await transfers.start_job(a_job_order(event))
+        await script.working.wait()
+        view = await (await transfers.start_event(an_event_order(event))).result()
+        await job.terminate()
+    assert view.status is TransferStatus.ASSIGNED
+    assert view.reason == "queue jobs; its job was started"
+    assert script.made("compare_job") == 1
+
+
+async def test_an_event_whose_job_nothing_is_known_of_waits_for_a_person(
+    transfers: TransferRuns,
+) -> None:
+    event = an_event(id="not-known")
+    unknown = ApplicationError("it is not known", type=PERMANENT, non_retryable=True)
+    script = ScriptedTransfer(held={"scan"}, fails={"compare_job": [unknown]})
+    async with transfers.workers(script):
+        job = await transfers.start_job(a_job_order(event))
+        await script.working.wait()
+        run = await transfers.start_event(an_event_order(event))
+        parked = await transfers.parked(run)
+        await run.execute_update("retry", Retry(by="ann"))
+        view = await run.result()
+        await job.terminate()
+    assert parked.reason == "it is not known"
+    assert view.status is TransferStatus.ASSIGNED

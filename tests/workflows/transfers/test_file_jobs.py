@@ -306,3 +306,40 @@ async def test_of_many_remarks_the_row_says_how_many_more_there_are(
     assert closed.reason is not None and len(closed.reason) <= 500
     assert closed.reason.startswith("read_file 0 x")
     assert closed.reason.endswith(f"; and {20 - closed.reason.count('_file ')} more remarks")
+
+
+async def test_the_receipt_names_what_was_left_out_and_who_decided_it(
+    transfers: TransferRuns,
+) -> None:
+    script = ScriptedTransfer(
+        job=a_job(READ, SCAN, WRITE, FIRE), fails={"write_file": [refused("no such folder")]}
+    )
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="receipt-skipped")))
+        await transfers.parked(run)
+        await run.execute_update("skip", Answer(by="ann", reason="sent by mail"))
+        await run.result()
+    [order] = script.received["receipt"]
+    [skipped] = order.outcomes
+    assert (skipped.index, skipped.action, skipped.outcome) == (2, "WriteFile", "skipped")
+    assert (skipped.decided_by, skipped.previous) == ("ann", f"{1:064x}")
+    assert skipped.reason == "no such folder; sent by mail (ann)"
+    # The next action follows it.
+    assert script.received["fire_event"][0].previous == skipped.sha256
+    assert len(order.steps) == 3
+
+
+async def test_the_receipt_names_the_action_at_which_a_transfer_has_failed(
+    transfers: TransferRuns,
+) -> None:
+    script = ScriptedTransfer(fails={"read_file": [refused("no such file")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="receipt-failed")))
+        await transfers.parked(run)
+        await run.execute_update("fail", Answer(by="ann"))
+        view = await ended(run)
+    [order] = script.received["receipt"]
+    [failed] = order.outcomes
+    assert (failed.index, failed.outcome, failed.reason) == (0, "failed", "no such file")
+    assert (failed.decided_by, order.steps) == ("ann", ())
+    assert view.receipt is not None

@@ -98,6 +98,7 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
                 ("bytes a second", limits.bytes_per_second),
                 ("windows", _windows(partner)),
                 ("renames", profile and profile.rename),
+                ("tests write to", partner.probe_folder),
                 ("contact", partner.contact),
                 ("changed", moment(partner.changed_at)),
                 ("by", partner.by),
@@ -126,6 +127,9 @@ def add(
         str | None, typer.Option(help=f"SAS, connection string, token or secret key. {_REFERENCE}")
     ] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
+    probe_folder: Annotated[
+        str | None, typer.Option(help="Where tests write their small files [the root].")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(help="JSON file with the whole record; options come before it.")
     ] = None,
@@ -156,6 +160,7 @@ def add(
         "passphrase": passphrase,
         "token": token,
         "contact": contact,
+        "probe_folder": probe_folder,
     }
     given = {field: value for field, value in options.items() if value is not None}
     run(_add(cli_context(context), file, given, replace=replace))
@@ -177,11 +182,17 @@ def test(
     context: typer.Context,
     name: NameArgument,
     folder: Annotated[
-        str, typer.Option(help="Where a small file of our own is written [the root].")
+        str,
+        typer.Option(
+            help="Where small files of docflow are written and removed [--probe-folder, or the "
+            "root]."
+        ),
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Connect to a partner and show what it can do; no file of the partner is moved.
+
+    Small files of docflow are written and removed again; the output names them.
 
     \b
     Example:

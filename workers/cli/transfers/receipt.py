@@ -144,8 +144,8 @@ def _digest(content: bytes) -> str:
 
 def _show(parsed: dict[str, Any]) -> None:
     made = table("step", "file", "bytes", "before", "after", "what is known of it")
-    for number, step in enumerate(parsed["steps"], 1):
-        action = f"{number}. {step.get('action', '?')}"
+    for step in parsed["steps"]:
+        action = f"{step.get('index', 0) + 1}. {step.get('action', '?')}"
         files: list[dict[str, Any]] = step.get("files") or [{}]
         for file in files:
             said = [file.get(name) for name in ("place", "verdict", "guarantee")]
@@ -158,6 +158,10 @@ def _show(parsed: dict[str, Any]) -> None:
                 text("; ".join(str(each) for each in said if each)),
             )
             action = ""
+        if step.get("outcome"):
+            who = f", decided by {step['decided_by']}" if step.get("decided_by") else ""
+            said = f"{step['outcome']}{who}: {step.get('reason') or ''}"
+            made.add_row("", text(said), "", "", "", "")
         if step.get("configured_by"):
             made.add_row("", text(f"configured by {step['configured_by']}"), "", "", "", "")
         for remark in step.get("remarks") or ():

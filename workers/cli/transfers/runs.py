@@ -1,4 +1,4 @@
-"""`docflow transfers list|show|assign|reroute|resend`: events and the jobs that they start."""
+"""`docflow transfers list|show|assign|reroute|resend|redrive`: events and their jobs."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -250,6 +250,53 @@ async def _resend(cli: CliContext, transfer: str, to: str | None, *, as_json: bo
         f"sent again as {done.transfer_id[:12]}; "
         f"see `docflow transfers show {done.transfer_id[:12]}`"
     )
+
+
+@app.command()
+def redrive(
+    context: typer.Context,
+    transfer: TransferArgument,
+    from_action: Annotated[
+        int | None,
+        typer.Option(min=1, help="The action to begin with, from 1 [the one that failed]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Carry out a failed transfer anew, from the action that failed.
+
+    Its files are read, decrypted and scanned again; what it has written, sent or called before that
+    action is not repeated. It is a transfer of its own, whose receipt names the failed one.
+
+    \b
+    Examples:
+      docflow transfers redrive 5eed5eed
+      docflow transfers redrive 5eed5eed --from-action 2
+    """
+    run(_redrive(cli_context(context), transfer, from_action, as_json=as_json))
+
+
+async def _redrive(
+    cli: CliContext, transfer: str, from_action: int | None, *, as_json: bool
+) -> None:
+    from workers.services.transfers.opening import open_redrives
+
+    async with open_redrives(cli.environment, cli.user) as (redrives, who):
+        done = await redrives.redrive(who, transfer, from_action)
+    id = done.started.transfer_id
+    if as_json:
+        print_json(
+            {
+                "transfer_id": id,
+                "workflow_id": done.started.workflow_id,
+                "from_action": done.from_action,
+                "not_repeated": list(done.not_repeated),
+            }
+        )
+        return
+    typer.echo(f"redriven from action {done.from_action} as {id[:12]}")
+    if done.not_repeated:
+        typer.echo(f"done before, and not repeated: {', '.join(done.not_repeated)}")
+    typer.echo(f"see `docflow transfers show {id[:12]}`")
 
 
 def _fields(row: "StatusRow") -> dict[str, Any]:

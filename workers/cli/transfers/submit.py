@@ -28,7 +28,7 @@ _ENDED: Final = frozenset(
     }
 )
 _UNTAKEN: Final = "no worker has taken it yet: see `docflow status`"
-_PATIENCE: Final = 10
+_MOST_LOOKS: Final = 10
 """Looks at a transfer that has no row yet."""
 _SECONDS: Final = 0.5
 """Between two looks at the transfer."""
@@ -102,7 +102,7 @@ async def _followed(
         try:
             found = await service.get(who, transfer_id)
         except NotFound:
-            state = _UNTAKEN if look >= _PATIENCE else None
+            state = _UNTAKEN if look >= _MOST_LOOKS else None
         else:
             if found.row.status in _ENDED or found.is_parked:
                 return found

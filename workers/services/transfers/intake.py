@@ -6,7 +6,8 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from adapters.ports import RejectedMessages
+from adapters.ports import PortError, RejectedMessages
+from adapters.ports.transfers import TransferStore
 from contracts.transfers import EVENT_BYTES
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
@@ -39,6 +40,7 @@ class TransferIntake:
         rejected: Keeps messages that can never be accepted.
         way_in: Name of the queue or hub, for rows and that record.
         queue: Its messages are routed already, to this queue; None: they are routed by the rules.
+        known: Rows of the events that came before; None: only what Temporal has is compared.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class TransferIntake:
         *,
         way_in: str,
         queue: Queue | None = None,
+        known: TransferStore | None = None,
     ) -> None:
         self._client = client
-        self._starts = TransferStarts(client)
+        self._starts = TransferStarts(client, known=known)
         self._rejected = rejected
         self._way_in = way_in
         self._queue = queue
@@ -123,4 +126,7 @@ class TransferIntake:
             verdict = given_back(error)
             logger.warning("an event of %r was not started: %s", self._way_in, error)
             return verdict
+        except PortError as error:
+            logger.warning("an event of %r was not started: %s", self._way_in, error)
+            return Abandon(f"rows of transfers cannot be read: {error}")
         return Settle(started.workflow_id, duplicate=not started.created)

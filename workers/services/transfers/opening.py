@@ -9,6 +9,7 @@ from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.store import SqlTransferStore
 from adapters.ports import RejectedMessages
+from adapters.ports.transfers import TransferStore
 from domain.transfers.queues import Queue
 from workers.services.identity import OPERATOR, Identity
 from workers.services.runs import TemporalRuns
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from workers.services.transfers.clocks import ClockService
+    from workers.services.transfers.redrive import Redrives
 
 _SECONDS_TO_ANSWER: Final = 5.0
 
@@ -45,7 +47,10 @@ def transfer_service(
 
 
 def intake_of(
-    client: "Client", rejected: RejectedMessages, queues: Mapping[str, Queue]
+    client: "Client",
+    rejected: RejectedMessages,
+    queues: Mapping[str, Queue],
+    known: TransferStore,
 ) -> Callable[[str], TransferIntake]:
     """What decides about the messages of a queue or hub, by its name.
 
@@ -53,8 +58,11 @@ def intake_of(
         client: Of Temporal.
         rejected: Keeps messages that can never be accepted.
         queues: Those whose messages are routed already; all others are routed by the rules.
+        known: Rows of the events that came before.
     """
-    return lambda name: TransferIntake(client, rejected, way_in=name, queue=queues.get(name))
+    return lambda name: TransferIntake(
+        client, rejected, way_in=name, queue=queues.get(name), known=known
+    )
 
 
 @asynccontextmanager
@@ -73,6 +81,37 @@ async def open_transfers(
 
     async with open_tables(environment) as database:
         yield transfer_service(environment, await connect(), database), _operator(user)
+
+
+@asynccontextmanager
+async def open_redrives(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple["Redrives", Identity]]:
+    """What starts failed transfers anew, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.connect import connect
+    from workers.resources.blobs import open_blobs
+    from workers.resources.tables import open_tables
+    from workers.services.transfers.redrive import Redrives
+    from workers.settings.blobs import BlobSettings
+
+    async with open_tables(environment) as database:
+        client = await connect()
+        yield (
+            Redrives(
+                transfer_service(environment, client, database),
+                SqlTransferStore(database),
+                TransferStarts(client),
+                client,
+                lambda: open_blobs(BlobSettings.read(environment)),
+            ),
+            _operator(user),
+        )
 
 
 @asynccontextmanager

@@ -12,7 +12,15 @@ from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
 from adapters.ports.transfer_files import KeyFacts, OpenPgp
 from adapters.ports.transfers import PartnerStore
 from contracts.base import problem_text
-from contracts.transfers import HOSTS, HostKey, OpenPgpKey, Partner, PlaceKind, Rename
+from contracts.transfers import (
+    HOSTS,
+    HostKey,
+    OpenPgpKey,
+    Partner,
+    PlaceKind,
+    Rename,
+    ServerProfile,
+)
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
 from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
@@ -118,9 +126,11 @@ class PartnerService:
         Args:
             who: Who asks.
             name: Of the partner.
-            folder: Where a small file of our own is written and removed; the root.
+            folder: Where a small file of our own is written and removed; empty: in the folder that
+                the record names, or else in the root.
         """
         partner = await self.get(who, name)
+        folder = folder or partner.probe_folder or ""
         said = list(_state(partner))
         # A partner that is stopped is tested to see whether it still has to be.
         asked = partner.model_copy(update={"stopped": None, "enabled": True})
@@ -128,6 +138,7 @@ class PartnerService:
             async with self._places.open(asked) as place:
                 said += [_reached(partner), *await _seen(place, folder)]
                 profile = await place.probe(folder)
+                said += _probed(profile)
                 said.append(_RENAMES[profile.rename])
                 if profile.extensions:
                     said.append(f"its extensions: {', '.join(profile.extensions)}")
@@ -300,6 +311,18 @@ def _reached(partner: Partner) -> str:
         return f"{partner.name} can be reached, and accepts us"
     pinned = len(valid_host_keys(partner, datetime.now(UTC).date()))
     return f"{partner.name} can be reached, accepts us, and shows one of {pinned} pinned host keys"
+
+
+def _probed(profile: ServerProfile) -> Sequence[str]:
+    """What a test has written."""
+    if not profile.probed_with:
+        return ["nothing was written"]
+    removed = [path for path in profile.probed_with if path not in profile.left_behind]
+    said = [f"written for the test, and removed: {', '.join(removed)}"] if removed else []
+    if profile.left_behind:
+        left = ", ".join(profile.left_behind)
+        said.append(f"written for the test, and it could not be removed: {left}; remove it")
+    return said
 
 
 async def _seen(place: Place, folder: str) -> Sequence[str]:

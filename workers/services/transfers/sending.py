@@ -3,28 +3,39 @@
 from collections.abc import Mapping
 
 from temporalio.client import Client
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports import Unavailable
+from adapters.ports.transfers import TransferStore
+from contracts.transfers import file_job_id
 from domain.errors import RuleViolation
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
+from workers.services.duplicates import earlier_run
 from workers.services.transfers.starts import TransferStarts
 
 WAY_IN = "fire-event"
 
 
 class StartedEvents:
-    """Starts the runs of events, as `EventSender`.
+    """Starts the runs of events, as `EventSender`, and knows those of jobs, as `StartedJobs`.
 
     Args:
         client: Of the namespace.
         queues: Those that there are, by name.
+        known: Rows of the events that came before.
         way_in: Where the events come from.
     """
 
-    def __init__(self, client: Client, queues: Mapping[str, Queue], way_in: str = WAY_IN) -> None:
-        self._starts = TransferStarts(client)
+    def __init__(
+        self,
+        client: Client,
+        queues: Mapping[str, Queue],
+        known: TransferStore,
+        way_in: str = WAY_IN,
+    ) -> None:
+        self._client = client
+        self._starts = TransferStarts(client, known=known)
         self._queues = queues
         self._way_in = way_in
 
@@ -42,3 +53,12 @@ class StartedEvents:
         except RPCError as error:
             raise Unavailable(f"Temporal does not take the event: {error.message}") from error
         return started.transfer_id
+
+    async def job_digest(self, transfer_id: str) -> str | None:
+        """Digest of the event that the job of a transfer was started by; None: it is not known."""
+        try:
+            return (await earlier_run(self._client, file_job_id(transfer_id))).digest
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise Unavailable(f"Temporal does not answer: {error.message}") from error

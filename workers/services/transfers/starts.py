@@ -8,6 +8,8 @@ from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
+from adapters.ports.transfers import TransferStore
+from contracts.errors import KEY_REUSED
 from contracts.origins import MEMO
 from contracts.transfers import (
     FILE_EVENT,
@@ -16,11 +18,13 @@ from contracts.transfers import (
     TASK_QUEUE,
     FileEventOrder,
     FileJobOrder,
+    TransferStatus,
     file_job_id,
     queue_task_queue,
     transfer_workflow_id,
 )
 from domain.transfers.events import NoEvent, fairness_of, file_of, head_of, read_event
+from workers.services.bodies import RefusedMessage
 from workers.services.duplicates import EarlierRun, earlier_run
 from workers.services.intake import START_TIMEOUT, short
 from workflows import attributes
@@ -44,10 +48,19 @@ class TransferStarts:
     Args:
         client: Of the namespace.
         park_for_seconds: How long runs wait for a person.
+        known: Rows of the events that came before, which outlast the runs of Temporal; None: only
+            what Temporal has is compared.
     """
 
-    def __init__(self, client: Client, park_for_seconds: int = PARK_SECONDS) -> None:
+    def __init__(
+        self,
+        client: Client,
+        park_for_seconds: int = PARK_SECONDS,
+        *,
+        known: TransferStore | None = None,
+    ) -> None:
         self._client = client
+        self._known = known
         self._park_for_seconds = park_for_seconds
 
     async def start(
@@ -63,6 +76,7 @@ class TransferStarts:
 
         Raises:
             RefusedMessage: Another event came with its source and id.
+            Unavailable: Rows cannot be read.
         """
         arrived = datetime.now(UTC)
         head = head_of(body)
@@ -81,9 +95,29 @@ class TransferStarts:
             except NoEvent:
                 # The run of an event says what is wrong with it.
                 return await self.start_event(order, head.account_id)
+            if await self._is_done(order.transfer_id, order.digest):
+                id = file_job_id(order.transfer_id)
+                return StartedTransfer(order.transfer_id, id, created=False)
             fields = order.model_dump(exclude={"body"})
             return await self.start_job(FileJobOrder(queue=queue, event=event, **fields), priority)
         return await self.start_event(order, head.account_id)
+
+    async def _is_done(self, transfer_id: str, digest: str) -> bool:
+        """Whether a routed event was carried out before, also when Temporal has forgotten its run.
+
+        Raises:
+            RefusedMessage: The row is that of another event.
+        """
+        row = None if self._known is None else await self._known.get(transfer_id)
+        if row is None or row.digest is None:
+            return False
+        if row.digest != digest:
+            raise RefusedMessage(
+                KEY_REUSED,
+                f"another event came with the source and id of this one, at {row.at:%Y-%m-%d %H:%M}"
+                f" UTC it was {row.status}: this one was not used; send it again with another id",
+            )
+        return row.status is TransferStatus.SUCCEEDED
 
     async def start_event(
         self, order: FileEventOrder, account_id: str | None = None
