@@ -152,12 +152,13 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     status = snapshot.status
     if as_json:
         fields = status and status.model_dump(mode="json")
-        turn: dict[str, Any] = {
+        shown = {
+            "batch": _as_json(view),
             "waits_for": [each.batch_id for each in before],
             "waited_for_by": after,
+            "waits_for_lease": lease and asdict(lease),
         }
-        turn["waits_for_lease"] = lease and asdict(lease)
-        print_json({"batch": _as_json(view), **turn, "run": fields, "link": snapshot.link})
+        print_json({**shown, "run": fields, "link": snapshot.link})
         return
     out = console()
     waits = outage_pairs(snapshot.view)
