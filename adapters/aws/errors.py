@@ -177,12 +177,12 @@ def _translated(doing: str, error: ClientError) -> PortError:
     if code in MISSING:
         return Missing(text)
     if code in THROTTLING:
-        return Throttled(text, _retry_after(error))
+        return Throttled(text, _retry_after(error), Dependency.CLOUD)
     if code in WAITS:
         return NotYet(text, WAITS[code])
     status = _status_of(error)
     if status == 429:
-        return Throttled(text, _retry_after(error))
+        return Throttled(text, _retry_after(error), Dependency.CLOUD)
     if code in SERVER_ERRORS or status >= 500:
         return Unavailable(text, Dependency.CLOUD)
     if code in CREDENTIALS:

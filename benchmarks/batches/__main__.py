@@ -15,7 +15,7 @@ from benchmarks.batches import cases as batch_cases
 from benchmarks.batches import documents, lifecycle
 from benchmarks.report import Table
 
-PARTS = ("up-and-down", "case-events", "orders", "documents")
+PARTS = ("up-and-down", "case-events", "orders", "account", "documents")
 
 
 async def measure(part: str, folder: Path, rounds: int, cases: int, count: int) -> Table:
@@ -25,6 +25,8 @@ async def measure(part: str, folder: Path, rounds: int, cases: int, count: int) 
             return await lifecycle.compare(folder, rounds)
         case "case-events":
             return await batch_cases.events(folder)
+        case "account":
+            return await batch_cases.account(folder, cases)
         case "documents":
             return await documents.load(folder, count)
         case _:
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.batches", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [all]")
     parser.add_argument("--rounds", type=int, default=5, help="figures are medians [5]")
-    parser.add_argument("--cases", type=int, default=500, help="of the part orders [500]")
+    parser.add_argument("--cases", type=int, default=500, help="of orders and account [500]")
     parser.add_argument("--documents", type=int, default=2_000, help="of that part [2000]")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):

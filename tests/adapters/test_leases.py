@@ -1,7 +1,7 @@
 """Leases: granted up to the limit, in the order of asking, until they are released."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -66,6 +66,38 @@ async def test_leases_of_a_terminated_run_are_reclaimed_with_its_row(
         await take(leases, owner(number))
     assert await store.terminate(key.workflow_id, "its run was terminated")
     assert await take(leases, owner(3)) is None
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+async def test_leases_that_were_taken_after_the_end_of_their_batch_are_reclaimed(
+    leases: SqlLeases, database: Database, has_row: bool
+) -> None:
+    store = SqlBatchStore(database)
+    closed, busy = BatchKey(case_id=1, batch_id=1), BatchKey(case_id=2, batch_id=1)
+    await store.expect([busy, closed] if has_row else [busy])
+    for key in (busy, closed):
+        assert await store.claim(key, ()) or not has_row
+    if has_row:
+        assert await store.terminate(closed.workflow_id, "its run was terminated")
+    for number in range(1, 4):
+        await take(leases, owner(number))
+    # The third has no row either, and waits.
+    later = datetime.now(UTC) + 2 * KEEP
+    found = {row.id: row for row in await store.open_rows(later, "", 10)}
+    assert set(found) == {busy.workflow_id, "lease/batch/1/1", "lease/batch/3/1"}
+    left = found["lease/batch/1/1"]
+    assert left.run == closed.workflow_id
+    assert [row.id for row in await store.open_rows(later, "lease/batch/1/1", 10)] == [
+        "lease/batch/3/1"
+    ]
+    assert not [
+        row for row in await store.open_rows(datetime.now(UTC), "", 10) if row.id in left.id
+    ]
+    assert not await store.terminate(left.id, "why", left.changed_at - KEEP)
+    assert await store.terminate(left.id, "why", left.changed_at)
+    assert not await store.terminate(left.id, "why")
+    assert await take(leases, owner(3)) is None
+    assert await leases.waits(owner(2)) is None
 
 
 async def test_who_no_longer_asks_loses_its_place(leases: SqlLeases) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import upgrade
+from adapters.database import open_database, upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.leases import SqlLeases
 from adapters.files.texts.pool import FileTexts
 from adapters.memory.cloud import MemoryCloud
+from adapters.ports.leases import Claim
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import BatchKey, BatchPlan, Closing, LoaderStatus, names_of
 from stack.temporal import TUNING, temporal_binary
@@ -206,6 +208,21 @@ async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: P
     assert "there is no batch 99 of case 99" in await terminal.refused("cancel", "99", "99")
     with pytest.raises(RPCError):
         await terminal.client.get_workflow_handle("case/99").describe()
+
+
+async def test_a_batch_that_waits_for_room_in_the_account_shows_its_position(
+    terminal: Person,
+) -> None:
+    key = BatchKey(case_id=8, batch_id=1)
+    await terminal.store.expect([key])
+    room = [Claim("filter policies of a topic", 1, 1)]
+    async with open_database(terminal.environment["DATABASE_URL"]) as database:
+        leases = SqlLeases(database)
+        for owner in ("batch/9/1", "batch/9/2", key.workflow_id):
+            await leases.take(owner, room, timedelta(minutes=1))
+    shown = await terminal.json("show", "8", "1")
+    assert shown["waits_for_lease"] == {"resource": "filter policies of a topic", "position": 2}
+    assert "filter policies of a topic (position 2)" in await terminal.docflow("show", "8", "1")
 
 
 async def test_an_expected_batch_goes_first(terminal: Person) -> None:

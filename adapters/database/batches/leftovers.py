@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Text, and_, case, cast, delete, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
@@ -16,6 +28,7 @@ from adapters.database.models.batches import (
     documents,
     process_checkpoints,
 )
+from adapters.database.models.leases import leases
 from adapters.ports import OpenRow
 from contracts.batches import BatchKey, DocumentProcessed, DocumentState, LoaderStatus, LoadStep
 from domain.batches.events import ended
@@ -35,10 +48,11 @@ _REQUESTED: Final = and_(
 async def open_rows(
     connection: AsyncConnection, before: datetime, after: str, limit: int
 ) -> Sequence[OpenRow]:
-    """Batches that have begun or were started, and documents that are loading, by id."""
+    """Batches that have begun or were started, leases without one, loading documents, by id."""
     found = await _open_batches(connection, before, after, limit)
-    if len(found) < limit:
-        found += await _open_documents(connection, before, after, limit - len(found))
+    for query in (_open_leases, _open_documents):
+        if len(found) < limit:
+            found += await query(connection, before, after, limit - len(found))
     return found
 
 
@@ -72,6 +86,41 @@ async def _open_batches(
     ]
 
 
+_LEASE: Final = "lease/"
+
+
+async def _open_leases(
+    connection: AsyncConnection, before: datetime, after: str, limit: int
+) -> list[OpenRow]:
+    """Leases of batches whose row is closed or is not there: the end of no row releases them.
+
+    A step that still asked when its batch was closed has taken them again.
+    """
+    owner = literal("batch/") + cast(batches.c.case_id, Text) + "/" + cast(batches.c.batch_id, Text)
+    open_batches = select(owner).where(or_(batches.c.loader_status == _PROCESSING, _REQUESTED))
+    id, changed_at = literal(_LEASE) + leases.c.owner, func.max(leases.c.expires_at)
+    rows = await connection.execute(
+        select(id.label("id"), leases.c.owner, changed_at.label("changed_at"))
+        .where(leases.c.owner.not_in(open_batches), id > after)
+        .group_by(leases.c.owner)
+        .having(changed_at <= before)
+        .order_by(id)
+        .limit(limit)
+    )
+    return [OpenRow(row.id, row.changed_at, run=row.owner) for row in rows]
+
+
+async def _release_leases(
+    connection: AsyncConnection, owner: str, unchanged_since: datetime | None
+) -> bool:
+    query = select(func.max(leases.c.expires_at)).where(leases.c.owner == owner)
+    changed_at = (await connection.execute(query)).scalar_one()
+    if changed_at is None or unchanged_since not in (None, changed_at):
+        return False
+    await release(connection, owner)
+    return True
+
+
 async def _open_documents(
     connection: AsyncConnection, before: datetime, after: str, limit: int
 ) -> list[OpenRow]:
@@ -99,11 +148,13 @@ async def terminate(
     reason: str,
     unchanged_since: datetime | None,
 ) -> bool:
-    """Close a batch or a document as terminated.
+    """Close a batch or a document as terminated, or release leases without a batch.
 
     The case of a batch is free, and it may be started again. The bytes of a document are free for
     another one that has the same, and its message may be sent again.
     """
+    if run.startswith(_LEASE):
+        return await _release_leases(connection, run.removeprefix(_LEASE), unchanged_since)
     kind, case_id, batch_id, *rest = run.split("/", 3)
     if kind == "load":
         document = and_(

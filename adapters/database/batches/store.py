@@ -182,7 +182,7 @@ class SqlBatchStore:
             )
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
-        """Batches that have begun or were started, and documents that are loading."""
+        """Batches that are open, leases of those that are not, and documents that are loading."""
         async with self._database.reading() as connection:
             return await leftovers.open_rows(connection, before, after, limit)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from adapters.ports import Denied, SourceFunction
+from adapters.ports import Denied, SourceFunction, Throttled
 from contracts.batches import BatchKey, Publication, QueueDepth
+from contracts.dependencies import Dependency
 
 ROLE: Final = "loader"
 """Of the source function."""
@@ -140,9 +141,17 @@ class CloudState:
     """Subscriptions that the topic takes; None: any number."""
     reservable: int | None = None
     """Concurrency that may be reserved; None: any."""
+    rates: dict[str, float] = field(default_factory=dict[str, float])
+    """Calls a second that the account takes, by the name of the call; of others any number."""
+    throttled: Counter[str] = field(default_factory=Counter[str])
+    """How often a call was refused as one too many; those are not among `calls`."""
     deleted_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
     to_miss: dict[str, int] = field(default_factory=dict[str, int])
     """Messages that a subscription misses yet, by its queue."""
+    _admitted: dict[str, tuple[float, datetime]] = field(
+        default_factory=dict[str, tuple[float, datetime]]
+    )
+    """Calls that were left of each rate, and when."""
     _failures: dict[str, list[_Failure]] = field(
         default_factory=lambda: defaultdict[str, list[_Failure]](list)
     )
@@ -170,6 +179,7 @@ class CloudState:
     @contextmanager
     def call(self, name: str) -> Generator[None]:
         """Count a call, and fail it when it is to fail."""
+        self._admit(name)
         self.calls[name] += 1
         self.history.append(name)
         failure = self._failures[name].pop(0) if self._failures[name] else None
@@ -178,6 +188,19 @@ class CloudState:
         yield
         if failure is not None:
             raise failure.error
+
+    def _admit(self, name: str) -> None:
+        """Refuse a call that is one too many; what is not used of a second is used in the next."""
+        rate = self.rates.get(name)
+        if rate is None:
+            return
+        now = self.clock()
+        left, since = self._admitted.get(name, (rate, now))
+        left = min(rate, left + rate * (now - since).total_seconds())
+        if left < 1:
+            self.throttled[name] += 1
+            raise Throttled(f"{name}: more than {rate:g} calls a second", None, Dependency.CLOUD)
+        self._admitted[name] = (left - 1, now)
 
     def queue(self, name: str) -> MemoryQueue:
         """A queue that exists.

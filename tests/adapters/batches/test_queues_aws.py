@@ -359,5 +359,7 @@ async def test_waits_are_as_long_as_aws_wants_them() -> None:
     assert isinstance(recently, NotYet) and recently.retry_after > 60
     throttled = translated(refusal("TooManyRequestsException", 429, {"retry-after": "7"}))
     assert isinstance(throttled, Throttled) and throttled.retry_after == 7
+    # However long it lasts, a batch waits for it and is not parked.
+    assert throttled.dependency is Dependency.CLOUD
     unsaid = translated(refusal("Throttling"))
     assert isinstance(unsaid, Throttled) and unsaid.retry_after is None

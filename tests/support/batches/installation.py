@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +51,9 @@ from workflows.batches.case_queue import CaseQueue
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)
+RATES = {"clone": 15, "attach": 15, "reserve": 15, "delete_function": 15, "subscribe": 100}
+"""Requests a second that AWS takes of an account; those of functions that change something share
+their rate there, and each has it here."""
 
 
 @dataclass
@@ -231,6 +234,26 @@ def shuffled(
     events += dice.sample(events, len(events) // 3)
     dice.shuffle(events)
     return events
+
+
+def limit_account(cloud: MemoryCloud, limits: AccountLimits, rates: Mapping[str, float]) -> None:
+    """Let a cloud take no more than an account does, and be consistent after a while only.
+
+    Args:
+        cloud: In which nothing exists.
+        limits: Those of the leases, and no room beyond them.
+        rates: Calls a second, by their names.
+    """
+    cloud.filter_policies = limits.filter_policies
+    cloud.reservable = limits.concurrency
+    cloud.rates.update(rates)
+    cloud.lost_deliveries = cloud.pending_looks = 1
+
+
+async def parked(client: Client, task_queue: str) -> int:
+    """How many runs wait for a person."""
+    query = f"NeedsAttention = true AND TaskQueue = '{task_queue}'"
+    return (await client.count_workflows(query)).count
 
 
 async def all_complete(installation: BatchInstallation, keys: Sequence[BatchKey]) -> bool:

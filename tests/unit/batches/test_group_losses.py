@@ -14,30 +14,16 @@ from temporalio.testing import ActivityEnvironment
 from adapters.files.texts.pool import FileTexts
 from contracts.batches import (
     DocumentEvent,
-    DocumentProcessed,
-    DocumentRelations,
     GroupEnd,
     GroupOrder,
     GroupProgress,
     LoadOrder,
-    Relation,
 )
 from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
+from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
 from tests.support.chaos import kills
-from tests.support.files.hostile_documents import WRITTEN_AT
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.chaos]
-
-DELIVERIES, REDRIVES = 4, 2
-TABLES = {
-    "documents": ("document_id", "state", "blob_name", "sha256", "message_key"),
-    "document_texts": ("document_id", "text"),
-    "document_tags": ("document_id", "tag"),
-    "document_relations": ("document_id", "related_id", "kind"),
-    "document_versions": ("document_id", "blob_name", "sha256"),
-    "process_checkpoints": ("document_id", "message_key", "event_type"),
-    "failed_messages": ("document_id",),
-}
 
 
 class Killed(BaseException):
@@ -78,30 +64,6 @@ async def texts() -> AsyncIterator[FileTexts]:
         yield texts
 
 
-async def messages(loading: DocumentLoading, count: int) -> list[DocumentEvent]:
-    """Documents with up to three versions each, and relations of every fifth."""
-    events: list[DocumentEvent] = []
-    for number in range(count):
-        document = f"D-{number * 2 // 5}"
-        where = {"case_id": KEY.case_id, "batch_id": KEY.batch_id, "document_id": document}
-        if number % 5 == 4:
-            related = (Relation(related_id=f"R-{number}"),)
-            events.append(DocumentRelations(**where, relations=related))
-            continue
-        name = f"in/{number}"
-        await loading.put(name, b"words of %d" % number)
-        events.append(
-            DocumentProcessed(
-                **where,
-                blob_name=name,
-                filename="words.txt",
-                tags=(f"t-{number}",),
-                sent_at=WRITTEN_AT + timedelta(minutes=number),
-            )
-        )
-    return events
-
-
 async def load_group(loading: DocumentLoading, events: Sequence[DocumentEvent]) -> None:
     """One group, as the server runs it: after a lost worker with its last heartbeat."""
     order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
@@ -138,12 +100,6 @@ async def _load_alone(loading: DocumentLoading, event: DocumentEvent) -> None:
         return
 
 
-async def rows(loading: DocumentLoading) -> dict[str, list[tuple[Any, ...]]]:
-    return {
-        table: sorted(set(await loading.rows(table, *columns))) for table, columns in TABLES.items()
-    }
-
-
 async def test_overlapping_groups_whose_workers_are_lost_leave_what_one_by_one_leaves(
     migrated: Path, tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,20 +108,15 @@ async def test_overlapping_groups_whose_workers_are_lost_leave_what_one_by_one_l
     for name in ("calm", "wild"):
         (tmp_path / name).mkdir()
     async with document_loading(migrated, tmp_path / "calm", texts) as calm:
-        for event in await messages(calm, count):
+        for event in await messages(calm.put, count):
             await calm.load(event)
         expected = await rows(calm)
     async with document_loading(migrated, tmp_path / "wild", texts) as wild:
-        events = await messages(wild, count)
+        events = await messages(wild.put, count)
         deaths.lurk(wild, monkeypatch)
         for _ in range(1 + REDRIVES):
-            delivered = [event for event in events for _ in range(dice.randint(1, DELIVERIES))]
-            dice.shuffle(delivered)
-            while delivered:
-                size = dice.randint(1, 10)
-                group, delivered = delivered[:size], delivered[size:]
-                # Some of them are in another group too.
-                await load_group(wild, [*group, *dice.sample(events, 10 - size)])
+            for group in groups_of_one_pass(events, dice):
+                await load_group(wild, group)
         assert not deaths.left
         found = await rows(wild)
     for table, expected_rows in expected.items():

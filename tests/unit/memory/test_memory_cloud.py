@@ -1,11 +1,12 @@
 """What tests may ask of the cloud in memory beyond its ports."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from adapters.memory.cloud import MemoryCloud
-from adapters.ports import Denied, NotYet, SourceFunction, Unavailable
+from adapters.ports import Denied, NotYet, SourceFunction, Throttled, Unavailable
 from contracts.batches import BatchKey, QueueDepth, names_of
 from tests.support.batches.scripted import KEY, PLAN
 
@@ -117,6 +118,18 @@ async def test_quotas_are_kept_where_there_are_any() -> None:
     with pytest.raises(Denied, match="no room for another filter policy"):
         await cloud.topic.subscribe(names, PLAN, other)
     await cloud.topic.subscribe(NAMES, PLAN, KEY)
+
+
+async def test_calls_beyond_the_rate_of_the_account_are_throttled() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    cloud = MemoryCloud(clock=lambda: moment, rates={"exists": 2})
+    for _ in range(2):
+        await cloud.functions.exists("f")
+    with pytest.raises(Throttled, match="exists: more than 2 calls a second"):
+        await cloud.functions.exists("f")
+    assert (cloud.calls["exists"], cloud.throttled["exists"]) == (2, 1)
+    moment += timedelta(seconds=0.5)
+    await cloud.functions.exists("f")
 
 
 async def test_without_a_source_there_is_nothing_to_clone() -> None:

@@ -1,7 +1,7 @@
 """Where batches stand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from adapters.ports import BatchView
+    from adapters.ports.leases import LeaseWait
     from workers.services.runs import RunView
 
 app = typer.Typer(rich_markup_mode=None)
@@ -138,6 +139,7 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     async with access.open_store(cli.environment) as store:
         view = await store.get(key)
         line = (await store.note(key.case_id, ())).batches
+    lease = await access.lease_wait(cli.environment, key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
@@ -150,12 +152,17 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     status = snapshot.status
     if as_json:
         fields = status and status.model_dump(mode="json")
-        turn = {"waits_for": [each.batch_id for each in before], "waited_for_by": after}
-        print_json({"batch": _as_json(view), **turn, "run": fields, "link": snapshot.link})
+        shown = {
+            "batch": _as_json(view),
+            "waits_for": [each.batch_id for each in before],
+            "waited_for_by": after,
+            "waits_for_lease": lease and asdict(lease),
+        }
+        print_json({**shown, "run": fields, "link": snapshot.link})
         return
     out = console()
     waits = outage_pairs(snapshot.view)
-    turn = _turn_pairs(before, after)
+    turn = _turn_pairs(before, after, lease)
     out.print(pairs([*_row_pairs(view, waits), *turn, *_run_pairs(view, snapshot)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
@@ -186,10 +193,14 @@ def _row_pairs(view: "BatchView", waits: list[tuple[str, object]]) -> list[tuple
     ]
 
 
-def _turn_pairs(before: Sequence[WaitingBatch], after: Sequence[int]) -> list[tuple[str, object]]:
-    """Whom it waits for, and who waits for it."""
+def _turn_pairs(
+    before: Sequence[WaitingBatch], after: Sequence[int], lease: "LeaseWait | None"
+) -> list[tuple[str, object]]:
+    """What it waits for, and who waits for it."""
+    waits = None if lease is None else f"{lease.resource} (position {lease.position})"
     return [
         ("waits for", "; ".join(map(_why, before)) or None),
+        ("waits for room in the account", waits),
         ("waited for by", f"batch {', '.join(map(str, after))}" if after else None),
     ]
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Query, Request, Response
 
 from adapters.database.spreadsheets.records import LearntColumn, LearntEdit, LearntValue
 from contracts.spreadsheets import FieldName, TypeName
-from domain.spreadsheets.edits import described
+from domain.spreadsheets.operations import described
 from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import examples
 from workers.gateway.spreadsheets.bodies import LearntColumnBody, LearntValueBody

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from contracts.spreadsheets.reviews import Constant, Operation, Replace
-from domain.spreadsheets.edits import described
+from domain.spreadsheets.operations import described
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Site, Visitor
 from workers.gateway.spreadsheets.pages.forms import LEFT_OUT
