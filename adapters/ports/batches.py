@@ -336,8 +336,7 @@ class BatchStore(Protocol):
     async def stop_documents(self, key: BatchKey) -> DocumentCounts:
         """Close every document of an ended batch that is `loading`, with the reason.
 
-        As `terminated` where the batch is, else as `cancelled`. One that is loaded after all becomes
-        `loaded`.
+        As `terminated` where the batch is, else as `cancelled`.
 
         Returns:
             The documents of the batch by state.
