@@ -70,7 +70,11 @@ def quiet_runtime() -> Runtime:
 
 
 async def connect(
-    address: str | None = None, *, runtime: Runtime | None = None, sandboxed: bool = False
+    address: str | None = None,
+    *,
+    runtime: Runtime | None = None,
+    sandboxed: bool = False,
+    api_key: str | None = None,
 ) -> Client:
     """Connect with the settings of the Temporal CLI.
 
@@ -79,12 +83,13 @@ async def connect(
             namespace, TLS and API key, comes from the environment or a TOML profile.
         runtime: With logs and metrics of a process; None: that of a command, which has neither.
         sandboxed: Workers with this client run workflows in the sandbox.
+        api_key: Takes the place of `TEMPORAL_API_KEY`.
 
     Raises:
         SettingsError: A setting of Temporal, or a file that it names, cannot be used.
         TemporalUnreachable: There is no answer at that address.
     """
-    config = read_config(os.environ)
+    config = read_config(os.environ if api_key is None else {**os.environ, _KEY: api_key})
     if address is not None:
         config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")

@@ -1,16 +1,17 @@
 """Watches a batch's queues run empty, and tries dead letters again."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import BatchQueues, BatchStore, FailedMessage, OpenRuns
+from adapters.ports import BatchQueues, BatchStore, FailedMessage, NotYet, OpenRuns
 from contracts.batches import (
     BatchKey,
+    DocumentCounts,
     Names,
     PolledDepth,
     QueueDepth,
@@ -22,6 +23,10 @@ from contracts.batches import (
 
 AT_ONCE: Final = 10
 """Messages that are put back side by side, each of 256 KB at most."""
+LONGEST_STOP: Final = timedelta(minutes=5)
+"""More than the server takes to notice that the worker of a load was lost."""
+STOP_PAUSE: Final = 2.0
+"""Seconds until they are looked at again; the attempts that a wait is given last for longer."""
 
 
 class BatchDrain:
@@ -87,8 +92,25 @@ class BatchDrain:
 
     @activity.defn(name="batches.cancel_loads")
     @translate_failures
-    async def cancel_loads(self, key: BatchKey) -> None:
-        """Ask every open load of a batch to stop; a second run asks those that are left."""
+    async def cancel_loads(self, key: BatchKey) -> DocumentCounts | None:
+        """Stop every open load of a batch, and close the documents that were being loaded.
+
+        A second run asks the loads that are left. Documents are closed once no load is open, so
+        that none writes after it; the server makes the pauses. Loads that do not stop in time, as
+        no worker runs them, are closed in the tables all the same.
+
+        Returns:
+            The documents of the batch by state; None in histories of releases before.
+
+        Raises:
+            ApplicationError: `Throttling` while loads are stopping.
+        """
+        info = activity.info()
         async with Heartbeater():
             asked = await self._runs.cancel_loads(key)
-        activity.logger.info("%d loads of %s were asked to stop", asked, key)
+            waited = datetime.now(UTC) - info.scheduled_time
+            if asked and waited < LONGEST_STOP:
+                raise NotYet(f"{asked} loads of {key} are stopping", STOP_PAUSE)
+            if asked:
+                activity.logger.warning("%d loads of %s have not stopped yet", asked, key)
+            return await self._store.stop_documents(key)

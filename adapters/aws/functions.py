@@ -11,7 +11,7 @@ from adapters.aws.errors import Missing, aws, has_code
 from adapters.aws.mappings import Mappings
 from adapters.aws.packages import code_of
 from adapters.ports import Denied, NoRoom, NotYet, SourceFunction
-from contracts.batches import BatchKey, BatchPlan, Names, Resource, key_of
+from contracts.batches import API_KEY, API_KEY_SECRET, BatchKey, BatchPlan, Names, Resource, key_of
 from domain.batches.resources import WORKFLOW_TAG, FoundResource
 
 if TYPE_CHECKING:
@@ -220,6 +220,12 @@ class AwsFunctions:
         with aws(f"read the source function {plan.source_function}"):
             source = await self._client.get_function(FunctionName=plan.source_function)
         alike = _alike(source["Configuration"])
+        if API_KEY in _variables(source["Configuration"]):
+            raise Denied(
+                f"the source function {plan.source_function} has {API_KEY} in its environment, "
+                "where everyone who may read functions reads it: keep the key in Secrets Manager, "
+                f"and give {API_KEY_SECRET} the ARN of the secret instead"
+            )
         variables = {
             **_variables(source["Configuration"]),
             **plan.environment,
@@ -235,7 +241,7 @@ class AwsFunctions:
                         FunctionName=names.function,
                         Code=code,
                         Environment={"Variables": variables},
-                        Tags={WORKFLOW_TAG: owner},
+                        Tags={**plan.tags, WORKFLOW_TAG: owner},
                         **alike,
                     )
         except Denied as error:

@@ -61,7 +61,7 @@ class AwsQueues:
         # The age of a message keeps counting after it moves here: this queue has to keep it longer
         # than the other one does.
         wanted = {"MessageRetentionPeriod": str(LONGEST_RETENTION)}
-        await self._ensure(names.dead_letters, wanted, owner)
+        await self._ensure(names.dead_letters, plan, wanted, owner)
 
     async def ensure_queue(
         self, names: Names, plan: BatchPlan, owner: str, visibility: int
@@ -72,7 +72,7 @@ class AwsQueues:
             "VisibilityTimeout": str(min(visibility, LONGEST_VISIBILITY)),
             "ReceiveMessageWaitTimeSeconds": str(LONGEST_POLL),
         }
-        await self._ensure(names.queue, wanted, owner)
+        await self._ensure(names.queue, plan, wanted, owner)
 
     async def set_redrive_policy(self, names: Names, plan: BatchPlan) -> None:
         """Send what was received too often to the dead letters, and let nothing else go there."""
@@ -243,18 +243,30 @@ class AwsQueues:
             details={"messages": str(sum(int(attributes[count]) for count in _COUNTS))},
         )
 
-    async def _ensure(self, name: str, wanted: Mapping[str, str], owner: str) -> None:
+    async def _ensure(
+        self, name: str, plan: BatchPlan, wanted: Mapping[str, str], owner: str
+    ) -> None:
+        if plan.kms_key is not None:
+            wanted = {**wanted, "KmsMasterKeyId": plan.kms_key}
+        tags = {**plan.tags, WORKFLOW_TAG: owner}
         try:
             with aws(f"make {name}"):
-                await self._client.create_queue(
-                    QueueName=name, Attributes=cast(Any, dict(wanted)), tags={WORKFLOW_TAG: owner}
+                made = await self._client.create_queue(
+                    QueueName=name, Attributes=cast(Any, dict(wanted)), tags=tags
                 )
         except Denied as error:
             if not has_code(error, *_OTHER_ATTRIBUTES):
                 raise
-            await self._adopt(name, wanted, owner)
+            await self._adopt(name, wanted, owner, tags)
+            return
+        if plan.tags and await self._owner(made["QueueUrl"]) in (None, owner):
+            # One that was there already keeps the tags that it had.
+            with aws(f"tag {name}"):
+                await self._client.tag_queue(QueueUrl=made["QueueUrl"], Tags=tags)
 
-    async def _adopt(self, name: str, wanted: Mapping[str, str], owner: str) -> None:
+    async def _adopt(
+        self, name: str, wanted: Mapping[str, str], owner: str, tags: Mapping[str, str]
+    ) -> None:
         """Take a queue that exists with other attributes, unless it belongs to another owner."""
         url = await self._url(name)
         other = await self._owner(url)
@@ -267,7 +279,7 @@ class AwsQueues:
             await self._client.set_queue_attributes(
                 QueueUrl=url, Attributes=cast(Any, dict(wanted))
             )
-            await self._client.tag_queue(QueueUrl=url, Tags={WORKFLOW_TAG: owner})
+            await self._client.tag_queue(QueueUrl=url, Tags=dict(tags))
 
     async def _put_back(self, url: str, message: "MessageTypeDef") -> None:
         """Take a canary out of the queue; a document that came early is the loader's."""

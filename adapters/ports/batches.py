@@ -6,6 +6,7 @@ done; every delete returns whether there was anything, and a resource that is go
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from adapters.ports.batch_views import (
@@ -332,6 +333,16 @@ class BatchStore(Protocol):
         """Give a batch its final status, and forget what was noted for this run of it."""
         ...
 
+    async def stop_documents(self, key: BatchKey) -> DocumentCounts:
+        """Close every document of an ended batch that is `loading`, with the reason.
+
+        As `terminated` where the batch is, else as `cancelled`.
+
+        Returns:
+            The documents of the batch by state.
+        """
+        ...
+
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch, and release its leases.
 
@@ -364,9 +375,13 @@ class BatchStore(Protocol):
         ...
 
     async def list(
-        self, case_id: int | None = None, limit: int = 100, status: LoaderStatus | None = None
+        self,
+        case_id: int | None = None,
+        limit: int = 100,
+        status: LoaderStatus | None = None,
+        before: datetime | None = None,
     ) -> Sequence[BatchView]:
-        """Batches, the newest change first."""
+        """Batches, the newest change first; with `before` those that changed earlier."""
         ...
 
     async def get(self, key: BatchKey) -> BatchView | None:

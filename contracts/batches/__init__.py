@@ -72,6 +72,8 @@ from contracts.batches.names import (
     names_of,
 )
 from contracts.batches.plans import (
+    API_KEY,
+    API_KEY_SECRET,
     LONGEST_RETENTION,
     BatchPlan,
     Pause,
@@ -123,6 +125,8 @@ from contracts.batches.states import (
 )
 
 __all__ = [
+    "API_KEY",
+    "API_KEY_SECRET",
     "ATTACHMENTS_PER_MESSAGE",
     "CANARY",
     "CASE_EVENT",

@@ -174,6 +174,8 @@ class DocumentState(StrEnum):
     FAILED = "failed"
     TERMINATED = "terminated"
     """Its load was ended from outside; its message may be sent again."""
+    CANCELLED = "cancelled"
+    """Its batch ended early, while it was being loaded; its message may be sent again."""
 
 
 class LoadOrder(Contract):

@@ -15,6 +15,19 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]+
 VariableValue = Annotated[str, StringConstraints(max_length=256)]
 """Lambda takes 4 KB for all variables together."""
 
+TagName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_.+@/=-][A-Za-z0-9 _.+@/=-]*$", max_length=128)
+]
+"""Without colons: names with a prefix are those of AWS and docflow."""
+TagValue = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9 _.:/=+@-]*$", max_length=256)]
+KmsKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:/_-]+$", max_length=256)]
+"""Id, ARN or alias of a key, as SQS takes it."""
+
+API_KEY: Final = "TEMPORAL_API_KEY"
+"""Variable that no function has: everyone who may read a function would read the key."""
+API_KEY_SECRET: Final = "TEMPORAL_API_KEY_SECRET"  # noqa: S105 - a name
+"""Variable of a function: ARN or name of the secret of Secrets Manager with the key of Temporal."""
+
 LONGEST_RETENTION: Final = 14 * 24 * 3600
 """Seconds that a queue of SQS keeps a message at most."""
 
@@ -78,6 +91,13 @@ class BatchPlan(Contract):
     """The batch takes leases of the limits of the account before anything is built."""
     proof_by_timer: bool = False
     """The run waits between two looks for a canary; releases before waited within one step."""
+
+    kms_key: KmsKey | None = None
+    """Encrypts what is in the queues; None: a key of SQS does."""
+    tags: dict[TagName, TagValue] = Field(default_factory=dict[str, str], max_length=40)
+    """Of queues and function, beside docflow's own."""
+    canaries: Annotated[int, Field(ge=1, le=20)] = 1
+    """How many have to arrive, one after the other, before delivery counts as proven."""
 
     @property
     def needs_grants(self) -> bool:

@@ -123,6 +123,8 @@ class ResourceRow(Contract):
 
     resource: Resource
     state: ResourceState
+    since: datetime | None = None
+    """When it came into this state; None: a release that kept no times noted it."""
 
 
 class PolledDepth(Contract):
@@ -264,6 +266,8 @@ class DocumentCounts(Contract):
     duplicate: int = 0
     failed: int = 0
     terminated: int = 0
+    cancelled: int = 0
+    """Not loaded, because the batch ended early."""
     superseded: int = 0
     """Brought by this batch, while another batch has the current file."""
     found: int = 0
@@ -278,7 +282,7 @@ class DocumentCounts(Contract):
     def total(self) -> int:
         """All of them."""
         known = self.loading + self.loaded + self.duplicate + self.failed + self.terminated
-        return known + self.superseded
+        return known + self.cancelled + self.superseded
 
 
 class Announce(Contract):
@@ -328,7 +332,9 @@ def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, dead_letters
     """
     if status is not LoaderStatus.COMPLETE:
         return status.upper()
-    if counts is None or dead_letters or counts.failed or counts.terminated or counts.loading:
+    if counts is None or dead_letters:
+        return "PARTIAL"
+    if counts.failed or counts.terminated or counts.cancelled or counts.loading:
         return "PARTIAL"
     return "SUCCESS"
 

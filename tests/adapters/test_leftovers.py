@@ -167,6 +167,32 @@ async def test_a_terminated_batch_leaves_its_case_free(database: Database) -> No
     assert await batches.claim(first, ())
 
 
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (LoaderStatus.CANCELLED, DocumentState.CANCELLED),
+        (LoaderStatus.FAILED, DocumentState.CANCELLED),
+        (LoaderStatus.TERMINATED, DocumentState.TERMINATED),
+    ],
+)
+async def test_no_document_of_a_batch_that_ended_early_stays_loading(
+    loads: LoadStore, database: Database, status: LoaderStatus, state: DocumentState
+) -> None:
+    batches, held = SqlBatchStore(database), document("D 1")
+    await batches.note(FIRST.case_id, [started(FIRST)])
+    assert await loads.save_source(held, source("a")) is None
+    await batches.close(Closing(key=FIRST, status=status, reason="the case was closed"))
+    for _ in range(2):
+        counts = await batches.stop_documents(FIRST)
+        assert (counts.loading, counts.cancelled + counts.terminated) == (0, 1)
+    assert await SqlBatchTables(database).state(held.document_id) == (
+        state,
+        f"{FIRST} became {status} while this document was being loaded (the case was closed); "
+        "send it again",
+    )
+    assert await ids(batches) == []
+
+
 async def test_a_terminated_load_leaves_its_bytes_free(
     loads: LoadStore, database: Database
 ) -> None:

@@ -23,6 +23,7 @@ from temporalio.client import Client
 from activities.batches.orphans import BatchOrphans
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
+from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from contracts.batches import (
     TASK_QUEUE,
@@ -30,6 +31,10 @@ from contracts.batches import (
     BatchKey,
     BatchResult,
     CaseOrder,
+    DocumentCounts,
+    DocumentProcessed,
+    DocumentState,
+    ImportCancelled,
     JobFinished,
     JobStarted,
     LoaderStatus,
@@ -39,6 +44,7 @@ from contracts.batches import (
     Swept,
     Timings,
 )
+from contracts.blobs import BlobRef
 from domain.batches.resources import FoundResource
 from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
@@ -229,6 +235,36 @@ async def installations(
             await stack.enter_async_context(_installation(f"chaos{n}", folder / f"chaos{n}", aws))
             for n in range(INSTALLATIONS)
         ]
+
+
+async def test_a_cancel_leaves_no_document_loading_although_the_worker_dies(
+    installations: list[Installation],
+) -> None:
+    installation = installations[0]
+    installation.kill_after(("DeleteFunction", 1))
+    deaths = installation.deaths
+    key = await installation.start_batch()
+    await installation.until_loaded(key)
+    # What a worker that was killed while it loaded a document leaves behind.
+    event = DocumentProcessed(
+        case_id=key.case_id, batch_id=1, document_id="D-1", blob_name="incoming/letter.txt"
+    )
+    source = BlobRef(name="incoming/letter.txt", size=1, sha256="a" * 64, etag="1")
+    async with open_database(installation.settings["DATABASE_URL"]) as database:
+        assert await SqlLoadStore(database).save_source(event, source) is None
+    case = installation.client.get_workflow_handle(key.case_workflow_id)
+    reason = "the case was closed"
+    await case.signal("take", ImportCancelled(case_id=key.case_id, batch_id=1, reason=reason))
+    result = await installation.result(key)
+    assert installation.deaths == deaths + 1
+    assert (result.status, result.documents) == (
+        LoaderStatus.CANCELLED,
+        DocumentCounts(cancelled=1),
+    )
+    [document] = await installation.store.documents(key)
+    assert document.state is DocumentState.CANCELLED
+    assert document.reason is not None and reason in document.reason
+    assert await installation.found() == []
 
 
 async def _life(installation: Installation) -> None:

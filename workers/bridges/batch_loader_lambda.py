@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from pydantic import BaseModel, Field, TypeAdapter
 
 from adapters.ports import BatchQueues, PortError
-from contracts.batches import BatchKey, Names, names_of
+from contracts.batches import API_KEY_SECRET, BatchKey, Names, names_of
 from workers.bridges.retry import Retry
 from workers.bridges.timestamps import moment_of
 from workers.connect import connect
@@ -109,7 +109,7 @@ class LoaderFunction:
                         retry = Retry(hold=seconds)
                         taking = partial(self._take_one, intake, record, retry, taken)
                         takers.create_task(about(taking, message_id=record.message_id))
-        except TemporalUnreachable as error:
+        except (TemporalUnreachable, PortError) as error:
             logger.warning("%s", error)
         except TimeoutError:
             logger.warning("%d of %d messages come again", len(records) - len(taken), len(records))
@@ -148,7 +148,19 @@ class LoaderFunction:
         return True
 
     async def _open_intake(self) -> DocumentIntake:
-        return DocumentIntake(await connect(), self._key(), self._names().queue)
+        client = await connect(api_key=await self._api_key())
+        return DocumentIntake(client, self._key(), self._names().queue)
+
+    async def _api_key(self) -> str | None:
+        """The key of Temporal, from the secret that the environment names."""
+        name = self._environment.get(API_KEY_SECRET)
+        if not name:
+            return None
+        # Loaded late, as below.
+        from adapters.aws.secrets import secret_text
+        from workers.settings.batches import read_aws
+
+        return await secret_text(read_aws(self._environment), name)
 
     def _names(self) -> Names:
         return names_of(_setting(self._environment, "DOCFLOW_BATCH_PREFIX"), self._key())

@@ -197,6 +197,14 @@ def _case(found: re.Match[str]) -> int:
     return int(found["case"])
 
 
+def _batch_page(key: BatchKey) -> str:
+    return f"/batches/{key.case_id}/{key.batch_id}"
+
+
+def _case_page(case_id: int) -> str:
+    return f"/batches/{case_id}"
+
+
 def _batch_title(key: BatchKey) -> str:
     return str(key).capitalize()
 
@@ -219,6 +227,7 @@ BATCHES = Pipeline(
             pattern=re.compile(f"batch/{_BATCH}"),
             parse=_batch,
             title=_batch_title,
+            page=_batch_page,
             status=BatchStatus,
             answers=_ANSWERS,
             events={"cancel": ImportCancelled},
@@ -240,6 +249,7 @@ BATCHES = Pipeline(
             pattern=re.compile(f"case/(?P<case>{_ID})"),
             parse=_case,
             title=_case_title,
+            page=_case_page,
             status=CaseStatus,
             is_document=False,
         ),
@@ -314,6 +324,7 @@ BATCHES = Pipeline(
     schedules=_schedules,
     requirements="workers.services.batches.setup:worker_requirements",
     verbs="workers.services.batches.verbs:VERBS",
+    gateway="workers.gateway.batches.part:open_part",
     show="workers.cli.batches.views:show_run",
     commands={NAME: "workers.cli.batches:app"},
     passthrough=(

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from adapters.aws.session import AwsSettings
-from contracts.batches import LONGEST_PREFIX, BatchPlan, Timings
+from contracts.batches import API_KEY, API_KEY_SECRET, LONGEST_PREFIX, BatchPlan, Timings
 from workers.settings.base import (
     Missing,
     Setting,
@@ -24,23 +24,21 @@ from workers.settings.base import (
     parse_flag,
     parse_list,
 )
+from workers.settings.batch_times import TimingSettings
 from workers.settings.errors import SettingsError
 
 DEFAULT_PREFIX: Final = "docflow"
-_DAY: Final = 24 * 3600
 _HINT: Final = (
     "batches need it, see docs/batches.md, or run `make dev` for a stack that has everything"
 )
 _QUEUE_HINT: Final = "the SQS queue that case events come through"
 _TEXTS: Final = TypeAdapter(dict[str, str])
 
-Seconds = Annotated[int, Whole(0, 30 * _DAY)]
-
 
 def _as_in_plan(field: str) -> AfterValidator:
     """What the contract allows, so that limits are stated once."""
     info = BatchPlan.model_fields[field]
-    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, Annotated)[info.annotation, *info.metadata])
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, info.rebuild_annotation()))
     return AfterValidator(lambda value: value if value is None else adapter.validate_python(value))
 
 
@@ -130,69 +128,6 @@ class CloudSettings(Settings):
         )
 
 
-class TimingSettings(Settings):
-    """[Times](../batches.md#times) of every batch that has none of its own."""
-
-    title: ClassVar[str] = "Times of batches"
-    used_by: ClassVar[str] = "bridges and commands of batches"
-
-    settle: Seconds = Field(
-        60,
-        validation_alias="DOCFLOW_BATCH_SETTLE_SECONDS",
-        description="seconds before the first look at its queues",
-    )
-    poll: Annotated[int, Whole(1, _DAY)] = Field(
-        180,
-        validation_alias="DOCFLOW_BATCH_POLL_SECONDS",
-        description="seconds between two looks",
-    )
-    hold: Seconds = Field(
-        60,
-        validation_alias="DOCFLOW_BATCH_HOLD_SECONDS",
-        description="seconds that its queue must stay empty",
-    )
-    max_redrives: Annotated[int, Whole(0, 20)] = Field(
-        2,
-        validation_alias="DOCFLOW_BATCH_MAX_REDRIVES",
-        description="passes over its dead letters",
-    )
-    grace: Seconds = Field(
-        900,
-        validation_alias="DOCFLOW_BATCH_GRACE_SECONDS",
-        description="seconds that a lock without infrastructure is respected",
-    )
-    stuck_after: Seconds = Field(
-        21_600,
-        validation_alias="DOCFLOW_BATCH_STUCK_AFTER_SECONDS",
-        description="seconds that it may delay its case without loading",
-    )
-    delivery: Seconds = Field(
-        900,
-        validation_alias="DOCFLOW_BATCH_DELIVERY_SECONDS",
-        description="seconds that a filter policy may take to work",
-    )
-    end: Seconds = Field(
-        21_600,
-        validation_alias="DOCFLOW_BATCH_END_SECONDS",
-        description="seconds that BATCH_END_FINISHED may take before the batch parks",
-    )
-    patience: Seconds = Field(
-        21_600,
-        validation_alias="DOCFLOW_BATCH_PATIENCE_SECONDS",
-        description="seconds that a parked batch waits for an answer",
-    )
-    slow_after: Seconds = Field(
-        86_400,
-        validation_alias="DOCFLOW_BATCH_SLOW_AFTER_SECONDS",
-        description="seconds that it may load, or drain, before people are asked to look at it",
-    )
-
-    @property
-    def timings(self) -> Timings:
-        """The times, as runs take them."""
-        return Timings(**{name: getattr(self, name) for name in Timings.model_fields})
-
-
 class BatchSettings(CloudSettings, TimingSettings):
     """Where batches are built, and from what."""
 
@@ -275,6 +210,36 @@ class BatchSettings(CloudSettings, TimingSettings):
         validation_alias="DOCFLOW_BATCH_MAX_RECEIVES",
         description="receives of a message before it is a dead letter",
     )
+    canaries: Annotated[int, Whole(1, 20)] = Field(
+        1,
+        validation_alias="DOCFLOW_BATCH_CANARIES",
+        description="canaries that have to arrive before delivery to a batch counts as proven",
+    )
+    kms_key: Annotated[
+        str | None,
+        _as_in_plan("kms_key"),
+        Setting(kind="text", rule="must be the id, the ARN or the alias of a key of KMS"),
+    ] = Field(
+        None,
+        validation_alias="DOCFLOW_BATCH_KMS_KEY",
+        description="customer-managed key of the queues; without it SQS encrypts with one of its "
+        "own",
+    )
+    tags: Annotated[
+        dict[str, str],
+        BeforeValidator(_texts),
+        _as_in_plan("tags"),
+        Setting(
+            kind="JSON object of texts",
+            default="none",
+            rule="takes up to 40 names without colons, up to 128 characters each, with texts of "
+            "up to 256",
+        ),
+    ] = Field(
+        default_factory=dict[str, str],
+        validation_alias="DOCFLOW_BATCH_TAGS",
+        description="tags of queues and functions, beside `docflow:workflow`",
+    )
     filter_scope: Annotated[
         Literal["MessageAttributes", "MessageBody"],
         Setting(
@@ -314,6 +279,16 @@ class BatchSettings(CloudSettings, TimingSettings):
         description="variables of functions beyond those of their source",
     )
 
+    @field_validator("function_environment")
+    @classmethod
+    def _without_key(cls, value: dict[str, str]) -> dict[str, str]:
+        if API_KEY in value:
+            raise ValueError(
+                f"takes no {API_KEY}: keep the key in Secrets Manager, and give {API_KEY_SECRET} "
+                "the ARN of the secret"
+            )
+        return value
+
     @field_validator("source_function")
     @classmethod
     def _needed_by_functions(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -337,6 +312,9 @@ class BatchSettings(CloudSettings, TimingSettings):
             environment=self.function_environment,
             concurrency=self.concurrency,
             max_receives=self.max_receives,
+            kms_key=self.kms_key,
+            tags=self.tags,
+            canaries=self.canaries,
             filter_scope=self.filter_scope,
             with_function=self.with_function,
             static_permissions=True,

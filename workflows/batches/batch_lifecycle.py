@@ -260,7 +260,8 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         )
         if status is not LoaderStatus.COMPLETE:
             # Nothing starts another one now.
-            await self._pauses.do_or_leave("stop loads", self._steps.cancel_loads)
+            stopped = await self._pauses.do_or_leave("stop loads", self._steps.cancel_loads)
+            counts = stopped or counts
         await self._pauses.do_or_leave("truncate", self._steps.truncate)
         if not self._is_sweep:
             outcome = outcome_of(status, counts, self._view.kept)

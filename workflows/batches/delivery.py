@@ -19,7 +19,7 @@ LONGEST_PAUSE: Final = timedelta(seconds=15)
 
 
 async def prove(work: StepInput) -> StepDone:
-    """Publish canaries until one of them arrives; timers of the run pass between two looks.
+    """Publish canaries until enough of them arrive; timers of the run pass between two looks.
 
     A filter policy may take a quarter of an hour to work, and what is published before is lost:
     publishers are notified only after this is done. Of the time that is given only these pauses
@@ -30,7 +30,7 @@ async def prove(work: StepInput) -> StepDone:
         ApplicationError: `Permanent` when none has arrived in time.
     """
     pause, left = FIRST_PAUSE, timedelta(seconds=work.delivery)
-    number, canary_at = 0, workflow.now()
+    number, canary_at, missing = 0, workflow.now(), work.plan.canaries
     while True:
         is_due = workflow.now() >= canary_at
         if is_due:
@@ -47,7 +47,12 @@ async def prove(work: StepInput) -> StepDone:
             **policies.LONG,
         )
         if seen.arrived:
-            return StepDone(state=ResourceState.READY)
+            missing -= 1
+            if missing == 0:
+                return StepDone(state=ResourceState.READY)
+            # The next one at once.
+            canary_at = workflow.now()
+            continue
         if not left:
             raise ApplicationError(unproven(work), type=PERMANENT, non_retryable=True)
         pause = min(pause, left)

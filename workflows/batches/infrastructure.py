@@ -109,12 +109,15 @@ class Building:
         self._waiting = waiting
         self._show = show
         self._states = {row.resource: row.state for row in rows}
+        self._since = {row.resource: row.since for row in rows}
 
     @property
     def rows(self) -> tuple[ResourceRow, ...]:
         """In the order of their making."""
         return tuple(
-            ResourceRow(resource=resource, state=self._states[resource])
+            ResourceRow(
+                resource=resource, state=self._states[resource], since=self._since.get(resource)
+            )
             for resource in Resource
             if resource in self._states
         )
@@ -228,6 +231,8 @@ class Building:
                 self._note(name, done.state)
 
     def _note(self, resource: Resource, state: ResourceState) -> None:
+        if self._states.get(resource) is not state:
+            self._since[resource] = workflow.now()
         self._states[resource] = state
         self._show()
 

@@ -95,9 +95,9 @@ class BatchSteps:
             **policies.LONG,
         )
 
-    async def cancel_loads(self) -> None:
-        """Ask every open load of the batch to stop."""
-        await workflow.execute_activity_method(
+    async def cancel_loads(self) -> DocumentCounts | None:
+        """Stop every open load of the batch; its documents, of which none is `loading` then."""
+        return await workflow.execute_activity_method(
             BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
         )
 

@@ -36,9 +36,9 @@ from domain.batches.events import ended
 AFTER_RESOURCES: Final = timedelta(minutes=45)
 """The sweeper of resources goes first: it closes the row, and stops loads that are open."""
 LOADS_ASKED_FOR: Final = timedelta(days=2)
-"""One whose load has failed or was cancelled stays `loading`, and is not asked for any longer."""
+"""One whose load has failed stays `loading`, and is not asked for any longer."""
 
-_FROM_OUTSIDE: Final = frozenset({"terminated", "timed_out"})
+_FROM_OUTSIDE: Final = frozenset({"terminated", "timed_out", "canceled"})
 _PROCESSING: Final = LoaderStatus.PROCESSING.value
 _REQUESTED: Final = and_(
     batches.c.loader_status == LoaderStatus.WAITING.value, batches.c.purpose.is_not(None)
@@ -124,7 +124,7 @@ async def _release_leases(
 async def _open_documents(
     connection: AsyncConnection, before: datetime, after: str, limit: int
 ) -> list[OpenRow]:
-    """Documents that are `loading`, also those whose load has failed or was cancelled."""
+    """Documents that are `loading`, also those whose load has failed."""
     parts = (documents.c.case_id, documents.c.batch_id, documents.c.document_id)
     case_id, batch_id, document_id = (cast(part, Text) for part in parts)
     id = literal("load/") + case_id + "/" + batch_id + "/" + document_id
@@ -179,6 +179,33 @@ async def terminate(
         await connection.execute(delete(table).where(mine))
     await release(connection, key.workflow_id)
     return True
+
+
+async def stop_documents(connection: AsyncConnection, key: BatchKey) -> None:
+    """Close the documents of a batch that are `loading`; the batch's row says why it ended."""
+    own = and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
+    query = select(batches.c.loader_status, batches.c.reason).where(own)
+    row = (await connection.execute(query)).one_or_none()
+    status = LoaderStatus.TERMINATED if row is None else LoaderStatus(row.loader_status)
+    state = DocumentState.CANCELLED
+    if status is LoaderStatus.TERMINATED:
+        state = DocumentState.TERMINATED
+    why = f" ({row.reason})" if row is not None and row.reason else ""
+    reason = f"{key} became {status} while this document was being loaded{why}; send it again"
+    await connection.execute(
+        update(documents)
+        .where(
+            documents.c.case_id == key.case_id,
+            documents.c.batch_id == key.batch_id,
+            documents.c.state == DocumentState.LOADING.value,
+        )
+        .values(
+            state=state.value,
+            reason=clean(reason),
+            failed_event=DocumentProcessed.model_fields["event_type"].default,
+            updated_at=datetime.now(UTC),
+        )
+    )
 
 
 async def _terminate_document(

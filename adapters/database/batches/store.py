@@ -193,6 +193,12 @@ class SqlBatchStore:
         async with self._database.transaction() as connection:
             return await leftovers.terminate(connection, id, reason, unchanged_since)
 
+    async def stop_documents(self, key: BatchKey) -> DocumentCounts:
+        """Close every document of an ended batch that is `loading`; its documents by state."""
+        async with self._database.transaction() as connection:
+            await leftovers.stop_documents(connection, key)
+            return (await counts_of(connection, [key]))[key]
+
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch, and release its leases.
 
@@ -237,14 +243,20 @@ class SqlBatchStore:
             return await failed_messages_of(connection, key, after, limit)
 
     async def list(
-        self, case_id: int | None = None, limit: int = 100, status: LoaderStatus | None = None
+        self,
+        case_id: int | None = None,
+        limit: int = 100,
+        status: LoaderStatus | None = None,
+        before: datetime | None = None,
     ) -> Sequence[BatchView]:
-        """Batches, the newest change first."""
+        """Batches, the newest change first; with `before` those that changed earlier."""
         chosen = select(batches).limit(limit)
         if case_id is not None:
             chosen = chosen.where(batches.c.case_id == case_id)
         if status is not None:
             chosen = chosen.where(batches.c.loader_status == status.value)
+        if before is not None:
+            chosen = chosen.where(batches.c.updated_at < before)
         newest = (
             batches.c.updated_at.desc(),
             batches.c.case_id.desc(),

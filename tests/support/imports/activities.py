@@ -315,5 +315,5 @@ class ActivityPorts:
 
 def environment(**info: Any) -> ActivityEnvironment:
     env = ActivityEnvironment()
-    env.info = replace(env.info, scheduled_time=datetime(2025, 3, 4, 12, tzinfo=UTC), **info)
+    env.info = replace(env.info, **{"scheduled_time": datetime(2025, 3, 4, 12, tzinfo=UTC), **info})
     return env

@@ -51,6 +51,9 @@ def test_every_setting_is_read() -> None:
             "DOCFLOW_BATCH_FUNCTION_ENVIRONMENT": '{"TEMPORAL_ADDRESS": "temporal:7233"}',
             "DOCFLOW_BATCH_FILTER_SCOPE": "MessageBody",
             "DOCFLOW_BATCH_MAX_RECEIVES": "5",
+            "DOCFLOW_BATCH_CANARIES": "3",
+            "DOCFLOW_BATCH_KMS_KEY": "alias/docflow",
+            "DOCFLOW_BATCH_TAGS": '{"cost-centre": "4711"}',
             "DOCFLOW_BATCH_CONCURRENCY": "20",
             "DOCFLOW_CASE_EVENTS_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/case_events",
         }
@@ -66,12 +69,31 @@ def test_every_setting_is_read() -> None:
         environment={"TEMPORAL_ADDRESS": "temporal:7233"},
         concurrency=20,
         max_receives=5,
+        canaries=3,
+        kms_key="alias/docflow",
+        tags={"cost-centre": "4711"},
         filter_scope="MessageBody",
         static_permissions=True,
         leases=True,
         proof_by_timer=True,
     )
     assert settings.case_events_queue() == "https://sqs.eu-west-1.amazonaws.com/1/case_events"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DOCFLOW_BATCH_CANARIES", "0"),
+        ("DOCFLOW_BATCH_KMS_KEY", "not a key"),
+        ("DOCFLOW_BATCH_TAGS", '{"aws:owner": "me"}'),
+        ("DOCFLOW_BATCH_TAGS", '{"docflow:workflow": "me"}'),
+        ("DOCFLOW_BATCH_FUNCTION_ENVIRONMENT", '{"TEMPORAL_API_KEY": "not to be said"}'),
+    ],
+)
+def test_what_no_batch_can_be_built_from_is_refused(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as caught:
+        BatchSettings.read({**NEEDED, name: value})
+    assert "not to be said" not in str(caught.value)
 
 
 def test_without_a_function_there_is_none_to_name() -> None:

@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.batches.case_backlog import CaseBacklog
 from activities.batches.completion import BatchCompletion
-from activities.batches.drain import AT_ONCE, BatchDrain
+from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchDrain
 from activities.batches.plans import BatchPlans
 from adapters.ports import BatchFacts, FailedMessage, NotYet, Unavailable
 from contracts.batches import (
@@ -218,10 +218,25 @@ async def test_a_move_that_is_under_way_is_waited_for() -> None:
     assert caught.value.type == NOT_YET
 
 
-async def test_loads_are_asked_to_stop() -> None:
-    runs = ScriptedPort(cancel_loads=3)
-    await environment().run(BatchDrain(ScriptedPort(), runs, ScriptedPort()).cancel_loads, KEY)
-    assert runs.asked == [("cancel_loads", KEY)]
+async def test_documents_are_closed_when_their_loads_have_stopped() -> None:
+    runs, counts = ScriptedPort(cancel_loads=3), DocumentCounts(cancelled=2)
+    store = ScriptedPort(stop_documents=counts)
+    with pytest.raises(ApplicationError) as caught:
+        await environment(scheduled_time=datetime.now(UTC)).run(
+            BatchDrain(ScriptedPort(), runs, store).cancel_loads, KEY
+        )
+    assert caught.value.type == NOT_YET and store.asked == []
+    runs = ScriptedPort(cancel_loads=0)
+    done = await environment().run(BatchDrain(ScriptedPort(), runs, store).cancel_loads, KEY)
+    assert (runs.asked, done) == ([("cancel_loads", KEY)], counts)
+
+
+async def test_documents_are_closed_although_a_load_does_not_stop() -> None:
+    long_ago = datetime.now(UTC) - LONGEST_STOP
+    store = ScriptedPort(stop_documents=DocumentCounts(cancelled=1))
+    draining = BatchDrain(ScriptedPort(), ScriptedPort(cancel_loads=1), store)
+    await environment(scheduled_time=long_ago).run(draining.cancel_loads, KEY)
+    assert store.asked == [("stop_documents", KEY)]
 
 
 async def announce(topic: ScriptedPort, event: str, **info: Any) -> None:

@@ -46,6 +46,16 @@ async def test_between_two_looks_for_a_canary_a_timer_passes(
     assert script.calls.index("attach_mapping") > script.calls.index("look_for_delivery")
 
 
+async def test_as_many_canaries_arrive_as_the_plan_asks_for(batches: BatchRuns) -> None:
+    script = proving(True)
+    script.results["plan"] = TODAY.model_copy(update={"canaries": 3})
+    async with batches.running(script) as handle:
+        await reach(handle, Phase.LOADING)
+    looks = script.received["look_for_delivery"]
+    assert [order.send for order in looks] == [True] * 3
+    assert len({order.canary for order in looks}) == 3
+
+
 @pytest.mark.cached(alone=True)
 async def test_only_pauses_count_for_the_time_of_delivery(server: Any, batches: BatchRuns) -> None:
     async with batches.running(proving(False), Timings(delivery=6)) as handle:

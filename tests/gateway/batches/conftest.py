@@ -1,0 +1,56 @@
+"""A gateway with batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+import pytest_asyncio
+from fastapi import FastAPI
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+
+from adapters.database import Database
+from tests.support.gateway import TOKENS, token
+from workers.gateway.app import create_app
+from workers.gateway.batches.part import open_part
+from workers.gateway.http.auth import Tokens
+from workers.gateway.http.csrf import csrf_token
+from workers.gateway.pages.site import COOKIE
+from workers.pipelines.base import Context
+from workers.pipelines.batches import NAME
+from workers.resources.common import Resources
+from workers.services.inbox import Inbox
+from workers.services.readiness import Readiness
+from workers.settings.gateway import GatewaySettings
+
+
+@dataclass(frozen=True)
+class BatchGateway:
+    """A gateway, and what stands behind it."""
+
+    app: FastAPI
+    client: Client
+    database: Database
+
+    def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
+        """A browser of a person with these roles, an operator's without; what its forms carry."""
+        session = token("olga", 1, *(roles or ("operator",)))
+        client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app),
+            base_url="http://docflow",
+            headers={"cookie": f"{COOKIE}={session}"},
+        )
+        return client, {"csrf": csrf_token(session)}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchGateway:
+    part = open_part(Context({}, temporal.client, resources), None)
+    app = create_app(
+        {NAME: part},
+        Inbox(temporal.client),
+        Readiness(()),
+        Tokens(TOKENS),
+        GatewaySettings(tokens=TOKENS),
+    )
+    return BatchGateway(app, temporal.client, resources.database)

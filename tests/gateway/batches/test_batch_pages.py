@@ -1,0 +1,101 @@
+"""The pages of cases and batches."""
+
+import re
+
+import pytest
+
+from adapters.database.batches.store import SqlBatchStore
+from contracts.batches import BatchKey, LoaderStatus
+from tests.gateway.batches.conftest import BatchGateway
+from tests.support.batches.scripted import started
+from tests.support.batches.shown import REASON, shown_batch
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGES = ("/batches", "/batches/801", "/batches/801/1")
+
+
+async def test_a_parked_batch_is_seen_and_answered(gateway: BatchGateway) -> None:
+    browser, form = gateway.browser()
+    async with browser, shown_batch(gateway.client, gateway.database, 801, more=55) as shown:
+        page = (await browser.get(shown.page)).text
+        assert "It waits for your decision" in page and "redrive" in page
+        # Resources with their age, and the queues over time.
+        assert re.search(r"subscription</th>\s*<td.*Ready", page) and "less than a minute" in page
+        assert '<polyline points="' in page and "dead letters: 2" in page
+        # Documents by state, with the reason, a page at a time.
+        assert "All 58" in page and "Failed 1" in page and "Duplicate 1" in page
+        failed = (await browser.get(shown.page, params={"state": "failed"})).text
+        assert "the file is &lt;b&gt;damaged&lt;/b&gt;" in failed and REASON not in failed
+        assert "E-000" in failed and "E-001" not in failed
+        assert "E-055" not in page
+        following = re.search(r'rel="next" href="([^"#]+)', page)
+        assert following is not None
+        assert "E-055" in (await browser.get(following[1].replace("&amp;", "&"))).text
+        # Who waits for whom.
+        assert f"{shown.page[:-1]}2" in page and "Waited for by" in page
+        case = (await browser.get("/batches/801")).text
+        assert "batch 1</a>, which is loading" in case
+        waiting = (await browser.get("/batches/801/2")).text
+        assert "Batch 1</a> is loading" in waiting
+        refused = await browser.post(f"{shown.page}/answer", data={"decision": "fail"})
+        assert refused.status_code == 403
+        odd = await browser.post(f"{shown.page}/answer", data={**form, "decision": "explode"})
+        assert odd.status_code == 422
+        given = {**form, "decision": "fail", "reason": "the case was closed"}
+        answered = await browser.post(f"{shown.page}/answer", data=given)
+        assert (answered.status_code, answered.headers["location"]) == (303, shown.page)
+        with pytest.raises(Exception, match="Workflow execution failed"):
+            await shown.handle.result()
+        [closing] = shown.script.closings
+        assert closing.status is LoaderStatus.FAILED
+        assert closing.reason is not None and "the case was closed" in closing.reason
+        again = await browser.post(f"{shown.page}/answer", data=given)
+        assert again.status_code in (404, 409, 422)
+
+
+async def test_a_batch_whose_worker_is_away_shows_its_rows(gateway: BatchGateway) -> None:
+    store, key = SqlBatchStore(gateway.database), BatchKey(case_id=802, batch_id=1)
+    await store.note(802, [started(key)])
+    browser, _ = gateway.browser()
+    async with browser:
+        page = await browser.get("/batches/802/1")
+        assert page.status_code == 200 and "Waits" in page.text
+        found = (await browser.get("/batches?status=waiting")).text
+        assert "/batches/802/1" in found
+        assert "/batches/802/1" not in (await browser.get("/batches?status=complete")).text
+
+
+async def test_older_batches_stand_on_the_next_page(gateway: BatchGateway) -> None:
+    store = SqlBatchStore(gateway.database)
+    for number in range(1, 53):
+        await store.note(803, [started(BatchKey(case_id=803, batch_id=number))])
+    browser, _ = gateway.browser()
+    async with browser:
+        first = (await browser.get("/batches/803")).text
+        older = re.search(r'rel="next" href="([^"]+)', first)
+        assert older is not None
+        second = (await browser.get(older[1].replace("&amp;", "&"))).text
+    assert '<h2 id="batches-heading">' in second and "Newest" in second
+    tables = [page.split('id="batches-heading"')[1] for page in (first, second)]
+    seen = [set(re.findall(r"/batches/803/(\d+)", table)) for table in tables]
+    assert seen[0].isdisjoint(seen[1]) and len(seen[0] | seen[1]) == 52
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_the_pages_are_for_operators(gateway: BatchGateway, page: str) -> None:
+    browser, form = gateway.browser("importer")
+    async with browser:
+        assert (await browser.get(page)).status_code == 403
+        answer = await browser.post("/batches/801/1/answer", data={**form, "decision": "retry"})
+        assert answer.status_code == 403
+        assert 'href="/batches"' not in (await browser.get("/")).text
+
+
+@pytest.mark.parametrize(
+    "page", ["/batches/0", "/batches/x", "/batches/899", "/batches/899/1", "/batches/1/9999999999"]
+)
+async def test_what_does_not_exist_is_not_found(gateway: BatchGateway, page: str) -> None:
+    browser, _ = gateway.browser()
+    async with browser:
+        assert (await browser.get(page)).status_code == 404

@@ -1,0 +1,69 @@
+"""What the pages call states, and why things are as they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.ports import DocumentView
+from contracts.batches import DocumentState, LoaderStatus, ResourceState, WaitingBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A state, for people."""
+
+    text: str
+    tone: str = ""
+
+
+BATCHES: Final[Mapping[LoaderStatus, Label]] = {
+    LoaderStatus.WAITING: Label("Waits"),
+    LoaderStatus.PROCESSING: Label("Loading", "info"),
+    LoaderStatus.COMPLETE: Label("Complete", "good"),
+    LoaderStatus.INCOMPLETE: Label("Incomplete", "bad"),
+    LoaderStatus.CANCELLED: Label("Cancelled"),
+    LoaderStatus.FAILED: Label("Failed", "bad"),
+    LoaderStatus.SKIPPED: Label("Passed over"),
+    LoaderStatus.TERMINATED: Label("Terminated", "bad"),
+}
+DOCUMENTS: Final[Mapping[DocumentState, Label]] = {
+    DocumentState.LOADING: Label("Loading", "info"),
+    DocumentState.LOADED: Label("Loaded", "good"),
+    DocumentState.DUPLICATE: Label("Duplicate"),
+    DocumentState.SUPERSEDED: Label("Superseded"),
+    DocumentState.FAILED: Label("Failed", "bad"),
+    DocumentState.TERMINATED: Label("Terminated", "bad"),
+    DocumentState.CANCELLED: Label("Cancelled", "warn"),
+}
+RESOURCES: Final[Mapping[ResourceState, Label]] = {
+    ResourceState.CREATING: Label("Being made", "info"),
+    ResourceState.READY: Label("Ready", "good"),
+    ResourceState.DELETING: Label("Being removed", "info"),
+    ResourceState.GONE: Label("Removed"),
+    ResourceState.KEPT: Label("Kept", "warn"),
+    ResourceState.LEFT: Label("Left behind", "bad"),
+}
+
+
+def turn(batch: WaitingBatch) -> str:
+    """Where a batch that is not done stands, for those that wait for it."""
+    if batch.status is LoaderStatus.PROCESSING:
+        return "is loading"
+    if batch.purpose is None:
+        return "is not started"
+    return "waits for its own turn"
+
+
+def remark(document: DocumentView) -> str:
+    """What there is to know about a document: why it failed, or whose bytes it has."""
+    parts: list[str] = []
+    if document.duplicate_of is not None:
+        parts.append(f"the same bytes as {document.duplicate_of}")
+    elif document.reason is not None:
+        event = f"{document.failed_event}: " if document.failed_event else ""
+        parts.append(event + document.reason)
+    elif document.notes:
+        parts.append(document.notes)
+    if document.parent_id is not None:
+        parts.append(f"found in {document.parent_id}")
+    return "; ".join(parts)

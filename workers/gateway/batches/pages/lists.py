@@ -1,0 +1,67 @@
+"""The lists of batches: all of them, and those of one case."""
+
+from datetime import datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query, Request, Response
+
+from contracts.batches import LoaderStatus
+from workers.gateway.pages.site import Site
+from workers.services.batches.overview import BatchOverview, BatchPage, key_of
+
+Before = Annotated[datetime | None, Query()]
+
+
+class BatchLists:
+    """Batches, the newest change first.
+
+    Args:
+        site: The context of the pages.
+        service: Of cases and batches.
+    """
+
+    def __init__(self, site: Site, service: BatchOverview) -> None:
+        self._site = site
+        self._service = service
+
+    async def all(
+        self, request: Request, status: LoaderStatus | None = None, before: Before = None
+    ) -> Response:
+        """Batches of every case, in a status or in any."""
+        visitor = await self._site.visitor(request)
+        found = await self._service.batches(visitor.who, status=status, before=before)
+        query = {"status": status.value} if status else {}
+        return self._site.page(
+            request,
+            visitor,
+            "batches.html",
+            **_page(found, "/batches", query, before),
+            only=status,
+        )
+
+    async def case(self, request: Request, case: int, before: Before = None) -> Response:
+        """Batches of one case, and which of them waits for which."""
+        case = key_of(case, 1).case_id
+        visitor = await self._site.visitor(request)
+        found = await self._service.batches(visitor.who, case_id=case, before=before)
+        return self._site.page(
+            request,
+            visitor,
+            "batch_case.html",
+            **_page(found, f"/batches/{case}", {}, before),
+            case=case,
+            line=await self._service.line(visitor.who, case),
+        )
+
+
+def _page(
+    found: BatchPage, path: str, query: dict[str, str], before: datetime | None
+) -> dict[str, object]:
+    older = found.before and {**query, "before": found.before.isoformat()}
+    newest = f"{path}?{urlencode(query)}" if query else path
+    return {
+        "batches": found.batches,
+        "older": f"{path}?{urlencode(older)}" if older else None,
+        "newest": newest if before else None,
+    }

@@ -1,0 +1,194 @@
+"""What people see of cases and batches, and how they answer a batch that waits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from adapters.ports import BatchStore, BatchView, DocumentView
+from contracts.batches import (
+    LARGEST_ID,
+    BatchAnswer,
+    BatchKey,
+    BatchStatus,
+    DocumentState,
+    LoaderStatus,
+    WaitingBatch,
+    outcome_of,
+)
+from contracts.sweep import TERMINATED
+from domain.batches.line import waited_for_by, waits_for
+from workers.services.batches.runs import BatchRuns
+from workers.services.errors import Forbidden, NotFound, ServiceUnavailable
+from workers.services.identity import Identity
+from workers.services.runs import RunView
+from workflows.parking import Decision
+
+PAGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """Some batches, the newest change first."""
+
+    batches: Sequence[BatchView]
+    before: datetime | None
+    """Further ones changed before; None: these are the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class InLine:
+    """A batch of a case that is not done, and whom it waits for."""
+
+    batch: WaitingBatch
+    waits_for: Sequence[WaitingBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """Some documents of a batch, by id."""
+
+    documents: Sequence[DocumentView]
+    after: str | None
+    """Further ones are behind this id; None: these are the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDetails:
+    """One batch: its row, its run, and its place among the batches of its case."""
+
+    view: BatchView
+    run: RunView | None
+    """None: there is none, or Temporal does not answer."""
+    status: BatchStatus | None
+    """What its run reports; None: there is none, or no worker answers."""
+    problem: str | None
+    """Why nothing is known of its run."""
+    waits_for: Sequence[WaitingBatch]
+    waited_for_by: Sequence[int]
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, as LOADER_FINISHED says; None: it has not."""
+        view = self.view
+        if not view.status.terminal:
+            return None
+        return outcome_of(view.status, view.documents, view.dead_letters)
+
+    @property
+    def can_answer(self) -> bool:
+        """It is parked."""
+        return self.status is not None and self.status.next_steps is not None
+
+
+class BatchOverview:
+    """Cases and batches, for operators.
+
+    Args:
+        store: Tables.
+        runs: Of batches in Temporal.
+    """
+
+    def __init__(self, store: BatchStore, runs: BatchRuns) -> None:
+        self._store = store
+        self._runs = runs
+
+    async def batches(
+        self,
+        who: Identity,
+        *,
+        case_id: int | None = None,
+        status: LoaderStatus | None = None,
+        before: datetime | None = None,
+    ) -> BatchPage:
+        """Batches of a case, or of all.
+
+        Raises:
+            Forbidden: The caller is no operator.
+            NotFound: A case of that number has no batch.
+        """
+        _operator(who)
+        found = await self._store.list(case_id, PAGE + 1, status, before)
+        if not found and case_id is not None and status is None and before is None:
+            raise NotFound(f"case {case_id} has no batches")
+        shown = found[:PAGE]
+        return BatchPage(shown, shown[-1].updated_at if len(found) > PAGE else None)
+
+    async def line(self, who: Identity, case_id: int) -> Sequence[InLine]:
+        """The batches of a case that are not done, in the order of their numbers.
+
+        Raises:
+            Forbidden: The caller is no operator.
+        """
+        _operator(who)
+        line = (await self._store.note(case_id, ())).batches
+        return [InLine(batch, waits_for(line, batch.batch_id)) for batch in line]
+
+    async def get(self, who: Identity, key: BatchKey) -> BatchDetails:
+        """One batch.
+
+        Raises:
+            Forbidden: The caller is no operator.
+            NotFound: There is no such batch.
+        """
+        _operator(who)
+        view = await self._store.get(key)
+        if view is None:
+            raise NotFound(f"there is no {key}")
+        run, status, problem = None, None, None
+        try:
+            run = await self._runs.look(key.workflow_id)
+            if run is not None:
+                status = await self._runs.status(key)
+        except ServiceUnavailable as error:
+            problem = str(error)
+        is_terminated = run is not None and run.status == TERMINATED
+        if is_terminated and view.status is LoaderStatus.PROCESSING:
+            # Its row is open until the next sweep.
+            view = replace(view, status=LoaderStatus.TERMINATED)
+        line = (await self._store.note(key.case_id, ())).batches
+        before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
+        return BatchDetails(view, run, status, problem, before, after)
+
+    async def documents(
+        self, who: Identity, key: BatchKey, state: DocumentState | None, after: str
+    ) -> DocumentPage:
+        """Documents of a batch in a state, or in any.
+
+        Raises:
+            Forbidden: The caller is no operator.
+        """
+        _operator(who)
+        found = await self._store.documents(key, state, after, PAGE + 1)
+        shown = found[:PAGE]
+        return DocumentPage(shown, shown[-1].document_id if len(found) > PAGE else None)
+
+    async def answer(
+        self, who: Identity, key: BatchKey, decision: Decision, reason: str | None
+    ) -> None:
+        """Answer a parked batch.
+
+        Raises:
+            Forbidden: The caller is no operator.
+            NotFound: No run of the batch is open.
+            Refused: It is not parked; nothing has changed.
+            TemporalUnavailable: No worker answered.
+        """
+        _operator(who)
+        await self._runs.answer(key, decision.value, BatchAnswer(reason=reason, by=who.subject))
+
+
+def key_of(case_id: int, batch_id: int) -> BatchKey:
+    """The batch that a path names.
+
+    Raises:
+        NotFound: No batch can have these numbers.
+    """
+    if not (1 <= case_id <= LARGEST_ID and 1 <= batch_id <= LARGEST_ID):
+        raise NotFound(f"there is no batch {batch_id} of case {case_id}")
+    return BatchKey(case_id=case_id, batch_id=batch_id)
+
+
+def _operator(who: Identity) -> None:
+    if not who.is_operator:
+        raise Forbidden("batches are for operators: your token lacks the role operator")
