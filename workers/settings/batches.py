@@ -1,7 +1,7 @@
 """Settings of the `batches` pipeline."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -38,7 +38,7 @@ _TEXTS: Final = TypeAdapter(dict[str, str])
 def _as_in_plan(field: str) -> AfterValidator:
     """What the contract allows, so that limits are stated once."""
     info = BatchPlan.model_fields[field]
-    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, info.rebuild_annotation()))
+    adapter: TypeAdapter[Any] = TypeAdapter(info.rebuild_annotation())
     return AfterValidator(lambda value: value if value is None else adapter.validate_python(value))
 
 

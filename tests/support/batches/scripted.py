@@ -168,6 +168,7 @@ class ScriptedBatch(ScriptedActivities):
                 "redrive": Redriven(moved=1),
                 "close": lambda closing: self.counts,
                 "count": lambda key: self.counts,
+                "cancel_loads": lambda key: self.counts,
                 **dict.fromkeys(MAKING, StepDone(state=ResourceState.READY)),
                 "take_leases": StepDone(state=ResourceState.READY),
                 "look_for_delivery": DeliverySeen(arrived=True),

@@ -1,7 +1,7 @@
 """The lists of batches: all of them, and those of one case."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
@@ -57,7 +57,7 @@ class BatchLists:
 
 def _page(
     found: BatchPage, path: str, query: dict[str, str], before: datetime | None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     older = found.before and {**query, "before": found.before.isoformat()}
     newest = f"{path}?{urlencode(query)}" if query else path
     return {
