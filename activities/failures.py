@@ -104,6 +104,11 @@ def _judge(error: BaseException) -> _Verdict:
             return _Verdict(PERMANENT, text)
         case NotYet():
             return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)
+        case Throttled(dependency=Dependency.CLOUD):
+            # All batches share the rates of the account: whoever was refused asks again.
+            return _Verdict(
+                THROTTLING, text, sys.maxsize, error.retry_after, (Dependency.CLOUD.value, 0)
+            )
         case Throttled(dependency=Dependency() as dependency):
             return _Verdict(
                 THROTTLING,

@@ -161,6 +161,8 @@ class SpreadsheetReview:
                 found.problems,
                 len(changing.after.excluded),
             )
+        if counts is None:
+            raise refused("the review has ended meanwhile; this change was not applied")
         return ReviewChanged(version=work.version, effect=found.effect, counts=counts)
 
     @activity.defn(name="spreadsheets.close_review")

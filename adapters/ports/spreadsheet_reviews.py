@@ -68,8 +68,11 @@ class SpreadsheetReviews(Protocol):
         replaced: tuple[Collection[int] | None, Collection[int] | None],
         problems: Sequence[RowProblem],
         excluded: int,
-    ) -> ReviewCounts:
-        """Give an operation its version, and replace the problems of some rows and columns."""
+    ) -> ReviewCounts | None:
+        """Give an operation its version, and replace the problems of some rows and columns.
+
+        None: the review has been closed meanwhile; nothing is changed.
+        """
         ...
 
     async def replace_problems(

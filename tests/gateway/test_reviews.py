@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+import xlsxwriter
 
 from adapters.files.documents import FileDocuments
 from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
@@ -252,6 +253,16 @@ async def test_a_file_that_is_not_clear_is_refused(stack: Stack, tmp_path: Path)
             answer = await upload(anna, uuid, sent)
             assert answer.status_code == 422, answer.text
             assert says in answer.json()["detail"]
+        twice = tmp_path / "twice.xlsx"
+        with xlsxwriter.Workbook(twice) as book:
+            for some in ([header, *lines[:2]], [header, *lines[2:]], []):
+                page = book.add_worksheet()
+                for place, cells in enumerate(some):
+                    page.write_row(place, 0, cells)
+        files = {"file": (twice.name, twice.read_bytes())}
+        answer = await anna.post(f"/api/imports/{uuid}/review/upload", files=files)
+        assert answer.status_code == 422, answer.text
+        assert "several sheets, 'Sheet1', 'Sheet2';" in answer.json()["detail"]
         strange = await upload(anna, other, [header, *lines])
         assert strange.status_code == 422 and "another import" in strange.json()["detail"]
 

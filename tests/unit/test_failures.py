@@ -142,6 +142,13 @@ def test_a_blob_store_that_keeps_throttling_is_waited_for() -> None:
     )
 
 
+def test_an_account_that_throttles_is_asked_again_without_end() -> None:
+    busy = Throttled("busy", 7.0, Dependency.CLOUD)
+    late = as_application_error(busy, 10_000)
+    assert (late.type, late.non_retryable) == (THROTTLING, False)
+    assert late.next_retry_delay == timedelta(seconds=7)
+
+
 def test_a_partner_that_is_unavailable_is_an_outage_with_a_name() -> None:
     error = as_application_error(PartnerAway("acme", "no route to host"), UNAVAILABLE_ATTEMPTS)
     assert (error.type, error.non_retryable) == (UNAVAILABLE, True)

@@ -202,8 +202,10 @@ class SqlReviewStore:
         replaced: tuple[Collection[int] | None, Collection[int] | None],
         problems: Sequence[RowProblem],
         excluded: int,
-    ) -> ReviewCounts:
+    ) -> ReviewCounts | None:
         """Give an operation its version, and replace the problems that it concerns.
+
+        None: the review has been closed meanwhile; nothing is changed.
 
         Args:
             uuid: The import.
@@ -221,8 +223,10 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             review = await _review(connection, opened)
             row = (await connection.execute(select(table).where(table.c.id == id))).one()
-            if row.version == version or not review.is_open or opened.ended:
+            if row.version == version:
                 return _counts(review)
+            if not review.is_open or opened.ended:
+                return None
             await connection.execute(
                 update(table)
                 .where(table.c.id == id)

@@ -88,6 +88,7 @@ async def test_each_step_may_run_twice(setup: SpreadsheetSetup) -> None:
     )
     sheet = reviewed.sheet
     closing = CloseReview(order=sheet.order, columns=sheet.columns, version=4, by="ann", at=AT)
+    late = await reviewed.propose(Exclude(rows=(2,)))
     for _ in range(2):
         await environment().run(reviewed.steps.close_review, closing)
         await sheet.process()
@@ -95,6 +96,8 @@ async def test_each_step_may_run_twice(setup: SpreadsheetSetup) -> None:
         **dict.fromkeys((2, 3, 4, 5), "CREATED"),
         6: "SKIPPED",
     }
+    with pytest.raises(ApplicationError, match="this change was not applied"):
+        await reviewed.change(late, 5)
     trail = await setup.select("decisions", "kind subject decision by")
     assert trail == [
         ("correction", "row 3, Email", "corrected", "ann"),

@@ -11,7 +11,7 @@ from typing import Final
 
 from activities.spreadsheets.reports import titles_of
 from activities.spreadsheets.staged_rows import rows_of
-from adapters.ports import SpreadsheetReviews, UnreadableDocument
+from adapters.ports import SpreadsheetReviews, TableSource, UnreadableDocument
 from contracts.spreadsheets.reviews import CELLS, CellValue
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.validation import SourceRow
@@ -152,12 +152,29 @@ def _is_cut(text: str, exported: str) -> bool:
 def _header(path: Path, filename: str) -> Sequence[str]:
     from adapters.files.documents import FileDocuments
 
+    documents = FileDocuments()
     try:
-        with FileDocuments().open_table(path, filename=filename) as table:
-            first = next(table.rows(), None)
+        with documents.open_table(path, filename=filename) as table:
+            header = _first(table)
+        with documents.open_workbook(path, filename=filename) as book:
+            exported = [sheet.name for sheet in book.sheets if _has_numbers(book.table(sheet.name))]
     except UnreadableDocument as error:
         raise Refused(f"the file cannot be read: {error}") from error
+    if len(exported) > 1:
+        named = ", ".join(map(repr, exported[:_NAMED]))
+        raise Refused(
+            f"rows of the review stand on several sheets, {named}; upload each as a file of its own"
+        )
+    return header
+
+
+def _first(table: TableSource) -> Sequence[str]:
+    first = next(table.rows(), None)
     return [] if first is None else [cell_text(cell).strip() for cell in first[1]]
+
+
+def _has_numbers(table: TableSource) -> bool:
+    return any(_ROW_ID.fullmatch(title) for title in _first(table))
 
 
 def _exported(header: Sequence[str], uuid: str) -> tuple[int, int]:
