@@ -94,7 +94,7 @@ class BatchPlan(Contract):
 
     kms_key: KmsKey | None = None
     """Encrypts what is in the queues; None: a key of SQS does."""
-    tags: dict[TagName, TagValue] = Field(default_factory=dict[str, str], max_length=40)
+    tags: dict[TagName, TagValue] = Field(default_factory=dict[str, str], max_length=20)
     """Of queues and function, beside docflow's own."""
     canaries: Annotated[int, Field(ge=1, le=20)] = 1
     """How many have to arrive, one after the other, before delivery counts as proven."""

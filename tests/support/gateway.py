@@ -40,16 +40,19 @@ from workers.settings.spreadsheets import SpreadsheetSettings
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
 TOKENS = TokenSettings(key=KEY)
-OURS, THEIRS = 1, 2
-EVENT, THEIR_EVENT = 7, 8
+OURS, THEIRS, TRIED = 1, 2, 3
+"""Organisations; what requests made up at random do to the last one concerns no other test."""
+EVENT, THEIR_EVENT, TRIED_EVENT = 7, 8, 9
 JUNIOR, SENIOR, MASTERS = 42, 43, 44
 CLUBS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "events": [
         {"id": EVENT, "organisation_id": OURS, "name": "City Marathon"},
         {"id": THEIR_EVENT, "organisation_id": THEIRS, "name": "Night Run"},
+        {"id": TRIED_EVENT, "organisation_id": TRIED, "name": "Trial Run"},
     ],
     "event_categories": [
-        {"id": id, "event_id": EVENT, "name": name, "spellings": "[]"}
+        {"id": id + added, "event_id": event, "name": name, "spellings": "[]"}
+        for event, added in ((EVENT, 0), (TRIED_EVENT, 10))
         for id, name in (
             (JUNIOR, "Junior (U18)"),
             (SENIOR, "Senior (18+)"),
@@ -69,7 +72,7 @@ ODD = (*GOOD, ("Cleo", "Diaz", "cleo@example.org", "Kids"))
 
 
 async def insert_clubs(url: str) -> None:
-    """Two organisations with an event each."""
+    """Organisations with an event each."""
     async with open_database(url) as database, database.transaction() as connection:
         for name, rows in CLUBS.items():
             await connection.execute(insert(metadata.tables[name]), list(rows))

@@ -58,7 +58,7 @@ _LAMBDA: Final = """
 from types import SimpleNamespace
 from workers.bridges import batch_loader_lambda as host
 
-async def connect():
+async def connect(api_key):
     return None
 
 host.connect, host.DocumentIntake = connect, Intake

@@ -58,6 +58,7 @@ OWN: Mapping[str, str] = {
     "workers/resources/transfer_files.py": "transfers",
     "workers/resources/endpoints.py": "transfers",
     "workers/resources/transfer_queues.py": "transfers",
+    "workers/settings/batch_times.py": "batches",
     "workers/settings/transfer_watches.py": "transfers",
     "workers/bridges/import_queue.py": "imports",
     "workers/bridges/job_queue.py": "jobs",

@@ -232,7 +232,7 @@ class BatchSettings(CloudSettings, TimingSettings):
         Setting(
             kind="JSON object of texts",
             default="none",
-            rule="takes up to 40 names without colons, up to 128 characters each, with texts of "
+            rule="takes up to 20 names without colons, up to 128 characters each, with texts of "
             "up to 256",
         ),
     ] = Field(

@@ -264,8 +264,8 @@ def test_an_environment_connects_once(
     connected: list[Client] = []
     connect = batch_loader_lambda.connect
 
-    async def connect_and_tell() -> Client:
-        connected.append(await connect())
+    async def connect_and_tell(**options: Any) -> Client:
+        connected.append(await connect(**options))
         return connected[-1]
 
     monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
