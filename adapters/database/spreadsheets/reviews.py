@@ -203,9 +203,7 @@ class SqlReviewStore:
         problems: Sequence[RowProblem],
         excluded: int,
     ) -> ReviewCounts | None:
-        """Give an operation its version, and replace the problems that it concerns.
-
-        None: the review has been closed meanwhile; nothing is changed.
+        """Give an operation its version, and replace its problems; None: the review is closed.
 
         Args:
             uuid: The import.
