@@ -105,7 +105,7 @@ def _judge(error: BaseException) -> _Verdict:
         case NotYet():
             return _Verdict(NOT_YET, text, NOT_YET_ATTEMPTS, error.retry_after)
         case Throttled(dependency=Dependency.CLOUD):
-            # All batches share the rates of the account: whoever was refused asks again.
+            # All batches share the rate limits of the account: what was refused is called again.
             return _Verdict(
                 THROTTLING, text, sys.maxsize, error.retry_after, (Dependency.CLOUD.value, 0)
             )

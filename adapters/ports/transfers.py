@@ -295,7 +295,7 @@ class EventSender(Protocol):
 
 
 class StartedJobs(Protocol):
-    """Jobs that Temporal has, whoever has started them."""
+    """Jobs that Temporal has, however they were started."""
 
     async def job_digest(self, transfer_id: str) -> str | None:
         """Digest of the event that the job of a transfer was started by; None: it is not known.

@@ -1,4 +1,4 @@
-"""A run whose rows are reviewed: it waits there, takes changes, and continues when it is told."""
+"""A run whose rows are reviewed: it takes changes, and continues when the review is confirmed."""
 
 import pytest
 from temporalio.client import WorkflowFailureError

@@ -39,7 +39,7 @@ PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "step": ("What is being done now; empty: nothing", "process rows"),
     "createdBy": ("Who uploaded it", "anna@example.org"),
     "assignee": ("Who is waited for; null once it was removed", "anna@example.org"),
-    "waitingSince": ("Since when a person is waited for; null: nobody is", "2026-01-03T10:00:01Z"),
+    "waitingSince": ("Since when it waits for a person; null: it does not", "2026-01-03T10:00:01Z"),
     "createdAt": ("When it was uploaded", "2026-01-03T10:00:00Z"),
     "updatedAt": ("When anything about it changed last", "2026-01-03T10:00:01Z"),
     "finishedAt": ("When it ended; null: it has not", None),

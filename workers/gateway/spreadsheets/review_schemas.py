@@ -46,7 +46,7 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "value": ("What stands in the cell; null: nothing", "anna(at)example.org"),
     "problem": ("What is wrong with the cell, in words; null: nothing", "is not a mail address"),
     "original": ("What stands in the file, where the cell was corrected; else null", "anna@"),
-    "correctedBy": ("Who corrected the cell last; null: nobody did", "ben@example.org"),
+    "correctedBy": ("Who corrected the cell last; null: it was not corrected", "ben@example.org"),
     "correctedAt": ("When; null: it was not corrected", "2026-01-03T10:02:00Z"),
     "subject": ("What the change is about, in words", "row 17, E-Mail"),
     "decision": ("What it does, in words", "corrected"),

@@ -18,7 +18,7 @@ _ADDRESS: Final = "/imports/memory"
 
 
 def details_of(operation: Operation) -> str:
-    """What a change puts where, so that two of one column can be told apart."""
+    """What a change puts where, so that two of one column can be distinguished."""
     match operation:
         case Replace(find=find, put=put):
             return f" (“{find}” by “{put}”)"
