@@ -1,16 +1,21 @@
-"""The catalogue on SQLite, and on pgstac where the machine has PostGIS; rasters and their jobs."""
+"""The catalogue on SQLite, and on pgstac where the machine has PostGIS; rasters, jobs, vectors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from adapters.database import open_database
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.files.rasters.pool import FileRasters
+from adapters.files.vectors.reader import VectorFiles
 from adapters.ports.catalogue import Catalogue
+from contracts.jobs.vectors import VectorOptions
 from tests.support.jobs.raster_jobs import RasterJobs, raster_jobs
+from tests.support.jobs.vector_reading import Read, Reading
 
 
 @pytest.fixture(params=["sqlite", pytest.param("pgstac", marks=pytest.mark.postgis)])
@@ -42,3 +47,25 @@ async def jobs(
     """Jobs over an empty catalogue."""
     async with raster_jobs(tmp_path, rasters, sqlite_database_url) as found:
         yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def files() -> AsyncGenerator[VectorFiles]:
+    """Readers of vector data."""
+    async with VectorFiles() as found:
+        yield found
+
+
+@pytest.fixture
+def read(files: VectorFiles, tmp_path: Path) -> Reading:
+    """Reads a file as a job does."""
+
+    async def reading(path: Path, **options: Any) -> Read:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        path = path.rename(inside / "x")
+        options = {"dataset": "test", **options}
+        return Read(await files.read(path, outside, VectorOptions(**options)), outside)
+
+    return reading

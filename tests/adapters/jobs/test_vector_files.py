@@ -1,22 +1,18 @@
 """What becomes of vector data when they are read: kept, named, asked for, or refused."""
 
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import pytest_asyncio
 import shapely
 
-from adapters.files.vectors.reader import VectorFiles
 from adapters.ports.vectors import QuestionOpen
 from contracts.jobs.vectors import (
     ColumnType,
     GeometryType,
-    VectorOptions,
 )
 from tests.support.jobs.vector_files import (
     BOW_TIE,
@@ -27,35 +23,11 @@ from tests.support.jobs.vector_files import (
     set_blob,
     shapefile,
 )
-from tests.support.jobs.vector_reading import Read
+from tests.support.jobs.vector_reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POINT = "POINT (9 48)"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def files() -> AsyncGenerator[VectorFiles]:
-    async with VectorFiles() as found:
-        yield found
-
-
-Reading = Callable[..., Awaitable[Read]]
-
-
-@pytest.fixture
-def read(files: VectorFiles, tmp_path: Path) -> Reading:
-    """Reads a file as a job does."""
-
-    async def reading(path: Path, **options: Any) -> Read:
-        inside, outside = tmp_path / "in", tmp_path / "out"
-        inside.mkdir()
-        outside.mkdir()
-        path = path.rename(inside / "x")
-        options = {"dataset": "test", **options}
-        return Read(await files.read(path, outside, VectorOptions(**options)), outside)
-
-    return reading
 
 
 # Shapefiles

@@ -2,48 +2,20 @@
 
 import sqlite3
 import zipfile
-from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from adapters.files.vectors.reader import VectorFiles
 from adapters.ports import UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
-from contracts.jobs.vectors import ColumnType, VectorOptions
+from contracts.jobs.vectors import ColumnType
 from tests.support.jobs.vector_files import SQUARE, dbf, geopackage, shapefile
-from tests.support.jobs.vector_reading import Read
+from tests.support.jobs.vector_reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NAMES = dbf([(b"name", "C", 5, 0)], [[b"a"]])
 POINT = "<Point><coordinates>9,48</coordinates></Point>"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def files() -> AsyncGenerator[VectorFiles]:
-    async with VectorFiles() as found:
-        yield found
-
-
-Reading = Callable[..., Awaitable[Read]]
-
-
-@pytest.fixture
-def read(files: VectorFiles, tmp_path: Path) -> Reading:
-    """Reads a file as a job does."""
-
-    async def reading(path: Path, **options: Any) -> Read:
-        inside, outside = tmp_path / "in", tmp_path / "out"
-        inside.mkdir()
-        outside.mkdir()
-        path = path.rename(inside / "x")
-        options = {"dataset": "test", **options}
-        return Read(await files.read(path, outside, VectorOptions(**options)), outside)
-
-    return reading
 
 
 def kml(path: Path, placemark: str, document: str = "") -> Path:

@@ -1,6 +1,7 @@
 """What a test sees of a file that was read."""
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,7 @@ class Read:
         """Reasons, with the numbers of their features."""
         lines = (self.folder / "0.jsonl").read_text().splitlines()
         return [f"{each['feature']}: {each['reason']}" for each in map(json.loads, lines)]
+
+
+Reading = Callable[..., Awaitable[Read]]
+"""Reads a file as a job does; options are those of `VectorOptions`."""
