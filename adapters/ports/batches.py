@@ -380,8 +380,18 @@ class BatchStore(Protocol):
         limit: int = 100,
         status: LoaderStatus | None = None,
         before: datetime | None = None,
+        behind: BatchKey | None = None,
     ) -> Sequence[BatchView]:
-        """Batches, the newest change first; with `before` those that changed earlier."""
+        """Batches, the newest change first.
+
+        Args:
+            case_id: Only those of this case.
+            limit: At most so many.
+            status: Only those in it.
+            before: Only those that changed earlier, UTC.
+            behind: The last batch of a page, which changed at `before`: those of that very moment
+                that come behind it as well.
+        """
         ...
 
     async def get(self, key: BatchKey) -> BatchView | None:

@@ -52,8 +52,19 @@ class JobStore(Protocol):
         job_type: str | None = None,
         project: str | None = None,
         before: datetime | None = None,
+        behind: str | None = None,
     ) -> Sequence[JobRecord]:
-        """Jobs, the newest change first."""
+        """Jobs, the newest change first.
+
+        Args:
+            limit: At most so many.
+            status: Only those in it.
+            job_type: Only those of this type.
+            project: Only those of this project.
+            before: Only those that changed earlier, UTC.
+            behind: Id of the last job of a page, which changed at `before`: those of that very
+                moment that come behind it as well.
+        """
         ...
 
     async def tasks(

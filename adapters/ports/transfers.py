@@ -76,7 +76,7 @@ class TransferStore(Protocol):
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
-        after: StatusRow | None = None,
+        behind: str | None = None,
     ) -> Sequence[StatusRow]:
         """The state of each transfer now, the newest change first.
 
@@ -86,7 +86,8 @@ class TransferStore(Protocol):
             queue: Only those of this queue.
             account_id: Only those of this account.
             before: Only those that changed earlier, UTC.
-            after: The last row of the page before.
+            behind: Id of the last transfer of a page, which changed at `before`: those of that
+                very moment that come behind it as well.
         """
         ...
 

@@ -1,13 +1,35 @@
-"""Documents of a batch, and the messages that are recorded as failed, for people."""
+"""Batches, documents of one, and the messages that are recorded as failed, for people."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.models.batches import documents, failed_messages
+from adapters.database.models.batches import batches, documents, failed_messages
 from adapters.ports import DocumentView, FailedMessage
 from contracts.batches import BatchKey, DocumentState
+
+NEWEST_FIRST: Final = (
+    batches.c.updated_at.desc(),
+    batches.c.case_id.desc(),
+    batches.c.batch_id.desc(),
+)
+"""The order in which batches are listed; those of one call changed at the same moment."""
+
+
+def is_later(before: datetime, behind: BatchKey | None) -> Any:
+    """Whether a batch comes later in the list than one that changed at a moment.
+
+    Args:
+        before: The moment, UTC.
+        behind: That batch; None: what changed at the moment does not come later.
+    """
+    at, case, batch = batches.c.updated_at, batches.c.case_id, batches.c.batch_id
+    if behind is None:
+        return at < before
+    same_case = and_(case == behind.case_id, batch < behind.batch_id)
+    return and_(at <= before, or_(at < before, case < behind.case_id, same_case))
 
 
 async def documents_of(

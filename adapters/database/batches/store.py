@@ -8,7 +8,7 @@ from sqlalchemy import CursorResult, Select, and_, delete, not_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from adapters.database.batches import leftovers
+from adapters.database.batches import leftovers, listings
 from adapters.database.batches.document_counts import counts_of
 from adapters.database.batches.listings import documents_of, failed_messages_of
 from adapters.database.codec import clean
@@ -248,22 +248,18 @@ class SqlBatchStore:
         limit: int = 100,
         status: LoaderStatus | None = None,
         before: datetime | None = None,
+        behind: BatchKey | None = None,
     ) -> Sequence[BatchView]:
-        """Batches, the newest change first; with `before` those that changed earlier."""
+        """Batches, the newest change first."""
         chosen = select(batches).limit(limit)
         if case_id is not None:
             chosen = chosen.where(batches.c.case_id == case_id)
         if status is not None:
             chosen = chosen.where(batches.c.loader_status == status.value)
         if before is not None:
-            chosen = chosen.where(batches.c.updated_at < before)
-        newest = (
-            batches.c.updated_at.desc(),
-            batches.c.case_id.desc(),
-            batches.c.batch_id.desc(),
-        )
+            chosen = chosen.where(listings.is_later(before, behind))
         async with self._database.reading() as connection:
-            return await _views(connection, chosen.order_by(*newest))
+            return await _views(connection, chosen.order_by(*listings.NEWEST_FIRST))
 
     async def get(self, key: BatchKey) -> BatchView | None:
         """One batch."""

@@ -112,6 +112,7 @@ class SqlJobStore:
         job_type: str | None = None,
         project: str | None = None,
         before: datetime | None = None,
+        behind: str | None = None,
     ) -> Sequence[JobRecord]:
         """Jobs, the newest change first."""
         query = select(jobs).order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
@@ -123,7 +124,9 @@ class SqlJobStore:
             if value is not None:
                 query = query.where(column == str(value))
         if before is not None:
-            query = query.where(jobs.c.updated_at < before)
+            at = jobs.c.updated_at
+            is_later = at < before if behind is None else or_(at < before, jobs.c.job_id > behind)
+            query = query.where(at <= before, is_later)
         return await self._jobs(query)
 
     async def tasks(

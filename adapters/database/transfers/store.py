@@ -98,7 +98,7 @@ class SqlTransferStore:
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
-        after: StatusRow | None = None,
+        behind: str | None = None,
     ) -> Sequence[StatusRow]:
         """The state of each transfer now, the newest change first."""
         query = select(transfers).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
@@ -110,10 +110,9 @@ class SqlTransferStore:
             if value is not None:
                 query = query.where(column == value)
         if before is not None:
-            query = query.where(transfers.c.at < before)
-        if after is not None:
             at, id = transfers.c.at, transfers.c.transfer_id
-            query = query.where(at <= after.at, or_(at < after.at, id > after.transfer_id))
+            is_later = at < before if behind is None else or_(at < before, id > behind)
+            query = query.where(at <= before, is_later)
         return await self._rows(query.limit(limit))
 
     async def count(self, status: TransferStatus) -> int:

@@ -7,6 +7,7 @@ import pytest
 from adapters.ports import BatchStore, LoadStore
 from contracts.batches import (
     DOCUMENT_EVENT,
+    LARGEST_ID,
     OPEN_BATCHES,
     Announcement,
     BatchKey,
@@ -50,6 +51,20 @@ async def test_batches_wait_in_the_order_of_their_ids(batches: BatchStore) -> No
     line = await _note(batches, started(SECOND))
     assert {id: one.purpose for id, one in line.items()} == {1: None, 2: Purpose.LOAD, 3: None}
     assert {one.status for one in line.values()} == {LoaderStatus.WAITING}
+
+
+async def test_batches_that_changed_at_once_are_listed_page_by_page(batches: BatchStore) -> None:
+    keys = [
+        BatchKey(case_id=case, batch_id=id) for case in (CASE, LARGEST_ID) for id in range(1, 61)
+    ]
+    await batches.expect(keys)
+    found = list(await batches.list(limit=50))
+    assert len({view.updated_at for view in found}) == 1
+    while page := await batches.list(limit=50, before=found[-1].updated_at, behind=found[-1].key):
+        found += page
+    assert [view.key for view in found] == keys[::-1]
+    # A cursor of a release before names the moment alone.
+    assert not await batches.list(before=found[-1].updated_at)
 
 
 async def test_a_stray_event_makes_no_batch_and_is_found_again_once_there_is_one(

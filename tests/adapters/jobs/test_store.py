@@ -17,6 +17,9 @@ from contracts.jobs import (
     task_id,
 )
 from domain.errors import RuleViolation
+from workers.services.cursors import Cursor
+from workers.services.identity import OPERATOR, Identity
+from workers.services.jobs.queries import JobQueries
 
 ID = "5eed" * 16
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -181,3 +184,21 @@ async def test_a_job_that_was_terminated_is_closed_with_its_tasks(store: SqlJobS
     assert (found.status, found.error_details) == (JobStatus.TERMINATED, "its run is gone")
     states = [task.status for task in (await store.tasks(ID)).tasks]
     assert states == [TaskStatus.CANCELLED, TaskStatus.COMPLETED]
+
+
+async def test_jobs_that_changed_at_once_are_listed_page_by_page(store: SqlJobStore) -> None:
+    ids = [f"{number:064x}" for number in range(45)]
+    for id in ids:
+        await store.put_job(a_job(job_id=id))
+    unused: Any = None
+    queries = JobQueries(store, unused, unused, {})
+    operator = Identity("olga", (), frozenset({OPERATOR}))
+    found: list[str] = []
+    before: Cursor | None = None
+    while True:
+        page = await queries.list(operator, before=before, limit=20)
+        found += [job.job_id for job in page.jobs]
+        if page.next is None:
+            break
+        before = Cursor.read(str(page.next))
+    assert found == ids

@@ -170,7 +170,10 @@ async def test_transfers_of_a_state_are_counted_and_read_by_the_page(database: D
     waiting = TransferStatus.NO_ASSIGNED
     found = list(await store.newest(limit=2, status=waiting))
     for size in (4, 5, 5):
-        found += await store.newest(limit=2, status=waiting, after=found[-1])
+        last = found[-1]
+        found += await store.newest(
+            limit=2, status=waiting, before=last.at, behind=last.transfer_id
+        )
         assert len(found) == size
     assert [each.transfer_id for each in found] == named
     assert await store.count(waiting) == 5

@@ -66,20 +66,36 @@ async def test_a_batch_whose_worker_is_away_shows_its_rows(gateway: BatchGateway
         assert "/batches/802/1" not in (await browser.get("/batches?status=complete")).text
 
 
-async def test_older_batches_stand_on_the_next_page(gateway: BatchGateway) -> None:
+async def test_batches_that_changed_at_once_stand_on_one_page_each(gateway: BatchGateway) -> None:
     store = SqlBatchStore(gateway.database)
-    for number in range(1, 53):
-        await store.note(803, [started(BatchKey(case_id=803, batch_id=number))])
+    await store.expect([BatchKey(case_id=803, batch_id=number) for number in range(1, 121)])
+    for first in ("/batches/803", "/batches?status=waiting"):
+        pages: list[str] = []
+        next: str | None = first
+        browser, _ = gateway.browser()
+        async with browser:
+            while next is not None:
+                pages.append((await browser.get(next)).text)
+                older = re.search(r'rel="next" href="([^"]+)', pages[-1])
+                next = None if older is None else older[1].replace("&amp;", "&")
+        assert "Newest" in pages[-1] and "Newest" not in pages[0]
+        tables = "".join(page.split('id="batches-heading"')[-1] for page in pages)
+        found = re.findall(r'scope="row">.*?/batches/803/(\d+)">', tables)
+        assert sorted(map(int, found)) == list(range(1, 121))
+
+
+async def test_the_moment_of_an_older_address_is_still_read(gateway: BatchGateway) -> None:
+    await SqlBatchStore(gateway.database).expect([BatchKey(case_id=804, batch_id=1)])
     browser, _ = gateway.browser()
+    moment = "2999-01-01T00:00:00+00:00"
     async with browser:
-        first = (await browser.get("/batches/803")).text
-        older = re.search(r'rel="next" href="([^"]+)', first)
-        assert older is not None
-        second = (await browser.get(older[1].replace("&amp;", "&"))).text
-    assert '<h2 id="batches-heading">' in second and "Newest" in second
-    tables = [page.split('id="batches-heading"')[1] for page in (first, second)]
-    seen = [set(re.findall(r"/batches/803/(\d+)", table)) for table in tables]
-    assert seen[0].isdisjoint(seen[1]) and len(seen[0] | seen[1]) == 52
+        old = await browser.get("/batches/804", params={"before": moment})
+        wrong = [
+            (await browser.get("/batches/804", params={"before": text})).status_code
+            for text in ("yesterday", f"{moment}_1", f"{moment}_0-1", "")
+        ]
+    assert "/batches/804/1" in old.text.split('id="batches-heading"')[1]
+    assert wrong == [404, 422, 404, 404]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -139,3 +139,25 @@ async def test_an_event_is_shown_with_every_state_that_it_was_in(
     assert [each["status"] for each in found["trail"]] == ["NoAssigned"]
     assert id in {each["transfer_id"] for each in listed}
     assert missing.status_code == 404
+
+
+async def test_events_that_changed_at_once_are_listed_page_by_page(
+    transfers: TransferGateway,
+) -> None:
+    at, ids = datetime.now(UTC), sorted(uuid4().hex * 2 for _ in range(7))
+    for id in ids:
+        status = TransferStatus.SUCCEEDED
+        await transfers.store.record(StatusRow(id, status, at, "TMS", id, "paged"))
+    found: list[str] = []
+    pages = 0
+    next: str | None = "/api/events?account_id=paged&limit=3"
+    async with transfers.api() as api:
+        while next is not None:
+            page = await api.get(next)
+            found += [each["transfer_id"] for each in page.json()]
+            next, pages = page.links.get("next", {}).get("url"), pages + 1
+        earlier = await api.get(
+            "/api/events", params={"account_id": "paged", "before": at.isoformat()}
+        )
+    assert (found, pages) == (ids, 3)
+    assert earlier.json() == []

@@ -38,7 +38,7 @@ class Unmatched:
         queue: str | None = None,
         account_id: str | None = None,
         before: datetime | None = None,
-        after: StatusRow | None = None,
+        behind: str | None = None,
     ) -> Sequence[StatusRow]:
         return [self.row] * min(limit, self.number) if status is self.row.status else []
 

@@ -7,10 +7,10 @@ from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
 from contracts.jobs import JobRequest, JobStatus, TaskStatus
+from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
 from workers.gateway.jobs.dependencies import (
-    Before,
     JobName,
     PageSize,
     TheService,
@@ -82,9 +82,14 @@ async def list_jobs(
 ) -> JobList:
     """Jobs, the newest change first."""
     found = await service.queries.list(
-        who, status=status, job_type=job_type, project=project, before=before, limit=limit
+        who,
+        status=status,
+        job_type=job_type,
+        project=project,
+        before=cursor_of(before),
+        limit=limit,
     )
-    return JobList(jobs=tuple(found.jobs), next=found.next)
+    return JobList(jobs=tuple(found.jobs), next=found.next and f"{found.next}")
 
 
 @router.get("/{job}", responses=_ONE)
@@ -146,7 +151,7 @@ async def list_tasks(
     found = await service.queries.tasks(
         who, job, status=status, stage=stage, attempt=attempt, token=token, limit=limit
     )
-    return TaskList(tasks=tuple(found.tasks), next=found.next)
+    return TaskList(tasks=tuple(found.tasks), next=found.next and f"{found.next}")
 
 
 @router.get(

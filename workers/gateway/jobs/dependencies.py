@@ -1,6 +1,5 @@
 """What the endpoints of jobs share."""
 
-from datetime import datetime
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Path, Query, Request
@@ -35,7 +34,6 @@ JobName = Annotated[
     ),
 ]
 PageSize = Annotated[int, Query(alias="limit", ge=1, le=LARGEST_PAGE, description="At most.")]
-Before = Annotated[datetime | None, Query(description="Those that changed before.")]
 
 
 def job_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -26,7 +26,7 @@ class JobList(Contract):
     """A page of jobs."""
 
     jobs: tuple[JobRecord, ...]
-    next: datetime | None = None
+    next: str | None = None
     """`before` of the next page; null: there is none."""
 
 

@@ -9,9 +9,11 @@ from pydantic import BaseModel
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import EVENT_BYTES, TransferStatus, TransferView
 from domain.transfers.events import NoEvent, file_of, read_event
+from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.pipelines.transfers import NAME
+from workers.services.cursors import Cursor
 from workers.services.errors import NotFound, Refused
 from workers.services.transfers.accepted import AcceptedEvent
 from workers.services.transfers.bindings import STRUCTURED, structured
@@ -43,6 +45,16 @@ def _service_of(request: Request) -> TransferService:
 
 
 TheService = Annotated[TransferService, Depends(_service_of)]
+_LINKED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "headers": {
+            "Link": {
+                "description": 'The next page (`rel="next"`), where there may be one.',
+                "schema": {"type": "string"},
+            }
+        }
+    }
+}
 EventName = Annotated[
     str,
     Path(
@@ -149,20 +161,30 @@ async def send_event(
     return SentView(transfer_id=started.transfer_id, created=started.created)
 
 
-@router.get("")
+@router.get("", responses=_LINKED)
 async def list_events(
+    request: Request,
+    response: Response,
     service: TheService,
     who: Who,
     status: TransferStatus | None = None,
     queue: Annotated[str | None, Query(max_length=63)] = None,
     account_id: Annotated[str | None, Query(max_length=500)] = None,
-    before: datetime | None = None,
+    before: Before = None,
     limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = PAGE,
 ) -> list[EventView]:
     """Events, the newest change first."""
     rows = await service.list(
-        who, status=status, queue=queue, account_id=account_id, before=before, limit=limit
+        who,
+        status=status,
+        queue=queue,
+        account_id=account_id,
+        before=cursor_of(before),
+        limit=limit,
     )
+    if len(rows) == limit:
+        next = request.url.include_query_params(before=Cursor(rows[-1].at, rows[-1].transfer_id))
+        response.headers["link"] = f'<{next.path}?{next.query}>; rel="next"'
     return [_event(row) for row in rows]
 
 

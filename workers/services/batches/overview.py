@@ -1,8 +1,8 @@
 """What people see of cases and batches, and how they answer a batch that waits."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 from adapters.ports import BatchStore, BatchView, DocumentView
@@ -19,7 +19,8 @@ from contracts.batches import (
 from contracts.sweep import TERMINATED
 from domain.batches.line import waited_for_by, waits_for
 from workers.services.batches.runs import BatchRuns
-from workers.services.errors import Forbidden, NotFound, ServiceUnavailable
+from workers.services.cursors import Cursor
+from workers.services.errors import Forbidden, InvalidRequest, NotFound, ServiceUnavailable
 from workers.services.identity import Identity
 from workers.services.runs import RunView
 from workflows.parking import Decision
@@ -32,8 +33,8 @@ class BatchPage:
     """Some batches, the newest change first."""
 
     batches: Sequence[BatchView]
-    before: datetime | None
-    """Further ones changed before; None: these are the last."""
+    next: Cursor | None
+    """Further ones are behind it; None: these are the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +100,22 @@ class BatchOverview:
         *,
         case_id: int | None = None,
         status: LoaderStatus | None = None,
-        before: datetime | None = None,
+        before: Cursor | None = None,
     ) -> BatchPage:
         """Batches of a case, or of all.
 
         Raises:
             Forbidden: The caller is no operator.
             NotFound: A case of that number has no batch.
+            InvalidRequest: The cursor is not one of batches.
         """
         _operator(who)
-        found = await self._store.list(case_id, PAGE + 1, status, before)
+        moment, behind = (None, None) if before is None else (before.at, _behind(before))
+        found = await self._store.list(case_id, PAGE + 1, status, moment, behind)
         if not found and case_id is not None and status is None and before is None:
             raise NotFound(f"case {case_id} has no batches")
         shown = found[:PAGE]
-        return BatchPage(shown, shown[-1].updated_at if len(found) > PAGE else None)
+        return BatchPage(shown, _cursor(shown[-1]) if len(found) > PAGE else None)
 
     async def line(self, who: Identity, case_id: int) -> Sequence[InLine]:
         """The batches of a case that are not done, in the order of their numbers.
@@ -187,6 +190,19 @@ def key_of(case_id: int, batch_id: int) -> BatchKey:
     if not (1 <= case_id <= LARGEST_ID and 1 <= batch_id <= LARGEST_ID):
         raise NotFound(f"there is no batch {batch_id} of case {case_id}")
     return BatchKey(case_id=case_id, batch_id=batch_id)
+
+
+def _cursor(last: BatchView) -> Cursor:
+    return Cursor(last.updated_at, f"{last.key.case_id}-{last.key.batch_id}")
+
+
+def _behind(cursor: Cursor) -> BatchKey | None:
+    if cursor.id is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,19})-([0-9]{1,19})", cursor.id)
+    if found is None:
+        raise InvalidRequest("before: no batch is named so; go back to the first page")
+    return key_of(int(found[1]), int(found[2]))
 
 
 def _operator(who: Identity) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from temporalio.client import WorkflowExecutionDescription
@@ -14,6 +13,7 @@ from adapters.ports.jobs import JobStore, TaskPage
 from adapters.ports.webhooks import WebhookDelivery, WebhookLog
 from contracts.jobs import JobRecord, JobStatus, JobView, TaskStatus, job_workflow_id
 from domain.errors import RuleViolation
+from workers.services.cursors import Cursor
 from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavailable
 from workers.services.identity import Identity
 from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
@@ -33,8 +33,8 @@ class JobPage:
     """Some of the jobs, the newest change first."""
 
     jobs: Sequence[JobRecord]
-    next: datetime | None = None
-    """Jobs of the next page changed before; None: there is none."""
+    next: Cursor | None = None
+    """Jobs of the next page are behind it; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,23 @@ class JobQueries:
         status: JobStatus | None = None,
         job_type: str | None = None,
         project: str | None = None,
-        before: datetime | None = None,
+        before: Cursor | None = None,
         limit: int = PAGE,
     ) -> JobPage:
         """Jobs, the newest change first."""
         require_operator(who)
         limit = min(limit, LARGEST_PAGE)
         found = await self._store.jobs(
-            limit=limit + 1, status=status, job_type=job_type, project=project, before=before
+            limit=limit + 1,
+            status=status,
+            job_type=job_type,
+            project=project,
+            before=before and before.at,
+            behind=before and before.id,
         )
         page = found[:limit]
-        return JobPage(page, page[-1].updated_at if len(found) > limit else None)
+        is_last = len(found) <= limit
+        return JobPage(page, None if is_last else Cursor(page[-1].updated_at, page[-1].job_id))
 
     async def record(self, who: Identity, name: str) -> JobRecord:
         """The record of a job.

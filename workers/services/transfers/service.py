@@ -20,6 +20,7 @@ from domain.transfers.events import head_of
 from domain.transfers.paths import printable
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
+from workers.services.cursors import Cursor
 from workers.services.errors import (
     Forbidden,
     InvalidRequest,
@@ -101,7 +102,7 @@ class TransferService:
         status: TransferStatus | None = None,
         queue: str | None = None,
         account_id: str | None = None,
-        before: datetime | None = None,
+        before: Cursor | None = None,
         limit: int = PAGE,
     ) -> Sequence[StatusRow]:
         """Transfers, the newest change first."""
@@ -111,7 +112,8 @@ class TransferService:
             status=status,
             queue=queue,
             account_id=account_id,
-            before=before,
+            before=before and before.at,
+            behind=before and before.id,
         )
 
     async def parked(self, who: Identity) -> Mapping[str, str]:
@@ -228,7 +230,10 @@ class TransferService:
         last: StatusRow | None = None
         while True:
             rows = await self._store.newest(
-                limit=LARGEST_PAGE, status=TransferStatus.NO_ASSIGNED, after=last
+                limit=LARGEST_PAGE,
+                status=TransferStatus.NO_ASSIGNED,
+                before=last and last.at,
+                behind=last and last.transfer_id,
             )
             for row in rows:
                 yield row

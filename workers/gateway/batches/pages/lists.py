@@ -1,16 +1,14 @@
 """The lists of batches: all of them, and those of one case."""
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Query, Request, Response
+from fastapi import Request, Response
 
 from contracts.batches import LoaderStatus
+from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.pages.site import Site
 from workers.services.batches.overview import BatchOverview, BatchPage, key_of
-
-Before = Annotated[datetime | None, Query()]
 
 
 class BatchLists:
@@ -30,7 +28,7 @@ class BatchLists:
     ) -> Response:
         """Batches of every case, in a status or in any."""
         visitor = await self._site.visitor(request)
-        found = await self._service.batches(visitor.who, status=status, before=before)
+        found = await self._service.batches(visitor.who, status=status, before=cursor_of(before))
         query = {"status": status.value} if status else {}
         return self._site.page(
             request,
@@ -44,7 +42,7 @@ class BatchLists:
         """Batches of one case, and which of them waits for which."""
         case = key_of(case, 1).case_id
         visitor = await self._site.visitor(request)
-        found = await self._service.batches(visitor.who, case_id=case, before=before)
+        found = await self._service.batches(visitor.who, case_id=case, before=cursor_of(before))
         return self._site.page(
             request,
             visitor,
@@ -55,10 +53,8 @@ class BatchLists:
         )
 
 
-def _page(
-    found: BatchPage, path: str, query: dict[str, str], before: datetime | None
-) -> dict[str, Any]:
-    older = found.before and {**query, "before": found.before.isoformat()}
+def _page(found: BatchPage, path: str, query: dict[str, str], before: str | None) -> dict[str, Any]:
+    older = found.next and {**query, "before": f"{found.next}"}
     newest = f"{path}?{urlencode(query)}" if query else path
     return {
         "batches": found.batches,

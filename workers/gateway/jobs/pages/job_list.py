@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 
 from contracts.jobs import JobStatus
-from workers.gateway.jobs.dependencies import Before
+from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.pages.site import Site
 from workers.services.jobs.service import JobService
 
@@ -26,12 +26,12 @@ class JobListPage:
         """Jobs of a status, or all."""
         visitor = await self._site.visitor(request)
         found = await self._service.queries.list(
-            visitor.who, status=status, before=before, limit=_PAGE_SIZE
+            visitor.who, status=status, before=cursor_of(before), limit=_PAGE_SIZE
         )
         query = {"status": status.value} if status else {}
         older = None
         if found.next is not None:
-            older = f"/jobs?{urlencode({**query, 'before': found.next.isoformat()})}"
+            older = f"/jobs?{urlencode({**query, 'before': str(found.next)})}"
         newest = f"/jobs?{urlencode(query)}" if before else None
         return self._site.page(
             request,
