@@ -82,8 +82,9 @@ class DocumentGroups:
     @activity.defn(name="batches.load_group")
     @translate_failures
     async def load_group(self, order: GroupOrder) -> GroupOutcomes:
-        """Load messages, up to four documents at once, each in one transaction.
+        """Load messages: read up to four documents at once, and save those that are new together.
 
+        The rows of a document and its checkpoints are in one transaction, which documents share.
         Its heartbeat carries the outcomes so far, and what is in progress. An attempt that follows
         a lost one continues with what is left; what was in progress takes a load of its own.
         """
@@ -100,10 +101,25 @@ class DocumentGroups:
                         group.end(await self._outcome(number, event))
                         heart.beat(group.progress)
 
+            async def read(number: int) -> None:
+                async with room:
+                    group.begin(number)
+                    heart.beat(group.progress)
+                    found = await self._first_read(number, order.loads[number].event)
+                    if isinstance(found, GroupOutcome):
+                        group.end(found)
+                    else:
+                        group.keep(number, found)
+                    heart.beat(group.progress)
+
             try:
+                new, others = await self._apart(order, group.by_document())
                 async with asyncio.TaskGroup() as takers:
-                    for numbers in group.by_document():
+                    for number in new:
+                        takers.create_task(read(number))
+                    for numbers in others:
                         takers.create_task(take(numbers))
+                await self._save(order, group)
             except asyncio.CancelledError:
                 # The next attempt may try these again: their worker was not lost.
                 group.in_progress.clear()
@@ -111,21 +127,84 @@ class DocumentGroups:
                 raise
         return GroupOutcomes(outcomes=group.progress.outcomes)
 
-    async def _outcome(self, number: int, event: DocumentEvent) -> GroupOutcome:
-        """The outcome of one message, whatever happens."""
+    async def _apart(
+        self, order: GroupOrder, by_document: Sequence[Sequence[int]]
+    ) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+        """The only messages of documents that are new, and the others by document."""
+        events = {
+            number: event
+            for number, *further in by_document
+            if not further and isinstance(event := order.loads[number].event, DocumentProcessed)
+        }
         try:
-            state = await self._load(event)
+            begun = await self._begun(list(events.values()))
+        except ApplicationError:
+            # What is wrong is found again for each of them, and is its outcome.
+            return (), by_document
+        new = [number for number, event in events.items() if event.document_id not in begun]
+        return new, [numbers for numbers in by_document if numbers[0] not in new]
+
+    @translate_failures
+    async def _begun(self, events: Sequence[DocumentProcessed]) -> frozenset[DocumentId]:
+        return await self._store.begun(events) if events else frozenset()
+
+    async def _first_read(self, number: int, event: DocumentEvent) -> GroupOutcome | WholeDocument:
+        """A document that is new, or why it cannot be read."""
+        try:
+            return await self._read_new(event)
         except ApplicationError as failure:
-            awaited = _awaited(failure)
-            end = GroupEnd.SINGLE if awaited is None else GroupEnd.OUTAGE
-            return GroupOutcome(number=number, end=end, reason=failure.message, awaited=awaited)
+            return _failed(number, failure)
+
+    @translate_failures
+    async def _read_new(self, event: DocumentEvent) -> WholeDocument:
+        assert isinstance(event, DocumentProcessed)
+        return await self._read(event, LoadFacts(None, frozenset()))
+
+    async def _save(self, order: GroupOrder, group: "_Group") -> None:
+        """Save what was read together; what is not new after all, or is refused, by itself."""
+        kept = sorted(group.kept.items())
+        events = [order.loads[number].event for number, _ in kept]
+        found = [
+            (event, whole)
+            for event, (_, whole) in zip(events, kept, strict=True)
+            if isinstance(event, DocumentProcessed)
+        ]
+        try:
+            states = await self._save_new(found)
+        except ApplicationError:
+            # It may be the fault of one of them: each has an outcome of its own.
+            states = [None] * len(found)
+        for (number, whole), (event, _), state in zip(kept, found, states, strict=True):
+            if state is None:
+                group.end(await self._outcome(number, event, whole))
+            else:
+                group.end(GroupOutcome(number=number, end=GroupEnd.DONE, state=state))
+
+    @translate_failures
+    async def _save_new(
+        self, found: Sequence[tuple[DocumentProcessed, WholeDocument]]
+    ) -> Sequence[DocumentState | None]:
+        return await self._store.save_new(found) if found else ()
+
+    async def _outcome(
+        self, number: int, event: DocumentEvent, whole: WholeDocument | None = None
+    ) -> GroupOutcome:
+        """The outcome of one message, whatever happens; `whole`: it has been read before."""
+        try:
+            state = await self._load(event, whole)
+        except ApplicationError as failure:
+            return _failed(number, failure)
         return GroupOutcome(number=number, end=GroupEnd.DONE, state=state)
 
     @translate_failures
-    async def _load(self, event: DocumentEvent) -> DocumentState | None:
+    async def _load(
+        self, event: DocumentEvent, whole: WholeDocument | None = None
+    ) -> DocumentState | None:
         """The state of a document that is loaded now; None: what was added to one."""
         if not isinstance(event, DocumentProcessed):
             return await self._add(event)
+        if whole is not None and (state := await self._store.save_whole(event, whole)) is not None:
+            return state
         for _ in range(_TRIES):
             if (state := await self._load_once(event)) is not None:
                 return state
@@ -149,19 +228,25 @@ class DocumentGroups:
                 raise _own_load("a load of its own has begun it")
             if state is DocumentState.SUPERSEDED or await self._is_as_it_was(event, facts):
                 return state
+        if facts.superseded:
+            with scratch_folder(self._scratch) as folder:
+                source = await self._download(event, folder / "document")
+            await self._store.save_version(event, source)
+            return DocumentState.SUPERSEDED
+        return await self._store.save_whole(event, await self._read(event, facts))
+
+    async def _read(self, event: DocumentProcessed, facts: LoadFacts) -> WholeDocument:
+        """Read a document, as far as its message is loaded."""
         with scratch_folder(self._scratch) as folder:
             path, inside = folder / "document", folder / "inside"
             source = await self._download(event, path)
-            if facts.superseded:
-                await self._store.save_version(event, source)
-                return DocumentState.SUPERSEDED
             inside.mkdir()
             name = event.filename or event.blob_name.rpartition("/")[2]
             extracted = await self._texts.extract(path, name, inside)
         if extracted.files:
             raise _own_load("files are inside it")
         tags = (*event.tags, *derived_tags(extracted))
-        return await self._store.save_whole(event, WholeDocument(source, extracted, tags, facts))
+        return WholeDocument(source, extracted, tags, facts)
 
     async def _is_as_it_was(self, event: DocumentProcessed, facts: LoadFacts) -> bool:
         """Whether the blob is the one that was read, or is gone."""
@@ -187,6 +272,8 @@ class _Group:
         self._order = order
         self._outcomes: dict[int, GroupOutcome] = {}
         self.in_progress: set[int] = set()
+        self.kept: dict[int, WholeDocument] = {}
+        """What is read and not saved."""
         info = activity.info()
         for details in info.heartbeat_details[:1]:
             before = GroupProgress.model_validate(details)
@@ -205,9 +292,14 @@ class _Group:
         """A message is being loaded."""
         self.in_progress.add(number)
 
+    def keep(self, number: int, whole: WholeDocument) -> None:
+        """A message is read; nothing that comes now is the fault of its document alone."""
+        self.in_progress.remove(number)
+        self.kept[number] = whole
+
     def end(self, outcome: GroupOutcome) -> None:
-        """It is no longer."""
-        self.in_progress.remove(outcome.number)
+        """It is loaded, or not to be."""
+        self.in_progress.discard(outcome.number)
         self._outcomes[outcome.number] = outcome
 
     def by_document(self) -> Sequence[Sequence[int]]:
@@ -236,6 +328,12 @@ def _settled(facts: LoadFacts) -> DocumentState | None:
     if facts.duplicate_of is not None and LoadStep.DEDUPE in facts.done:
         return DocumentState.DUPLICATE
     return DocumentState.LOADED if facts.done == frozenset(LoadStep) else None
+
+
+def _failed(number: int, failure: ApplicationError) -> GroupOutcome:
+    awaited = _awaited(failure)
+    end = GroupEnd.SINGLE if awaited is None else GroupEnd.OUTAGE
+    return GroupOutcome(number=number, end=end, reason=failure.message, awaited=awaited)
 
 
 def _check_size(size: int) -> None:

@@ -166,6 +166,30 @@ class LoadStore(Protocol):
         """
         ...
 
+    async def begun(self, events: Sequence[DocumentProcessed]) -> frozenset[DocumentId]:
+        """Documents of which something is stored, or that a load has begun.
+
+        Args:
+            events: Messages of one batch.
+        """
+        ...
+
+    async def save_new(
+        self, found: Sequence[tuple[DocumentProcessed, WholeDocument]]
+    ) -> Sequence[DocumentState | None]:
+        """The checkpoints of all steps of new documents, with their rows, in one transaction.
+
+        What it leaves is what `save_whole` leaves one after the other.
+
+        Args:
+            found: Of one batch, each with its message; no document twice.
+
+        Returns:
+            `loaded` for each; None, and nothing is stored of it: it is not new, or another
+            document has its bytes, and it has to be saved by itself.
+        """
+        ...
+
     async def save_version(self, event: DocumentProcessed, source: BlobRef) -> None:
         """The checkpoint `dedupe` of a message whose document is that of a later one.
 

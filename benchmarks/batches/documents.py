@@ -3,13 +3,15 @@
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 from temporalio.worker import Worker
 
 from benchmarks.report import Table
-from contracts.batches import BatchKey, names_of
+from contracts.batches import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, names_of
+from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from tests.support.batches.installation import batch_installation
 from tests.support.waiting import eventually
@@ -24,25 +26,39 @@ WORDS = "The gate is three metres wide.\n" * 60
 GROUPS_AT_ONCE = 16
 """Receives of ten messages each that are being accepted at the same moment."""
 TIMEOUT = 3_600.0
+_OWN = "own"
 TARGETS = "target: at least 40 documents/s, and at most 20 ms of CPU each"
 
 
 async def load(folder: Path, count: int) -> Table:
-    """Load documents by groups of ten, as the bridge brings them.
+    """Load documents by groups of ten, as the bridge brings them, into each database.
 
     Args:
         folder: For servers and tables.
         count: Of documents.
     """
-    columns = ("documents", "documents/s", "CPU ms each", "of that Temporal", "load average")
+    columns = (
+        *("tables", "documents", "documents/s", "CPU ms each"),
+        *("worker and sender", "readers", "Temporal", "load average"),
+    )
     table = Table("Small text documents, by groups of ten", columns, notes=[TARGETS])
+    table.add("SQLite", *await _loaded(folder / "sqlite", count, None))
+    with postgres_server() as url:
+        table.add("PostgreSQL", *await _loaded(folder / "postgresql", count, url))
+    table.notes.append("The server of PostgreSQL is not part of the CPU.")
+    return table
+
+
+async def _loaded(folder: Path, count: int, url: str | None) -> Sequence[str]:
+    """The cells of one database; None: a file."""
+    folder.mkdir()
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
-            batch_installation(client, folder, "batches") as installation,
+            batch_installation(client, folder, TASK_QUEUE, url=url) as installation,
             Worker(
                 client,
-                task_queue="batches",
+                task_queue=LOADING_TASK_QUEUE,
                 workflows=[DocumentGroup, DocumentLoad],
                 activities=installation.activities(),
             ),
@@ -71,11 +87,11 @@ async def load(folder: Path, count: int) -> Table:
             await eventually(is_loaded, seconds=TIMEOUT, pause=0.5)
             took, after = time.monotonic() - began, _cpu()
     spent = {name: 1000 * (after[name] - before.get(name, 0)) / count for name in after}
-    total = sum(spent.values())
+    own = spent.pop(_OWN)
     temporal = sum(cost for name, cost in spent.items() if "temporal" in name)
-    load = psutil.getloadavg()[0]
-    table.add(f"{count:,}", f"{count / took:.0f}", f"{total:.1f}", f"{temporal:.1f}", f"{load:.1f}")
-    return table
+    total, readers = own + sum(spent.values()), sum(spent.values()) - temporal
+    costs = (f"{cost:.1f}" for cost in (total, own, readers, temporal))
+    return (f"{count:,}", f"{count / took:.0f}", *costs, f"{psutil.getloadavg()[0]:.1f}")
 
 
 def _message(number: int) -> bytes:
@@ -85,10 +101,13 @@ def _message(number: int) -> bytes:
 
 
 def _cpu() -> dict[str, float]:
-    """Seconds of the processor by process; those of children that have ended count for us."""
+    """Seconds of the processor by process, with those of the forks of each that have ended."""
     own = psutil.Process()
-    found: dict[str, float] = {}
-    for process in (own, *own.children(recursive=True)):
+    times = own.cpu_times()
+    found = {_OWN: times.user + times.system}
+    for process in own.children(recursive=True):
+        if process.name() == "postgres":
+            continue
         times = process.cpu_times()
         spent = times.user + times.system + times.children_user + times.children_system
         found[f"{process.name()} {process.pid}"] = spent

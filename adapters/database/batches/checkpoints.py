@@ -3,14 +3,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import and_, delete, func, or_, select
+from sqlalchemy import and_, delete, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import advisory_lock_key
 from adapters.database.models.batches import process_checkpoints
 from contracts.batches import DocumentEvent, LoadStep, message_key
+
+_LOCK: Final = text(
+    "SELECT pg_advisory_xact_lock(key) FROM"
+    " (SELECT unnest(CAST(:keys AS bigint[])) AS key ORDER BY 1) AS ordered"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +27,20 @@ class Checkpoints:
     """Of the file that `dedupe` has read; None: not read, or by a release that did not store it."""
 
 
-async def lock(connection: AsyncConnection, event: DocumentEvent) -> None:
-    """Let one transaction at a time write what concerns a document of a case.
+async def lock(connection: AsyncConnection, *events: DocumentEvent) -> None:
+    """Let one transaction at a time write what concerns documents of a case.
 
     The transactions of SQLite that write take turns anyhow.
     """
+    names = [f"document {event.case_id}/{event.document_id}" for event in events]
+    await lock_names(connection, names)
+
+
+async def lock_names(connection: AsyncConnection, names: Iterable[str]) -> None:
+    """Take the locks of these names, in one order for all, until the transaction ends."""
     if connection.dialect.name == "postgresql":
-        key = advisory_lock_key(f"document {event.case_id}/{event.document_id}")
-        await connection.execute(select(func.pg_advisory_xact_lock(key)))
+        keys = sorted(map(advisory_lock_key, names))
+        await connection.execute(_LOCK, {"keys": keys})
 
 
 async def of(connection: AsyncConnection, event: DocumentEvent) -> Checkpoints:
@@ -56,19 +67,7 @@ async def write(
         steps: Of the message.
         etag: Of the file that was read.
     """
-    rows = [
-        {
-            "case_id": event.case_id,
-            "batch_id": event.batch_id,
-            "document_id": event.document_id,
-            "event_type": event.event_type,
-            "step": step.value,
-            "message_key": message_key(event),
-            "etag": etag,
-            "done_at": datetime.now(UTC),
-        }
-        for step in steps
-    ]
+    rows = _rows(event, steps, etag)
     written = await connection.execute(
         insert(process_checkpoints)
         .values(rows)
@@ -76,6 +75,31 @@ async def write(
         .returning(process_checkpoints.c.step)
     )
     return bool(written.all())
+
+
+async def write_all(
+    connection: AsyncConnection,
+    insert: Callable[..., Any],
+    done: Iterable[tuple[DocumentEvent, str | None]],
+) -> None:
+    """Record all steps of messages as done, each with the etag of the file that was read."""
+    rows = [row for event, etag in done for row in _rows(event, LoadStep, etag)]
+    await connection.execute(insert(process_checkpoints).on_conflict_do_nothing(), rows)
+
+
+def _rows(
+    event: DocumentEvent, steps: Iterable[LoadStep], etag: str | None
+) -> list[dict[str, Any]]:
+    of_message: dict[str, Any] = {
+        "case_id": event.case_id,
+        "batch_id": event.batch_id,
+        "document_id": event.document_id,
+        "event_type": event.event_type,
+        "message_key": message_key(event),
+        "etag": etag,
+        "done_at": datetime.now(UTC),
+    }
+    return [{**of_message, "step": step.value} for step in steps]
 
 
 async def forget(

@@ -1,6 +1,6 @@
 """Which document of a case came first with some bytes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import and_, delete, select
@@ -45,6 +45,47 @@ async def claim(
         .order_by(documents.c.document_id)
         .limit(1)
     )
+
+
+async def claim_all(
+    connection: AsyncConnection,
+    insert: Callable[..., Any],
+    found: Sequence[tuple[DocumentProcessed, str]],
+) -> frozenset[DocumentId]:
+    """Documents of a batch that have bytes which no other document of the case has.
+
+    Args:
+        connection: Of the transaction.
+        insert: Of the dialect.
+        found: Documents without rows, each with the SHA-256 of its bytes.
+    """
+    if not found:
+        return frozenset()
+    first = found[0][0]
+    batch = {"case_id": first.case_id, "batch_id": first.batch_id}
+    rows = sorted((sha256, event.document_id) for event, sha256 in found)
+    await connection.execute(
+        insert(doc_dedupe).on_conflict_do_nothing(),
+        [{**batch, "sha256": sha256, "document_id": id} for sha256, id in rows],
+    )
+    hashes = [sha256 for sha256, _ in rows]
+    claimed = await connection.execute(
+        select(doc_dedupe.c.sha256, doc_dedupe.c.document_id).where(
+            doc_dedupe.c.case_id == first.case_id,
+            doc_dedupe.c.batch_id == first.batch_id,
+            doc_dedupe.c.sha256.in_(hashes),
+        )
+    )
+    loaded = await connection.scalars(
+        select(documents.c.sha256).where(
+            documents.c.case_id == first.case_id,
+            documents.c.sha256.in_(hashes),
+            documents.c.state == DocumentState.LOADED.value,
+        )
+    )
+    earlier = set(loaded)
+    mine = set(rows) & {(sha256, id) for sha256, id in claimed}
+    return frozenset(id for sha256, id in mine if sha256 not in earlier)
 
 
 async def release(connection: AsyncConnection, event: DocumentEvent) -> None:

@@ -1,6 +1,5 @@
 """Documents of batches: each step's rows and its checkpoint in one transaction."""
 
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -16,13 +15,13 @@ from adapters.database.batches import (
     claims,
     families,
     mail_threads,
+    new_documents,
     tag_rows,
     versions,
 )
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.batches import (
-    document_relations,
     document_texts,
     documents,
 )
@@ -54,19 +53,12 @@ class SqlLoadStore:
         async with self._database.reading() as connection:
             known = await checkpoints.of(connection, event)
             row = (await connection.execute(select(documents).where(_is(event)))).one_or_none()
-        done = known.steps
-        if isinstance(event, DocumentProcessed) and (
-            versions.is_superseded(row, event)
-            or (LoadStep.DEDUPE in done and versions.is_of_another(row, event))
-        ):
-            return LoadFacts(None, done, superseded=True, etag=known.etag)
-        if row is None or row.batch_id != event.batch_id:
-            return LoadFacts(None, done, etag=known.etag)
-        source = None
-        if row.blob_name is not None:
-            source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
-        state = DocumentState(row.state)
-        return LoadFacts(state, done, source, row.duplicate_of, etag=known.etag)
+        return _facts(event, known, row)
+
+    async def begun(self, events: Sequence[DocumentProcessed]) -> frozenset[DocumentId]:
+        """Documents that a message of the case has brought, or that a load has begun."""
+        async with self._database.reading() as connection:
+            return await new_documents.begun(connection, events)
 
     async def forget(self, event: DocumentProcessed) -> None:
         """Remove the checkpoints of a message; the bytes of its document are free."""
@@ -122,6 +114,16 @@ class SqlLoadStore:
             await self._write_relations(connection, event, event.relations)
             await self._write_loaded(connection, event)
         return DocumentState.LOADED
+
+    async def save_new(
+        self, found: Sequence[tuple[DocumentProcessed, WholeDocument]]
+    ) -> Sequence[DocumentState | None]:
+        """The checkpoints of all steps of documents that are new; None: of one that is not."""
+        async with self._database.transaction() as connection:
+            written = await new_documents.save(connection, self._insert, found)
+        return [
+            DocumentState.LOADED if event.document_id in written else None for event, _ in found
+        ]
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
         """The checkpoint `extract`: document, text, and the mail's message ids."""
@@ -208,25 +210,16 @@ class SqlLoadStore:
         first = await claims.claim(connection, self._insert, event, source.sha256)
         state = DocumentState.LOADING if first is None else DocumentState.DUPLICATE
         values: dict[str, Any] = {
-            "batch_id": event.batch_id,
+            **new_documents.columns_of_file(event, source),
             "state": state.value,
-            "blob_name": source.name,
-            "filename": None if event.filename is None else clean(event.filename),
-            "etag": source.etag,
-            "sha256": source.sha256,
-            "size": source.size,
             "duplicate_of": first,
-            "message_key": message_key(event),
-            "sent_at": event.sent_at,
-            "updated_at": datetime.now(UTC),
-            **families.place_of(event),
         }
         await self._upsert_document(connection, event, values, _failures_of_others(event))
         if first is not None:
             # It is read no further: what its message says of it is said of itself.
             await tag_rows.save(connection, self._insert, event, event.tags)
             await self._write_relations(connection, event, event.relations)
-            await versions.forget_failure(connection, event)
+            await versions.forget_failures(connection, [event])
         return first
 
     async def _write_version(
@@ -234,13 +227,13 @@ class SqlLoadStore:
     ) -> None:
         await versions.keep_late(connection, self._insert, event, source)
         await self._write_relations(connection, event, event.relations)
-        await versions.forget_failure(connection, event)
+        await versions.forget_failures(connection, [event])
 
     async def _write_text(
         self, connection: AsyncConnection, event: DocumentProcessed, extracted: Extracted
     ) -> None:
         await connection.execute(
-            update(documents).where(_is(event)).values(**_columns_of(extracted))
+            update(documents).where(_is(event)).values(**new_documents.columns_of_text(extracted))
         )
         text = {"text": clean(extracted.text)}
         await connection.execute(
@@ -260,7 +253,7 @@ class SqlLoadStore:
             .where(_is(event), or_(key.is_(None), key == message_key(event)))
             .values(state=state, updated_at=datetime.now(UTC))
         )
-        await versions.forget_failure(connection, event)
+        await versions.forget_failures(connection, [event])
 
     async def _has_document(self, connection: AsyncConnection, event: DocumentProcessed) -> bool:
         """Whether a document is still that of this message."""
@@ -271,16 +264,8 @@ class SqlLoadStore:
         self, connection: AsyncConnection, event: DocumentEvent, relations: Sequence[Relation]
     ) -> None:
         found = [(event.document_id, one.related_id, one.kind.value) for one in relations]
-        found += await mail_threads.relations(connection, event)
-        names = ("document_id", "related_id", "kind")
-        rows = [
-            {"case_id": event.case_id, **dict(zip(names, row, strict=True))}
-            for row in sorted(set(found))
-        ]
-        if rows:
-            await connection.execute(
-                self._insert(document_relations).on_conflict_do_nothing(), rows
-            )
+        found += await mail_threads.relations(connection, event.case_id, [event.document_id])
+        await new_documents.add_relations(connection, self._insert, event.case_id, found)
 
     async def _upsert_document(
         self,
@@ -313,7 +298,8 @@ class SqlLoadStore:
         """A document whose relations or attachments failed is not failed once all are loaded."""
         if isinstance(event, DocumentProcessed):
             return
-        other = await versions.forget_failure(connection, event)
+        await versions.forget_failures(connection, [event])
+        other = await versions.other_failure(connection, event)
         failed = documents.c.state == DocumentState.FAILED.value
         mine = and_(_is(event), documents.c.failed_event == event.event_type)
         if other is not None:
@@ -356,6 +342,22 @@ def _is(event: DocumentEvent) -> Any:
     return and_(columns.case_id == event.case_id, columns.document_id == event.document_id)
 
 
+def _facts(event: DocumentEvent, known: checkpoints.Checkpoints, row: Any) -> LoadFacts:
+    done = known.steps
+    if isinstance(event, DocumentProcessed) and (
+        versions.is_superseded(row, event)
+        or (LoadStep.DEDUPE in done and versions.is_of_another(row, event))
+    ):
+        return LoadFacts(None, done, superseded=True, etag=known.etag)
+    if row is None or row.batch_id != event.batch_id:
+        return LoadFacts(None, done, etag=known.etag)
+    source = None
+    if row.blob_name is not None:
+        source = BlobRef(name=row.blob_name, size=row.size, sha256=row.sha256, etag=row.etag)
+    state = DocumentState(row.state)
+    return LoadFacts(state, done, source, row.duplicate_of, etag=known.etag)
+
+
 def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
     """The reasons kept for relations or attachments that failed in this very batch."""
     forgotten = or_(
@@ -364,20 +366,4 @@ def _failures_of_others(event: DocumentProcessed) -> dict[str, Any]:
     return {
         column.name: case((forgotten, None), else_=column)
         for column in (documents.c.reason, documents.c.failed_event)
-    }
-
-
-def _columns_of(extracted: Extracted) -> dict[str, Any]:
-    metadata = {clean(name): clean(value) for name, value in extracted.metadata.items()}
-    return {
-        "media_type": extracted.media_type,
-        "title": None if extracted.title is None else clean(extracted.title),
-        "author": None if extracted.author is None else clean(extracted.author),
-        "created_at": extracted.created_at,
-        "modified_at": extracted.modified_at,
-        "pages": extracted.pages,
-        "truncated": extracted.truncated,
-        "metadata": json.dumps(metadata),
-        "notes": clean("\n".join(extracted.notes)) or None,
-        "updated_at": datetime.now(UTC),
     }

@@ -1,11 +1,12 @@
 """Mails that answer each other, found by their message ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.batches.checkpoints import lock_names
 from adapters.database.batches.keys import key_text
 from adapters.database.models.batches import document_messages
 from contracts.batches import DocumentEvent, RelationKind
@@ -30,27 +31,40 @@ async def save(
         document_messages.c.document_id == event.document_id,
     )
     await connection.execute(delete(document_messages).where(mine))
-    for place, key in enumerate(dict.fromkeys(map(key_text, thread))):
-        await connection.execute(
-            insert(document_messages).values(
-                case_id=event.case_id,
-                document_id=event.document_id,
-                message_key=key,
-                own=place == 0,
-            )
-        )
+    await add(connection, insert, event.case_id, {event.document_id: thread})
+
+
+async def add(
+    connection: AsyncConnection,
+    insert: Callable[..., Any],
+    case_id: int,
+    threads: Mapping[str, Sequence[str]],
+) -> None:
+    """Keep the message ids of mails of a case that have none yet, by document."""
+    rows = [
+        {"case_id": case_id, "document_id": id, "message_key": key, "own": place == 0}
+        for id, thread in sorted(threads.items())
+        for place, key in enumerate(dict.fromkeys(map(key_text, thread)))
+    ]
+    if not rows:
+        return
+    # Two mails that answer each other and are written at the same moment would not see each other.
+    await lock_names(connection, {f"mail {case_id}/{row['message_key']}" for row in rows})
+    await connection.execute(insert(document_messages), rows)
 
 
 async def relations(
-    connection: AsyncConnection, event: DocumentEvent
+    connection: AsyncConnection, case_id: int, document_ids: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """Who answers whom, as far as this document is part of it: document, related, kind.
+    """Who answers whom, as far as these documents are part of it: document, related, kind.
 
     Whichever of two mails comes last finds the other.
     """
+    if not document_ids:
+        return []
     ours, theirs = document_messages.alias("ours"), document_messages.alias("theirs")
     query = (
-        select(ours.c.own, theirs.c.document_id)
+        select(ours.c.document_id, ours.c.own, theirs.c.document_id)
         .join(
             theirs,
             and_(
@@ -60,10 +74,10 @@ async def relations(
                 theirs.c.own != ours.c.own,
             ),
         )
-        .where(ours.c.case_id == event.case_id, ours.c.document_id == event.document_id)
+        .where(ours.c.case_id == case_id, ours.c.document_id.in_(document_ids))
     )
     reply = RelationKind.REPLY.value
     return [
-        (other, event.document_id, reply) if own else (event.document_id, other, reply)
-        for own, other in await connection.execute(query)
+        (other, mine, reply) if own else (mine, other, reply)
+        for mine, own, other in await connection.execute(query)
     ]

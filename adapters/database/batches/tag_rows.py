@@ -32,26 +32,43 @@ async def save(
         document_tags.c.document_id == event.document_id,
     )
     await connection.execute(delete(document_tags).where(own))
-    # In one order for all, so that no two writers wait for each other.
-    spelled = dict(sorted({_key(tag): clean(tag) for tag in reversed(tags)}.items()))
+    await add(connection, insert, [(event, tags)])
+
+
+async def add(
+    connection: AsyncConnection,
+    insert: Callable[..., Any],
+    tagged: Sequence[tuple[DocumentEvent, Sequence[str]]],
+) -> None:
+    """Give documents of one batch their tags; those that they have stay."""
+    keys = {
+        event.document_id: {_key(tag): clean(tag) for tag in reversed(tags)}
+        for event, tags in tagged
+    }
+    spelled: dict[str, str] = {}
+    for tags in keys.values():
+        spelled = {**tags, **spelled}
     if not spelled:
         return
-    batch = {"case_id": event.case_id, "batch_id": event.batch_id}
+    first = tagged[0][0]
+    batch = {"case_id": first.case_id, "batch_id": first.batch_id}
     await connection.execute(
         insert(tag_dedupe).on_conflict_do_nothing(),
-        [{**batch, "tag_key": key, "tag": tag} for key, tag in spelled.items()],
+        # In one order for all, so that no two writers wait for each other.
+        [{**batch, "tag_key": key, "tag": tag} for key, tag in sorted(spelled.items())],
     )
-    first = select(tag_dedupe.c.tag_key, tag_dedupe.c.tag).where(
-        tag_dedupe.c.case_id == event.case_id,
-        tag_dedupe.c.batch_id == event.batch_id,
+    query = select(tag_dedupe.c.tag_key, tag_dedupe.c.tag).where(
+        tag_dedupe.c.case_id == first.case_id,
+        tag_dedupe.c.batch_id == first.batch_id,
         tag_dedupe.c.tag_key.in_(spelled),
     )
-    where = {"case_id": event.case_id, "document_id": event.document_id}
+    known = {key: tag for key, tag in await connection.execute(query)}
     await connection.execute(
         insert(document_tags).on_conflict_do_nothing(),
         [
-            {**where, "tag_key": key, "tag": tag}
-            for key, tag in sorted(tuple(row) for row in await connection.execute(first))
+            {"case_id": first.case_id, "document_id": id, "tag_key": key, "tag": known[key]}
+            for id, tags in sorted(keys.items())
+            for key in sorted(tags)
         ],
     )
 

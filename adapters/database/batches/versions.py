@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -198,16 +198,32 @@ async def record_failure(
     )
 
 
-async def forget_failure(connection: AsyncConnection, event: DocumentEvent) -> Any:
-    """Forget that a message could not be loaded; another one of its kind that failed, or None."""
+async def forget_failures(connection: AsyncConnection, events: Sequence[DocumentEvent]) -> None:
+    """Forget that messages of one batch could not be loaded."""
     failed = failed_messages.c
-    others = and_(
-        _of(failed_messages, event.case_id, event.document_id),
-        failed.event_type == event.event_type,
+    await connection.execute(
+        delete(failed_messages).where(
+            failed.case_id == events[0].case_id,
+            failed.batch_id == events[0].batch_id,
+            # The key stands for the whole message, its document included.
+            failed.document_id.in_([event.document_id for event in events]),
+            failed.message_key.in_([message_key(event) for event in events]),
+        )
     )
-    mine = and_(failed.batch_id == event.batch_id, failed.message_key == message_key(event))
-    await connection.execute(delete(failed_messages).where(others, mine))
-    query = select(failed.reason).where(others).order_by(failed.failed_at.desc()).limit(1)
+
+
+async def other_failure(connection: AsyncConnection, event: DocumentEvent) -> str | None:
+    """The reason of a message of this kind of the document that failed last; None: none did."""
+    failed = failed_messages.c
+    query = (
+        select(failed.reason)
+        .where(
+            _of(failed_messages, event.case_id, event.document_id),
+            failed.event_type == event.event_type,
+        )
+        .order_by(failed.failed_at.desc())
+        .limit(1)
+    )
     return await connection.scalar(query)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -65,6 +66,16 @@ async def rows(tables: SqlBatchTables) -> Sequence[Any]:
     ]
 
 
+async def _empty(tables: SqlBatchTables) -> None:
+    async with tables.database.transaction() as connection:
+        for table in (
+            *("documents", "document_texts", "document_tags", "document_relations"),
+            *("document_versions", "document_messages", "doc_dedupe", "tag_dedupe"),
+            "process_checkpoints",
+        ):
+            await connection.exec_driver_sql(f"DELETE FROM {table}")
+
+
 def story(dice: random.Random, key: BatchKey) -> list[tuple[DocumentProcessed, str]]:
     """Messages of three documents that replace and repeat each other."""
     related = (Relation(related_id="x"),)
@@ -87,13 +98,7 @@ async def test_what_is_written_at_once_is_what_the_steps_write(
         await by_steps(loads, event, content)
     expected = await rows(tables)
     facts = [await loads.facts(event) for event, _ in messages]
-    async with tables.database.transaction() as connection:
-        for table in (
-            *("documents", "document_texts", "document_tags", "document_relations"),
-            *("document_versions", "document_messages", "doc_dedupe", "tag_dedupe"),
-            "process_checkpoints",
-        ):
-            await connection.exec_driver_sql(f"DELETE FROM {table}")
+    await _empty(tables)
     for event, content in messages:
         assert await save(loads, event, content) is not None
     assert await rows(tables) == expected
@@ -167,3 +172,105 @@ async def test_a_document_of_an_earlier_batch_is_replaced(
     assert await save(loads, message("a", 1, SECOND), "b") is DocumentState.LOADED
     assert await save(loads, message("b", 1, SECOND), "b") is DocumentState.DUPLICATE
     assert await tables.text("a") == "b"
+
+
+async def save_together(
+    loads: LoadStore, group: Sequence[tuple[DocumentProcessed, str]]
+) -> Sequence[DocumentState | None]:
+    """Save messages as a group does: what is not new by itself."""
+    found = [
+        (
+            event,
+            WholeDocument(
+                source(content),
+                replace(PLAIN, text=content, thread=[f"<{content}@x>"]),
+                event.tags,
+                LoadFacts(None, frozenset()),
+            ),
+        )
+        for event, content in group
+    ]
+    states = await loads.save_new(found)
+    return [
+        state or await save(loads, event, content)
+        for state, (event, content) in zip(states, group, strict=True)
+    ]
+
+
+async def test_new_documents_that_are_written_together_are_what_the_steps_write(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    # The third has the bytes of the first; the second is written again by a later message.
+    related = (Relation(related_id="x"),)
+    group = [
+        (message("a", tags=("Gate", " gate", "one")), "1"),
+        (message("b", tags=("GATE",), relations=related), "2"),
+        (message("c", tags=("two",), relations=related), "1"),
+    ]
+    later = (message("b", 1, blob_name="in/later"), "3")
+    for event, content in (*group, later):
+        await by_steps(loads, event, content)
+    expected = await rows(tables)
+    facts = [await loads.facts(event) for event, _ in (*group, later)]
+    await _empty(tables)
+    events = [event for event, _ in group]
+    assert await loads.begun(events) == frozenset()
+    states = await save_together(loads, group)
+    assert states == [DocumentState.LOADED, DocumentState.LOADED, DocumentState.DUPLICATE]
+    assert await loads.begun(events) == {"a", "b", "c"}
+    assert await save_together(loads, [later]) == [DocumentState.LOADED]
+    assert await rows(tables) == expected
+    assert [await loads.facts(event) for event, _ in (*group, later)] == facts
+
+
+async def test_groups_that_overlap_write_each_document_once(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    dice = random.Random(3)
+    contents = {f"d{number:02}": "0123456789abcdef"[number % 16] for number in range(24)}
+
+    async def group() -> None:
+        chosen = dice.sample(sorted(contents), 8)
+        messages = [(message(name, tags=("x", name)), contents[name]) for name in chosen]
+        found = [
+            (
+                event,
+                WholeDocument(source(content), PLAIN, event.tags, LoadFacts(None, frozenset())),
+            )
+            for event, content in messages
+        ]
+        for state, (event, whole) in zip(await loads.save_new(found), found, strict=True):
+            if state is None:
+                seen = await loads.facts(event)
+                await loads.save_whole(event, replace(whole, seen=seen))
+
+    await asyncio.gather(*(group() for _ in range(30)))
+    states = [(await tables.state(name))[0] for name in contents]
+    assert Counter(states) == {DocumentState.LOADED: 16, DocumentState.DUPLICATE: 8}
+    assert len(await tables.tags()) == 2 * len(contents)
+
+
+async def test_mails_that_answer_each_other_find_each_other_at_the_same_moment(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    async def write(name: str, content: str, *thread: str) -> None:
+        event = message(name)
+        mail = replace(PLAIN, text=name, thread=thread)
+        whole = WholeDocument(
+            BlobRef(name=f"in/{name}", size=9, sha256=f"{content:0>64}", etag="1"),
+            mail,
+            (),
+            LoadFacts(None, frozenset()),
+        )
+        if content < "5":
+            assert await loads.save_new([(event, whole)]) == [DocumentState.LOADED]
+        else:
+            assert await loads.save_whole(event, whole) is DocumentState.LOADED
+
+    for number in range(10):
+        asked, answered = f"<{number}@x>", f"<{number}@y>"
+        await asyncio.gather(
+            write(f"q{number}", f"{number}a", asked),
+            write(f"r{number}", f"{9 - number}b", answered, asked),
+        )
+    assert len(await tables.relations()) == 10

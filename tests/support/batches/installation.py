@@ -161,10 +161,11 @@ async def batch_installation(
     folder: Path,
     task_queue: str,
     limits: AccountLimits = ROOMY,
+    url: str | None = None,
     **options: Any,
 ) -> AsyncGenerator[BatchInstallation]:
-    """Tables in a file of their own, and a cloud in which nothing exists."""
-    url = f"sqlite:///{folder / 'cases.db'}"
+    """Tables in a file of their own or an empty database, and a cloud in which nothing exists."""
+    url = url or f"sqlite:///{folder / 'cases.db'}"
     await upgrade(url)
     cloud = MemoryCloud()
     async with open_database(url) as database, FileTexts() as texts:

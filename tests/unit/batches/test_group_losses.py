@@ -40,7 +40,10 @@ class Deaths:
     """On average, so many transactions pass between two deaths."""
 
     def lurk(self, loading: DocumentLoading, patch: pytest.MonkeyPatch) -> None:
-        for name in ("save_whole", "save_version", "save_relations", "facts"):
+        for name in (
+            *("save_new", "save_whole", "save_version", "save_relations"),
+            *("begun", "facts"),
+        ):
             patch.setattr(loading.store, name, self._deadly(getattr(loading.store, name)))
 
     def _deadly(self, call: Any) -> Any:
@@ -81,6 +84,9 @@ async def load_group(loading: DocumentLoading, events: Sequence[DocumentEvent]) 
         groups = loading.groups()
         try:
             done = await environment.run(groups.load_group, order)
+        except Killed:
+            attempt += 1
+            continue
         except BaseExceptionGroup as lost:
             assert lost.subgroup(Killed) is not None
             attempt += 1
