@@ -1,4 +1,4 @@
-"""MiniStack, which stands for AWS in tests and in the embedded stack: SQS, SNS, IAM and Lambda."""
+"""MiniStack, which stands for AWS in tests and in the embedded stack."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _SETTINGS: Final = {
     "BIND_HOST": "127.0.0.1",
     "MINISTACK_HOST": "127.0.0.1",
     "MINISTACK_REGION": REGION,
-    "SERVICES": "sqs,sns,iam,lambda,sts",
+    "SERVICES": "sqs,sns,iam,lambda,sts,secretsmanager",
     "LAMBDA_EXECUTOR": "local",
     "LOG_LEVEL": "WARNING",
     "PERSIST_STATE": "0",

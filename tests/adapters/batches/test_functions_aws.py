@@ -154,3 +154,23 @@ async def test_the_concurrency_of_a_plan_is_reserved(account: Account) -> None:
             await batch.reserve()
         function = await account.function(batch.names.function)
         assert function["Concurrency"] == {"ReservedConcurrentExecutions": 3}
+
+
+async def test_the_key_and_the_tags_of_the_plan_are_on_everything_that_can_have_them(
+    account: Account,
+) -> None:
+    tags = {"team": "plant", "cost centre": "4711"}
+    plan = account.setup.plan.model_copy(update={"kms_key": "alias/docflow", "tags": tags})
+    sqs = account.cloud.clients.sqs
+    async with account.setup.batch(plan) as batch:
+        await batch.clone()
+        await account.setup.queues.ensure_dead_letters(batch.names, plan, batch.owner)
+        for name in (batch.names.queue, batch.names.dead_letters):
+            url = (await sqs.get_queue_url(QueueName=name))["QueueUrl"]
+            got = await sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+            assert got["Attributes"].get("KmsMasterKeyId") == "alias/docflow"
+            found = (await sqs.list_queue_tags(QueueUrl=url))["Tags"]
+            assert found == {**tags, WORKFLOW_TAG: batch.owner}
+        clone = await account.function(batch.names.function)
+        assert clone["Tags"] == {**tags, WORKFLOW_TAG: batch.owner}
+        await account.setup.queues.delete_queue(batch.names.dead_letters, batch.owner)

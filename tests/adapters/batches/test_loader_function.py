@@ -6,13 +6,23 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import aioboto3
 import pytest
 import pytest_asyncio
 
 from adapters.aws.functions import AwsFunctions
 from adapters.aws.queues import AwsQueues
 from adapters.aws.session import AwsClients, open_aws
-from contracts.batches import CANARY, BatchKey, BatchPlan, QueueDepth, names_of
+from contracts.batches import (
+    API_KEY,
+    API_KEY_SECRET,
+    CANARY,
+    BatchKey,
+    BatchPlan,
+    QueueDepth,
+    Redriven,
+    names_of,
+)
 from stack.children import free_port
 from stack.loader_function import install
 from stack.ministack import ministack
@@ -136,6 +146,15 @@ async def account(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
+async def secrets(account: tuple[AwsClients, str, BatchPlan]) -> AsyncIterator[Any]:
+    """Secrets Manager of the account."""
+    meta = account[0].sqs.meta
+    session: Any = aioboto3.Session("test", "test", region_name=meta.region_name)
+    async with session.client("secretsmanager", endpoint_url=meta.endpoint_url) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def loading(account: tuple[AwsClients, str, BatchPlan]) -> AsyncIterator[Loading]:
     opened = Loading(*account, BatchKey(case_id=7, batch_id=next(_BATCHES)))
     yield opened
@@ -183,3 +202,25 @@ async def test_nothing_is_lost_while_temporal_is_unavailable(loading: Loading) -
     await loading.send(bodies)
     await loading.wait_for([])
     assert sorted(message["Body"] for message in await loading.dead()) == sorted(bodies)
+
+
+async def test_the_key_of_temporal_comes_from_a_secret(loading: Loading, secrets: Any) -> None:
+    name = "docflow/temporal"
+    # The server has neither TLS, which a key asks for, nor looks at keys.
+    environment = {API_KEY_SECRET: name, "TEMPORAL_TLS": "false"}
+    changed = {"environment": environment, "max_receives": 2}
+    loading = replace(loading, plan=loading.plan.model_copy(update=changed))
+    names = names_of(loading.plan.prefix, loading.key)
+    await loading.build()
+    await loading.add_dead_letters()
+    clone = await loading.clients.lambda_.get_function_configuration(FunctionName=names.function)
+    variables = clone["Environment"]["Variables"]
+    assert variables[API_KEY_SECRET] == name and API_KEY not in variables
+    documents = [f"document-{number}" for number in range(3)]
+    await loading.send([loading.document(each) for each in documents])
+    # There is no such secret: nothing is started without the key, and nothing is lost.
+    await loading.wait_for([])
+    await secrets.create_secret(Name=name, SecretString="the key of Temporal")
+    assert await loading.queues.redrive(names) == Redriven(moved=3)
+    await loading.wait_for(documents)
+    assert await loading.dead() == []
