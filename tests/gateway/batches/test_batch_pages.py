@@ -3,12 +3,18 @@
 import re
 
 import pytest
+from temporalio.worker import Worker
 
+from activities.batches.case_backlog import CaseBacklog
 from adapters.database.batches.store import SqlBatchStore
-from contracts.batches import BatchKey, LoaderStatus
+from adapters.temporal.open_runs import TemporalOpenRuns
+from contracts.batches import TASK_QUEUE, BatchKey, Closing, LoaderStatus
 from tests.gateway.batches.conftest import BatchGateway
 from tests.support.batches.scripted import started
 from tests.support.batches.shown import REASON, shown_batch
+from tests.support.batches.tables import SqlBatchTables, document, source
+from tests.support.waiting import eventually
+from workflows.batches.case_queue import CaseQueue
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -98,12 +104,61 @@ async def test_the_moment_of_an_older_address_is_still_read(gateway: BatchGatewa
     assert wrong == [404, 422, 404, 404]
 
 
+async def test_a_batch_that_has_not_ended_is_cancelled_by_its_page(gateway: BatchGateway) -> None:
+    store, key = SqlBatchStore(gateway.database), BatchKey(case_id=805, batch_id=1)
+    await store.expect([key])
+    browser, form = gateway.browser()
+    backlog = CaseBacklog(store, TemporalOpenRuns(gateway.client))
+    worker = Worker(
+        gateway.client,
+        task_queue=TASK_QUEUE,
+        workflows=[CaseQueue],
+        activities=[backlog.record_events, backlog.skip],
+    )
+    said = {**form, "mode": "full", "reason": "the case was <b>closed</b>"}
+    async with browser, worker:
+        assert "Yes, cancel it at once" in (await browser.get("/batches/805/1")).text
+        unknown = await browser.post("/batches/805/1/cancel", data={**form, "mode": "all"})
+        missing = await browser.post("/batches/805/2/cancel", data=said)
+        done = await browser.post("/batches/805/1/cancel", data=said)
+
+        async def is_cancelled() -> bool:
+            view = await store.get(key)
+            return view is not None and view.status is LoaderStatus.CANCELLED
+
+        await eventually(is_cancelled)
+        page = (await browser.get("/batches/805/1")).text
+        again = await browser.post("/batches/805/1/cancel", data=said)
+        await gateway.client.get_workflow_handle(key.case_workflow_id).terminate()
+    assert (unknown.status_code, missing.status_code) == (422, 404)
+    assert (done.status_code, done.headers["location"]) == (303, "/batches/805/1")
+    assert "cancelled by olga: the case was &lt;b&gt;closed" in page
+    assert "cancel it" not in page and again.status_code == 409
+
+
+async def test_cancelled_documents_are_counted_in_the_list(gateway: BatchGateway) -> None:
+    tables, key = SqlBatchTables(gateway.database), BatchKey(case_id=806, batch_id=1)
+    await tables.batches.note(806, [started(key)])
+    assert await tables.batches.claim(key, ())
+    for id in ("a", "b"):
+        await tables.loads.save_source(document(id, key), source(id))
+    reason = "the case was closed"
+    await tables.batches.close(Closing(key=key, status=LoaderStatus.CANCELLED, reason=reason))
+    await tables.batches.stop_documents(key)
+    browser, _ = gateway.browser()
+    async with browser:
+        page = (await browser.get("/batches/806")).text
+    assert 'data-label="Cancelled">2</td>' in page and 'data-label="Loading">0</td>' in page
+
+
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_pages_are_for_operators(gateway: BatchGateway, page: str) -> None:
     browser, form = gateway.browser("importer")
     async with browser:
         assert (await browser.get(page)).status_code == 403
         answer = await browser.post("/batches/801/1/answer", data={**form, "decision": "retry"})
+        assert answer.status_code == 403
+        answer = await browser.post("/batches/801/1/cancel", data={**form, "mode": "full"})
         assert answer.status_code == 403
         assert 'href="/batches"' not in (await browser.get("/")).text
 

@@ -15,6 +15,7 @@ from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.batches.overview import BatchOverview
 from workers.services.batches.runs import BatchRuns
+from workers.settings.batches import read_timings
 
 TEMPLATES: Final = Path(__file__).parent / "pages" / "templates"
 _SECONDS_TO_ANSWER: Final = 2.0
@@ -29,7 +30,8 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         settings: None.
     """
     runs = BatchRuns(context.client, context.environment, seconds_to_answer=_SECONDS_TO_ANSWER)
-    return part_of(BatchOverview(SqlBatchStore(context.resources.database), runs))
+    store = SqlBatchStore(context.resources.database)
+    return part_of(BatchOverview(store, runs, read_timings(context.environment)))
 
 
 def part_of(service: BatchOverview) -> GatewayPart:
@@ -46,6 +48,7 @@ def part_of(service: BatchOverview) -> GatewayPart:
             ("GET", "/batches/{case}", lists.case),
             ("GET", f"/batches/{batch}", one.show),
             ("POST", f"/batches/{batch}/answer", one.answer),
+            ("POST", f"/batches/{batch}/cancel", one.cancel),
         )
 
     return GatewayPart(

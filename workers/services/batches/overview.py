@@ -11,14 +11,17 @@ from contracts.batches import (
     BatchAnswer,
     BatchKey,
     BatchStatus,
+    CancelMode,
     DocumentState,
+    ImportCancelled,
     LoaderStatus,
+    Timings,
     WaitingBatch,
     outcome_of,
 )
 from contracts.sweep import TERMINATED
 from domain.batches.line import waited_for_by, waits_for
-from workers.services.batches.runs import BatchRuns
+from workers.services.batches.runs import BatchRuns, refuse_cancel_in_vain
 from workers.services.cursors import Cursor
 from workers.services.errors import Forbidden, InvalidRequest, NotFound, ServiceUnavailable
 from workers.services.identity import Identity
@@ -81,6 +84,11 @@ class BatchDetails:
         """It is parked."""
         return self.status is not None and self.status.next_steps is not None
 
+    @property
+    def can_cancel(self) -> bool:
+        """It has not ended."""
+        return not self.view.status.terminal
+
 
 class BatchOverview:
     """Cases and batches, for operators.
@@ -88,11 +96,13 @@ class BatchOverview:
     Args:
         store: Tables.
         runs: Of batches in Temporal.
+        timings: Of a case whose run a cancel starts.
     """
 
-    def __init__(self, store: BatchStore, runs: BatchRuns) -> None:
+    def __init__(self, store: BatchStore, runs: BatchRuns, timings: Timings) -> None:
         self._store = store
         self._runs = runs
+        self._timings = timings
 
     async def batches(
         self,
@@ -179,6 +189,22 @@ class BatchOverview:
         """
         _operator(who)
         await self._runs.answer(key, decision.value, BatchAnswer(reason=reason, by=who.subject))
+
+    async def cancel(
+        self, who: Identity, key: BatchKey, mode: CancelMode, reason: str | None
+    ) -> None:
+        """Cancel a batch, as IMPORT_CANCELLED does.
+
+        Raises:
+            Forbidden: The caller is no operator.
+            NotFound: There is no such batch.
+            WrongState: It has ended.
+            TemporalUnavailable: Its case does not accept the event, or no worker answers.
+        """
+        _operator(who)
+        await refuse_cancel_in_vain(self._runs, self._store, key)
+        event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=who.subject)
+        await self._runs.send(event, self._timings)
 
 
 def key_of(case_id: int, batch_id: int) -> BatchKey:

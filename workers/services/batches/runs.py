@@ -8,6 +8,7 @@ from typing import Final
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 
+from adapters.ports import BatchStore
 from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, CaseStatus, Timings
 from contracts.errors import KEY_REUSED
 from workers.connect import connect
@@ -87,10 +88,20 @@ async def refuse_in_vain(runs: BatchRuns, environment: Mapping[str, str], key: B
         NotFound: There is no such batch.
         WrongState: It has ended.
     """
+    async with access.open_store(environment) as store:
+        await refuse_cancel_in_vain(runs, store, key)
+
+
+async def refuse_cancel_in_vain(runs: BatchRuns, store: BatchStore, key: BatchKey) -> None:
+    """Refuse to cancel what is not there, or has ended.
+
+    Raises:
+        NotFound: There is no such batch.
+        WrongState: It has ended.
+    """
     # Asked first: what the case has recorded meanwhile stands in the table.
     is_coming = await runs.is_unrecorded(key)
-    async with access.open_store(environment) as store:
-        view = await store.get(key)
+    view = await store.get(key)
     if view is None and not is_coming:
         raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
     if view is not None and view.status.terminal and not is_coming:

@@ -1,11 +1,11 @@
-"""The page of one batch: line, resources, queues, documents, and how it is answered."""
+"""The page of one batch: line, resources, queues, documents; answers and a cancel."""
 
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from contracts.batches import DocumentState
+from contracts.batches import CancelMode, DocumentState
 from workers.gateway.batches.pages.plot import depth_plot
 from workers.gateway.pages.site import Site
 from workers.services.batches.overview import BatchOverview, key_of
@@ -66,4 +66,16 @@ class BatchPages:
             raise Refused(f"“{decision}” is no answer to a parked batch")
         reason = form.text("reason", _LONGEST_REASON) or None
         await self._service.answer(visitor.who, key, Decision(decision), reason)
+        return RedirectResponse(f"/batches/{case}/{batch}", 303)
+
+    async def cancel(self, request: Request, case: int, batch: int) -> Response:
+        """Cancel a batch that has not ended."""
+        key = key_of(case, batch)
+        visitor = await self._site.visitor(request)
+        form = await self._site.form(request, visitor)
+        mode = form.text("mode", 20)
+        if mode not in tuple(CancelMode):
+            raise Refused(f"“{mode}” is no way to cancel a batch")
+        reason = form.text("reason", _LONGEST_REASON) or None
+        await self._service.cancel(visitor.who, key, CancelMode(mode), reason)
         return RedirectResponse(f"/batches/{case}/{batch}", 303)
