@@ -60,6 +60,11 @@ def _warped(
         _refuse_poles(order, source, target)
         xs = _unwrapped(xs, notes)
     native = _native_resolution(order, transformer)
+    if order.resolution is not None and order.resolution > max(native, np.ptp(xs), np.ptp(ys)):
+        raise RuleViolation(
+            f"parameter resolution, {order.resolution:g}, is larger than the whole raster: give it"
+            f" in the units of {name}; a pixel of the raster has about {native:g}"
+        )
     resolution = _quantised(order.resolution or native)
     left, top = math.floor(xs.min() / resolution), math.ceil(ys.max() / resolution)
     right, bottom = math.ceil(xs.max() / resolution), math.floor(ys.min() / resolution)

@@ -17,7 +17,11 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "planet": re.compile(r"^(?P<t>\d{8}_\d{6})(?!\d)"),
         "date": re.compile(r"(?<!\d)(?P<t>\d{4}-\d{2}-\d{2})(?!\d)"),
         "compact": re.compile(r"(?<!\d)(?P<t>\d{8})(?!\d)"),
-        "timestamp": re.compile(r"(?P<t>\d{4}-\d{2}-\d{2}T\d{2}[:-]?\d{2}[:-]?\d{2}Z?)"),
+        "timestamp": re.compile(
+            r"(?P<t>\d{4}-\d{2}-\d{2}T\d{2}[:-]?\d{2}[:-]?\d{2}"
+            # Other digits after a sign number the files of a moment: they are no offset.
+            r"(?:Z|[+-](?:0\d|1[0-4]):?(?:00|15|30|45)(?!\d))?)"
+        ),
     }
 )
 """Name to where the name of a file holds its time; the first match counts."""
@@ -117,6 +121,8 @@ def _moment(text: str, source: str) -> tuple[datetime, datetime]:
     for form in _INSTANTS:
         if (moment := _parsed(text.removesuffix("Z"), form)) is not None:
             return moment, moment
+        if (moment := _parsed(text, f"{form}%z")) is not None:
+            return moment, moment
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -130,6 +136,7 @@ def _moment(text: str, source: str) -> tuple[datetime, datetime]:
 
 def _parsed(text: str, form: str) -> datetime | None:
     try:
-        return datetime.strptime(text, form).replace(tzinfo=UTC)
+        moment = datetime.strptime(text, form)
     except ValueError:
         return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
