@@ -42,11 +42,14 @@ class ReviewState:
         version: Of the mappings, and of the newest operation.
         is_open: Corrections are accepted.
         counts: Its rows in figures.
+        check_failure: Why all rows could not be checked at this version; None: they are, or it is
+            under way.
     """
 
     version: int
     is_open: bool
     counts: ReviewCounts
+    check_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

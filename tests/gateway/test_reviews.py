@@ -1,14 +1,21 @@
 """The review of rows: problems first, corrections in order, nothing written before it ends."""
 
 import re
+from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import xlsxwriter
+from sqlalchemy import insert, select
 
+from adapters.database.models.spreadsheet_reviews import spreadsheet_reviews
+from adapters.database.models.spreadsheets import spreadsheet_files, spreadsheet_imports
 from adapters.files.documents import FileDocuments
+from contracts.blobs import BlobRef
+from contracts.spreadsheets import ReviewCounts
 from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
 from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
@@ -112,6 +119,79 @@ async def finished(browser: httpx.AsyncClient, uuid: str) -> None:
         return status == "COMPLETED"
 
     await eventually(is_completed)
+
+
+async def test_rows_that_cannot_be_checked_are_not_said_to_be_checked_still(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        blobs, name = stack.resources.blobs, await staged_rows(stack, uuid)
+        kept = b"".join([piece async for piece in blobs.read(name)])
+        await blobs.delete(name)
+        await change(anna, uuid, kind="EXCLUDE", rows=[5])
+        view: dict[str, Any] = {}
+
+        async def has_failed() -> bool:
+            view.update((await anna.get(f"/api/imports/{uuid}/review")).json())
+            return view["checkFailure"] is not None
+
+        await eventually(has_failed)
+        assert (view["isChecked"], view["isOpen"]) == (False, True)
+        anna.cookies.set(COOKIE, token())
+        page = (await anna.get(f"/imports/{uuid}")).text
+        assert "still being compared" not in page
+        assert "could not be compared" in page and view["checkFailure"] in unescape(page)
+        await blobs.write(name, pieces(kept))
+        again = await anna.post(f"/api/imports/{uuid}/retry")
+        assert again.status_code == 202, again.text
+        assert (await settled(anna, uuid))["checkFailure"] is None
+        assert "could not be compared" not in (await anna.get(f"/imports/{uuid}")).text
+        useless = await anna.post(f"/api/imports/{uuid}/retry")
+        assert useless.status_code == 409, useless.text
+
+
+async def staged_rows(stack: Stack, uuid: str) -> str:
+    """Name of the blob that rows of an import are checked from."""
+    imports, files = spreadsheet_imports, spreadsheet_files
+    query = select(files.c.blob).join(imports, imports.c.id == files.c.import_id)
+    async with stack.resources.database.reading() as connection:
+        found = await connection.execute(query.where(imports.c.uuid == uuid))
+        [name] = [BlobRef.model_validate_json(each).name for each in found.scalars()]
+    return name
+
+
+async def pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def test_a_review_that_could_not_be_opened_says_why(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        content = sheet(HEADER, *ROWS)
+        uuid = await import_in(anna, "COLUMN_MAPPING", content, review="true")
+        confirmed = await anna.post(f"/api/imports/{uuid}/column-mappings/confirm")
+        assert confirmed.status_code == 202, confirmed.text
+        # As after a check that failed half-way: its rows are stored, and it parks.
+        async with stack.resources.database.transaction() as connection:
+            [own] = await connection.execute(
+                select(spreadsheet_imports.c.id).where(spreadsheet_imports.c.uuid == uuid)
+            )
+            values = ReviewCounts(rows=4).model_dump()
+            new = insert(spreadsheet_reviews).values(import_id=own.id, is_open=True, **values)
+            await connection.execute(new)
+        blobs, name = stack.resources.blobs, await staged_rows(stack, uuid)
+        kept = b"".join([piece async for piece in blobs.read(name)])
+        await blobs.delete(name)
+        sent = await anna.post(f"/api/imports/{uuid}/cell-mappings/confirm")
+        assert sent.status_code == 202, sent.text
+        view = (await anna.get(f"/api/imports/{uuid}/review")).json()
+        assert (view["isOpen"], view["isChecked"]) == (False, False)
+        assert name in view["checkFailure"]
+        leave = {"kind": "EXCLUDE", "rows": [5]}
+        refused = await anna.post(f"/api/imports/{uuid}/review/operations", json=leave)
+        assert refused.status_code == 409
+        assert "the import has stopped, check the rows" in refused.json()["detail"]
+        await blobs.write(name, pieces(kept))
+        assert (await anna.post(f"/api/imports/{uuid}/retry")).status_code == 202
+        assert (await opened(anna, uuid))["checkFailure"] is None
 
 
 async def test_a_change_of_another_person_is_named(stack: Stack) -> None:

@@ -23,8 +23,12 @@ spreadsheet_reviews = Table(
     Column("wrong", BigInteger, nullable=False),
     Column("excluded", BigInteger, nullable=False),
     Column("checked", BigInteger, nullable=False),
+    Column("check_failure", Text),
 )
-"""The review of an import: whether corrections are accepted, and its rows in figures."""
+"""The review of an import: whether corrections are accepted, and its rows in figures.
+
+`check_failure` says why all rows could not be checked at the newest version.
+"""
 
 spreadsheet_review_blocks = Table(
     "spreadsheet_review_blocks",

@@ -4,8 +4,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import delete, select, update
 
 from adapters.database.bulk.dialects import bulk_of
 from adapters.database.codec import clean
@@ -13,28 +12,26 @@ from adapters.database.engine import Database
 from adapters.database.models.spreadsheet_reviews import (
     spreadsheet_review_blocks,
     spreadsheet_review_operations,
-    spreadsheet_review_problems,
     spreadsheet_reviews,
 )
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from adapters.database.spreadsheets import audit_trail, edit_memory
+from adapters.database.spreadsheets import audit_trail, edit_memory, review_problems
 from adapters.database.spreadsheets.locked_import import (
-    LockedImport,
     lock_known,
     save,
 )
 from adapters.database.spreadsheets.records import LearntEdit, Page
-from adapters.database.spreadsheets.review_conditions import concerned, id_of, starts_of
+from adapters.database.spreadsheets.review_conditions import id_of, starts_of
 from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
     OPERATION,
+    CheckNote,
     CloseReview,
     ReviewEffect,
     ReviewExample,
     ReviewOperation,
 )
 from domain.spreadsheets.review import (
-    PROBLEMS,
     RememberedEdit,
     ReviewState,
     RowProblem,
@@ -43,8 +40,6 @@ from domain.spreadsheets.review import (
 
 _PAGE: Final = 200
 """Blocks that are read at a time."""
-_AT_ONCE: Final = 10_000
-_PROBLEM_COLUMNS: Final = ("import_id", "line", "column_id", "value", "reason")
 
 
 class SqlReviewStore:
@@ -64,7 +59,11 @@ class SqlReviewStore:
         )
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else ReviewState(row.version, row.is_open, _counts(row))
+        if row is None:
+            return None
+        return ReviewState(
+            row.version, row.is_open, review_problems.counts_of(row), row.check_failure
+        )
 
     async def add_blocks(
         self, uuid: str, blocks: Sequence[tuple[int, bytes]], *, first: bool
@@ -139,7 +138,7 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             if opened.ended or opened.purged:
                 return
-            values = counts.model_dump() | {"is_open": True}
+            values = counts.model_dump() | {"is_open": True, "check_failure": None}
             insert = self._bulk.insert_statement(spreadsheet_reviews).values(
                 import_id=opened.id, **values
             )
@@ -219,10 +218,10 @@ class SqlReviewStore:
         table = spreadsheet_review_operations
         async with self._database.transaction() as connection:
             opened = await lock_known(connection, uuid)
-            review = await _review(connection, opened)
+            review = await review_problems.review_of(connection, opened)
             row = (await connection.execute(select(table).where(table.c.id == id))).one()
             if row.version == version:
-                return _counts(review)
+                return review_problems.counts_of(review)
             if not review.is_open or opened.ended:
                 return None
             await connection.execute(
@@ -230,11 +229,12 @@ class SqlReviewStore:
                 .where(table.c.id == id)
                 .values(version=version, **_outcome(effect, examples))
             )
-            await self._replace(connection, opened, replaced, problems)
+            await review_problems.replace(connection, self._bulk, opened, replaced, problems)
             await audit_trail.add(connection, self._bulk, opened.row.workflow_id, [line], version)
-            counts = await self._count(connection, opened, {"excluded": excluded})
-            now = {"version": max(opened.row.version, version), "decided_at": line.at}
-            await save(connection, opened, now)
+            now = {"excluded": excluded, "check_failure": None}
+            counts = await review_problems.count(connection, opened, now)
+            changed = {"version": max(opened.row.version, version), "decided_at": line.at}
+            await save(connection, opened, changed)
             return counts
 
     async def note(
@@ -257,22 +257,32 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             if opened.row.version > version or opened.ended or opened.purged:
                 return None
-            await self._replace(connection, opened, (None, None), problems)
-            counts = await self._count(connection, opened, {"checked": version})
+            await review_problems.replace(connection, self._bulk, opened, (None, None), problems)
+            now = {"checked": version, "check_failure": None}
+            counts = await review_problems.count(connection, opened, now)
             await save(connection, opened, {})
             return counts
+
+    async def note_check(self, note: CheckNote) -> None:
+        """Store why all rows could not be checked at a version; one that is not the newest is
+        left out."""
+        reviews = spreadsheet_reviews
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, note.uuid)
+            if opened.row.version > note.version or opened.ended or opened.purged:
+                return
+            reason = None if note.reason is None else clean(note.reason)
+            await connection.execute(
+                update(reviews).where(reviews.c.import_id == opened.id).values(check_failure=reason)
+            )
+            await save(connection, opened, {})
 
     async def problems_in(
         self, uuid: str, lines: Collection[int] | None, columns: Collection[int] | None
     ) -> int:
         """How many problems some rows have in some columns; None: any."""
-        conditions = concerned(id_of(uuid), lines, columns)
-        total = 0
         async with self._database.reading() as connection:
-            for each in conditions:
-                query = select(func.count()).select_from(spreadsheet_review_problems).where(*each)
-                total += (await connection.execute(query)).scalar_one()
-        return total
+            return await review_problems.number(connection, uuid, lines, columns)
 
     async def close(
         self,
@@ -326,36 +336,6 @@ class SqlReviewStore:
         async with self._database.transaction() as connection:
             await edit_memory.forget(connection, organisation_id, import_type, about)
 
-    async def _replace(
-        self,
-        connection: AsyncConnection,
-        opened: LockedImport,
-        replaced: tuple[Collection[int] | None, Collection[int] | None],
-        problems: Sequence[RowProblem],
-    ) -> None:
-        table = spreadsheet_review_problems
-        for conditions in concerned(opened.id, *replaced):
-            await connection.execute(delete(table).where(*conditions))
-        rows = [
-            (opened.id, each.line, each.column, _text(each.value), clean(each.reason))
-            for each in problems[:PROBLEMS]
-        ]
-        for i in range(0, len(rows), _AT_ONCE):
-            await self._bulk.insert(connection, table, _PROBLEM_COLUMNS, rows[i : i + _AT_ONCE])
-
-    async def _count(
-        self, connection: AsyncConnection, opened: LockedImport, more: dict[str, int]
-    ) -> ReviewCounts:
-        problems, reviews = spreadsheet_review_problems, spreadsheet_reviews
-        # COUNT(DISTINCT) sorts; a subquery is read off the index.
-        lines = select(problems.c.line).where(problems.c.import_id == opened.id).distinct()
-        query = select(func.count()).select_from(lines.subquery())
-        wrong = (await connection.execute(query)).scalar_one()
-        await connection.execute(
-            update(reviews).where(reviews.c.import_id == opened.id).values(wrong=wrong, **more)
-        )
-        return _counts(await _review(connection, opened))
-
 
 def clean_body(operation: ReviewOperation) -> str:
     """The body of an operation as it is stored."""
@@ -384,17 +364,3 @@ def _operation(row: Any) -> ReviewOperation:
 def _outcome(effect: ReviewEffect, examples: Sequence[ReviewExample]) -> dict[str, str]:
     shown = json.dumps([each.model_dump() for each in examples], ensure_ascii=False)
     return {"effect": effect.model_dump_json(), "examples": clean(shown)}
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else clean(text)
-
-
-def _counts(row: Any) -> ReviewCounts:
-    return ReviewCounts(rows=row.rows, wrong=row.wrong, excluded=row.excluded, checked=row.checked)
-
-
-async def _review(connection: AsyncConnection, opened: LockedImport) -> Any:
-    reviews = spreadsheet_reviews
-    query = select(reviews).where(reviews.c.import_id == opened.id)
-    return (await connection.execute(query)).one()

@@ -26,6 +26,11 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "version": ("Of the mappings and their corrections: the value of the ETag", 7),
     "isOpen": ("Corrections are accepted", True),
     "isChecked": ("All rows were checked against each other and people at this version", True),
+    "checkFailure": (
+        "Why all rows could not be checked at this version: POST …/retry checks them again; null: "
+        "they are, or they are being checked",
+        None,
+    ),
     "rowCount": ("Rows of the file", 150),
     "wrongRows": ("Rows with a problem", 3),
     "excludedRows": ("Rows that are left out", 1),
@@ -96,6 +101,7 @@ class ReviewView(ReviewPart):
     version: int
     is_open: bool
     is_checked: bool
+    check_failure: str | None
     row_count: int
     wrong_rows: int
     excluded_rows: int
@@ -202,7 +208,9 @@ def review_view(found: ReviewOverview) -> ReviewView:
     return ReviewView(
         version=state.version,
         is_open=state.is_open,
-        is_checked=counts.checked >= state.version or not state.is_open,
+        is_checked=counts.checked >= state.version
+        or not (state.is_open or found.check_failure is not None),
+        check_failure=found.check_failure,
         row_count=counts.rows,
         wrong_rows=counts.wrong,
         excluded_rows=counts.excluded,

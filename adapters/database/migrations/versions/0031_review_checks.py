@@ -1,0 +1,11 @@
+"""Why rows of a review could not be checked; keys of changes that are requested again."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0031"
+down_revision = "0029"
+
+
+def upgrade() -> None:
+    op.add_column("spreadsheet_reviews", sa.Column("check_failure", sa.Text()))
