@@ -130,6 +130,8 @@ class SpreadsheetReview:
         uuid, reviews = work.order.uuid, self._store.reviews
         pending = await reviews.operation(uuid, work.operation)
         state = await reviews.state(uuid)
+        if pending is None and state is not None and not state.is_open:
+            raise refused("the review has ended meanwhile; this change was not applied")
         if pending is None or state is None:
             raise refused(f"there is no change {work.operation} in this import")
         if pending.operation.version:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, ReviewCounts
-from contracts.spreadsheets.reviews import ReviewExample, ReviewOperation
+from contracts.spreadsheets.reviews import ReviewEffect, ReviewExample, ReviewOperation
 from domain.spreadsheets.edits import Correction
 from domain.tabular.rows import Cell
 
@@ -94,15 +94,13 @@ class StoredOperation:
 
     Attributes:
         operation: The operation.
-        rows: Rows that it changed.
-        cells: Cells that it changed.
+        effect: In figures.
         examples: Some of them.
         undone_by: Version of the operation that takes it back; None: it counts.
     """
 
     operation: ReviewOperation
-    rows: int
-    cells: int
+    effect: ReviewEffect
     examples: Sequence[ReviewExample]
     undone_by: int | None = None
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from adapters.database.models.spreadsheets import spreadsheet_files, spreadsheet
 from adapters.files.documents import FileDocuments
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import ReviewCounts
+from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
 from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
 from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
+from workers.resources.spreadsheets import spreadsheet_resources
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -192,6 +195,42 @@ async def test_a_review_that_could_not_be_opened_says_why(stack: Stack) -> None:
         await blobs.write(name, pieces(kept))
         assert (await anna.post(f"/api/imports/{uuid}/retry")).status_code == 202
         assert (await opened(anna, uuid))["checkFailure"] is None
+
+
+async def test_a_change_that_a_gateway_lost_is_found_again_and_made_once(stack: Stack) -> None:
+    async with stack.browser() as anna, stack.browser(token("ben")) as ben:
+        uuid = await reviewed(anna)
+        address = f"/api/imports/{uuid}/review/operations"
+        replace = {"kind": "REPLACE", "column": 2, "find": "Maier", "put": "Maier-Maier"}
+        proposed = ReviewOperation(
+            id=0,
+            version=0,
+            operation=OPERATION.validate_python(replace),
+            by="anna",
+            at=datetime.now(UTC),
+        )
+        reviews = spreadsheet_resources(stack.resources.database).store.reviews
+        lost = await reviews.propose(uuid, proposed, "first")
+        assert lost == await reviews.propose(uuid, proposed, "first")
+        once = {"headers": {"idempotency-key": "first"}, "json": replace}
+        first = await anna.post(address, **once)
+        assert (first.status_code, first.json()["changedCells"]) == (202, 1), first.text
+        assert lost is not None
+        found = await reviews.operation(uuid, lost)
+        assert found is not None and found.operation.version == first.json()["version"]
+        again = await anna.post(address, **once)
+        assert (again.status_code, again.json()) == (202, first.json())
+        other = {**replace, "put": "Meier"}
+        for who, body in ((anna, other), (ben, replace)):
+            refused = await who.post(address, headers=once["headers"], json=body)
+            assert refused.status_code == 422, refused.text
+            assert "another change" in refused.json()["detail"]
+        names = {each["rowNumber"]: each["cells"][1] for each in await rows(anna, uuid)}
+        assert names[2]["value"] == "Maier-Maier"
+        await change(anna, uuid, kind="UNDO", version=first.json()["version"])
+        late = await anna.post(address, **once)
+        assert (late.status_code, "taken back since" in late.json()["detail"]) == (422, True)
+        assert len((await anna.get(address)).json()) == 2
 
 
 async def test_a_change_of_another_person_is_named(stack: Stack) -> None:

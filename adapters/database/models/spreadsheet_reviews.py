@@ -63,10 +63,15 @@ spreadsheet_review_operations = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("effect", Text),
     Column("examples", Text),
+    Column("key", Text),
     UniqueConstraint("import_id", "version"),
+    Index(None, "import_id", "key", unique=True),
     sqlite_autoincrement=True,
 )
-"""Corrections, in the order of their versions; without one: only looked at so far."""
+"""Corrections, in the order of their versions; without one: only looked at so far.
+
+`key` is the same in every repetition of a request.
+"""
 
 remembered_edits = Table(
     "remembered_edits",

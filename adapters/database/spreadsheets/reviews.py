@@ -1,6 +1,5 @@
 """Reviews of spreadsheets: rows in blocks, problems by cell, corrections by version."""
 
-import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
@@ -15,7 +14,12 @@ from adapters.database.models.spreadsheet_reviews import (
     spreadsheet_reviews,
 )
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from adapters.database.spreadsheets import audit_trail, edit_memory, review_problems
+from adapters.database.spreadsheets import (
+    audit_trail,
+    edit_memory,
+    review_operations,
+    review_problems,
+)
 from adapters.database.spreadsheets.locked_import import (
     lock_known,
     save,
@@ -24,7 +28,6 @@ from adapters.database.spreadsheets.records import LearntEdit, Page
 from adapters.database.spreadsheets.review_conditions import id_of, starts_of
 from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
-    OPERATION,
     CheckNote,
     CloseReview,
     ReviewEffect,
@@ -147,21 +150,19 @@ class SqlReviewStore:
             )
             await save(connection, opened, {})
 
-    async def propose(self, uuid: str, operation: ReviewOperation) -> int:
-        """Store an operation without applying it; its id."""
+    async def propose(
+        self, uuid: str, operation: ReviewOperation, key: str | None = None
+    ) -> int | None:
+        """Store an operation without applying it; its id. None: the key stands for another one.
+
+        Args:
+            uuid: The import.
+            operation: What is requested, and by whom.
+            key: What a request that is repeated has in common with the first one, whose id it gets.
+        """
         async with self._database.transaction() as connection:
             opened = await lock_known(connection, uuid)
-            found = await connection.execute(
-                spreadsheet_review_operations.insert()
-                .values(
-                    import_id=opened.id,
-                    body=clean_body(operation),
-                    by=clean(operation.by),
-                    at=operation.at,
-                )
-                .returning(spreadsheet_review_operations.c.id)
-            )
-            return found.scalar_one()
+            return await review_operations.propose(connection, opened, operation, key)
 
     async def forget(self, id: int) -> None:
         """Remove an operation that was not applied."""
@@ -180,7 +181,7 @@ class SqlReviewStore:
             .order_by(table.c.version)
         )
         async with self._database.reading() as connection:
-            return [_operation(row) for row in await connection.execute(query)]
+            return [review_operations.operation_of(row) for row in await connection.execute(query)]
 
     async def operation(self, uuid: str, id: int) -> StoredOperation | None:
         """One operation; None: there is none of this id in this import."""
@@ -188,7 +189,7 @@ class SqlReviewStore:
         query = select(table).where(table.c.import_id == id_of(uuid), table.c.id == id)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else stored_operation(row)
+        return None if row is None else review_operations.stored(row)
 
     async def apply(
         self,
@@ -227,7 +228,7 @@ class SqlReviewStore:
             await connection.execute(
                 update(table)
                 .where(table.c.id == id)
-                .values(version=version, **_outcome(effect, examples))
+                .values(version=version, **review_operations.outcome(effect, examples))
             )
             await review_problems.replace(connection, self._bulk, opened, replaced, problems)
             await audit_trail.add(connection, self._bulk, opened.row.workflow_id, [line], version)
@@ -246,7 +247,7 @@ class SqlReviewStore:
             await connection.execute(
                 update(table)
                 .where(table.c.id == id, table.c.import_id == id_of(uuid))
-                .values(_outcome(effect, examples))
+                .values(review_operations.outcome(effect, examples))
             )
 
     async def replace_problems(
@@ -305,6 +306,11 @@ class SqlReviewStore:
             await connection.execute(
                 update(reviews).where(reviews.c.import_id == opened.id).values(is_open=False)
             )
+            # What was only proposed by now is not applied any more.
+            table = spreadsheet_review_operations
+            await connection.execute(
+                delete(table).where(table.c.import_id == opened.id, table.c.version.is_(None))
+            )
             line = DecisionRecord(
                 kind="confirm", subject="", decision="review", by=work.by, at=work.at
             )
@@ -335,32 +341,3 @@ class SqlReviewStore:
         """Suggest a remembered change no more."""
         async with self._database.transaction() as connection:
             await edit_memory.forget(connection, organisation_id, import_type, about)
-
-
-def clean_body(operation: ReviewOperation) -> str:
-    """The body of an operation as it is stored."""
-    # Characters that PostgreSQL refuses are escaped in JSON: they are cleaned before.
-    text = json.dumps(operation.operation.model_dump(mode="json"), ensure_ascii=False)
-    return clean(text.replace("\\u0000", "\ufffd"))
-
-
-def stored_operation(row: Any, undone_by: int | None = None) -> StoredOperation:
-    """An operation from its row."""
-    effect = ReviewEffect.model_validate_json(row.effect or "{}")
-    examples = [ReviewExample.model_validate(each) for each in json.loads(row.examples or "[]")]
-    return StoredOperation(_operation(row), effect.rows, effect.cells, examples, undone_by)
-
-
-def _operation(row: Any) -> ReviewOperation:
-    return ReviewOperation(
-        id=row.id,
-        version=row.version or 0,
-        operation=OPERATION.validate_json(row.body),
-        by=row.by,
-        at=row.at,
-    )
-
-
-def _outcome(effect: ReviewEffect, examples: Sequence[ReviewExample]) -> dict[str, str]:
-    shown = json.dumps([each.model_dump() for each in examples], ensure_ascii=False)
-    return {"effect": effect.model_dump_json(), "examples": clean(shown)}

@@ -300,8 +300,8 @@ def operation_views(
                 operation=operation.operation,
                 by=operation.by,
                 at=operation.at,
-                changed_rows=each.rows,
-                changed_cells=each.cells,
+                changed_rows=each.effect.rows,
+                changed_cells=each.effect.cells,
                 undone_by=each.undone_by,
             )
         )

@@ -14,9 +14,9 @@ from contracts.spreadsheets.reviews import (
     ReviewOperation,
 )
 from domain.spreadsheets.edits import Edits
-from domain.spreadsheets.operations import described
+from domain.spreadsheets.operations import described, undone
 from domain.spreadsheets.review import ReviewState, StoredOperation
-from workers.services.errors import Conflict, Refused, WrongState
+from workers.services.errors import Conflict, Refused, TemporalUnavailable, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import SpreadsheetQueries
@@ -56,40 +56,82 @@ class ReviewChanges:
         expected_version: int | None,
         *,
         preview: bool = False,
+        key: str | None = None,
     ) -> ChangeOutcome:
         """Have the run apply an operation, or find out what it would change.
 
         Raises:
             Conflict: Another person has changed the rows since; the message says who and what.
             WrongState: The rows are not being reviewed.
-            Refused: It cannot be applied.
+            Refused: It cannot be applied, or the key stands for another change.
+            TemporalUnavailable: Whether it is applied is not known.
         """
         row = await self._queries.writable(who, uuid)
         state = await self.state(row)
-        if has_stopped(row):
-            raise WrongState(f"the import has stopped, {row.step}: {row.reason}; retry that first")
-        if not state.is_open:
-            raise WrongState("the rows are not being reviewed any more")
         proposed = ReviewOperation(
             id=0, version=0, operation=operation, by=who.subject, at=datetime.now(UTC)
         )
-        id = await self._reviews.propose(uuid, proposed)
+        if key is None:
+            self._refuse_closed(row, state)
+        id = await self._reviews.propose(uuid, proposed, key)
+        if id is None:
+            raise Refused("this Idempotency-Key was used for another change; take a new one")
+        if key is not None and (known := await self._applied(uuid, id)) is not None:
+            return ChangeOutcome(_changed(known, state), known)
+        change = ReviewChange(
+            by=who.subject, expected_version=expected_version, operation=id, preview=preview
+        )
         try:
-            change = ReviewChange(
-                by=who.subject, expected_version=expected_version, operation=id, preview=preview
-            )
+            self._refuse_closed(row, state)
             changed = await self._runs.update(row, "change_review", change, ReviewChanged)
             stored = await self._reviews.operation(uuid, id)
-        except Conflict as conflict:
+        except (Conflict, Refused, WrongState) as error:
+            # The first request of this key may have reached the run meanwhile.
+            if (known := await self._applied(uuid, id)) is not None:
+                return ChangeOutcome(_changed(known, state), known)
             await self._reviews.forget(id)
-            raise await self.explained(row, conflict, expected_version) from conflict
-        except (Refused, WrongState):
-            await self._reviews.forget(id)
+            if isinstance(error, Conflict):
+                raise await self.explained(row, error, expected_version) from error
             raise
+        except TemporalUnavailable as error:
+            if preview:
+                await self._reviews.forget(id)
+                raise
+            if key is None:
+                more = "look at the list of changes before you request it again"
+            else:
+                more = "request it again as it was: it is made once"
+            raise TemporalUnavailable(
+                f"{error}; whether the change was made is not known yet: {more}"
+            ) from error
         if preview:
             await self._reviews.forget(id)
         assert stored is not None
         return ChangeOutcome(changed, stored)
+
+    async def _applied(self, uuid: str, id: int) -> StoredOperation | None:
+        """An operation that counts; None: it was not applied.
+
+        Raises:
+            Refused: It was taken back since.
+        """
+        stored = await self._reviews.operation(uuid, id)
+        if stored is None or not stored.operation.version:
+            return None
+        version = stored.operation.version
+        if version in undone(await self._reviews.operations(uuid)):
+            raise Refused(
+                f"this change was made, as version {version}, and taken back since; request it "
+                "as a new one to make it again"
+            )
+        return stored
+
+    @staticmethod
+    def _refuse_closed(row: SpreadsheetRow, state: ReviewState) -> None:
+        if has_stopped(row):
+            raise WrongState(f"the import has stopped, {row.step}: {row.reason}; retry that first")
+        if not state.is_open:
+            raise WrongState("the rows are not being reviewed any more")
 
     async def explained(
         self, row: SpreadsheetRow, conflict: Conflict, expected: int | None
@@ -147,6 +189,13 @@ class ReviewChanges:
         operations = await self._reviews.operations(row.uuid)
         counted = [each for each in operations if version is None or each.version <= version]
         return Edits(columns, counted, titles)
+
+
+def _changed(stored: StoredOperation, state: ReviewState) -> ReviewChanged:
+    """What the run has answered when it applied an operation."""
+    return ReviewChanged(
+        version=stored.operation.version, effect=stored.effect, counts=state.counts
+    )
 
 
 def has_stopped(row: SpreadsheetRow) -> bool:

@@ -205,16 +205,30 @@ class SpreadsheetReviewService:
         return await self._changes.send(who, uuid, operation, None, preview=True)
 
     async def change(
-        self, who: Identity, uuid: str, operation: Operation, expected_version: int | None = None
+        self,
+        who: Identity,
+        uuid: str,
+        operation: Operation,
+        expected_version: int | None = None,
+        *,
+        key: str | None = None,
     ) -> ChangeOutcome:
         """Apply an operation to the rows.
+
+        Args:
+            who: Who requests it.
+            uuid: The import.
+            operation: What is to be changed.
+            expected_version: Of the rows that it is based on.
+            key: Idempotency key: a second request with it is answered as the first one, and changes
+                nothing more.
 
         Raises:
             Conflict: Another person has changed them since; the message says who and what.
             WrongState: The rows are not being reviewed.
             Refused: It cannot be applied.
         """
-        return await self._changes.send(who, uuid, operation, expected_version)
+        return await self._changes.send(who, uuid, operation, expected_version, key=key)
 
     async def import_now(
         self, who: Identity, uuid: str, expected_version: int | None = None

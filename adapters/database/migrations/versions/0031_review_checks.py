@@ -9,3 +9,6 @@ down_revision = "0029"
 
 def upgrade() -> None:
     op.add_column("spreadsheet_reviews", sa.Column("check_failure", sa.Text()))
+    operations = "spreadsheet_review_operations"
+    op.add_column(operations, sa.Column("key", sa.Text()))
+    op.create_index(f"ix_{operations}_import_id_key", operations, ["import_id", "key"], unique=True)

@@ -16,6 +16,7 @@ from workers.gateway.spreadsheets.pages.review_forms import (
     Corrected,
     RowsPlace,
     corrected,
+    key_of,
     operation_of,
     place_of,
 )
@@ -45,7 +46,9 @@ class ReviewPages:
             review, who, version = self._service.review, visitor.who, _version(form)
             operations = corrected(form).operations()
             for operation in operations:
-                version = (await review.change(who, uuid, operation, version)).changed.version
+                key = key_of(form, operation)
+                outcome = await review.change(who, uuid, operation, version, key=key)
+                version = outcome.changed.version
             match form.text("do"):
                 case "confirm":
                     await self._service.confirm_cells(who, uuid, version)
@@ -77,8 +80,9 @@ class ReviewPages:
         """Change a column, or take a change back."""
 
         async def change(visitor: Visitor, form: Form) -> ViewRequest:
+            operation = operation_of(form)
             outcome = await self._service.review.change(
-                visitor.who, uuid, operation_of(form), _version(form)
+                visitor.who, uuid, operation, _version(form), key=key_of(form, operation)
             )
             return ViewRequest(review=ReviewRequest(_place(form)), announcement=_done(outcome))
 

@@ -1,5 +1,6 @@
 """Forms of the review: which rows they show, cells that were corrected, changes of columns."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -96,6 +97,13 @@ def corrected(form: Form) -> Corrected:
             if text is not None and _in_line(text) != _in_line(before):
                 cells[row, int(column)] = text.strip()
     return Corrected(cells, tuple(left_out), tuple(taken_in))
+
+
+def key_of(form: Form, operation: Operation) -> str | None:
+    """Idempotency key of an operation that a form requests: sending it twice changes rows once."""
+    if not (own := form.text("key", 40)):
+        return None
+    return f"{own}/{hashlib.sha256(operation.model_dump_json().encode()).hexdigest()}"
 
 
 def place_of(text: str) -> RowsPlace | None:
