@@ -25,7 +25,7 @@ from contracts.spreadsheets.reviews import (
     UndoOperation,
 )
 from domain.spreadsheets.conversion import HEAD_ROWS
-from domain.spreadsheets.edits import Edits, same
+from domain.spreadsheets.edits import Comparison, Edits, same
 from domain.spreadsheets.operations import active, changed_columns, changed_rows
 from domain.spreadsheets.review import PROBLEMS, RowProblem, problems_of
 from domain.spreadsheets.validation import RowValidator, SourceRow
@@ -85,6 +85,7 @@ class ReviewChanging:
         _refuse(new, operations, plan)
         self._reviews, self._uuid, self._plan = reviews, uuid, plan
         self.before, self.after = before, after
+        self._comparison = Comparison(before, after)
         self._rows = changed_rows(new.operation, operations)
         columns = changed_columns(new.operation, operations, before.made)
         self._whole_rows = columns is None
@@ -149,14 +150,13 @@ class ReviewChanging:
         kept: list[SourceRow] = []
         excluded = self.after.excluded
         for row in rows:
-            after = self.after.cells(row.line, row.cells)
+            before, after = self._comparison.cells(row.line, row.cells)
             if row.line not in excluded:
                 kept.append(SourceRow(row.line, row.offset, after))
             if self._whole_rows:
                 was, now = (row.line in each.excluded for each in (self.before, self.after))
                 self._changed_rows += was is not now
                 continue
-            before = self.before.cells(row.line, row.cells)
             if before is not after:
                 self._note(row.line, places, before, after)
         if len(self._found.problems) < PROBLEMS:
@@ -165,12 +165,14 @@ class ReviewChanging:
     def _note(
         self, line: int, places: Sequence[int], before: Sequence[Cell], after: Sequence[Cell]
     ) -> None:
-        differ = [
-            i
-            for i in places
+        differ: list[int] = []
+        width = min(len(before), len(after))
+        for i in places:
+            was = before[i] if i < width else _at(before, i)
+            now = after[i] if i < width else _at(after, i)
             # Most cells are the very same object: nothing has touched them.
-            if (was := _at(before, i)) is not (now := _at(after, i)) and not same(was, now)
-        ]
+            if was is not now and not same(was, now):
+                differ.append(i)
         if not differ:
             return
         self._changed_rows += 1

@@ -112,10 +112,14 @@ def numbered(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
 
 def problems_of(checked: "CheckedRows") -> Iterator[RowProblem]:
     """What is wrong with checked and settled rows of `numbered` columns, one for each cell."""
-    concerned = checked.problems.keys() | checked.open.keys() | checked.waiting
+    flaws = checked.flaws or {}
+    concerned = checked.problems.keys() | flaws.keys() | checked.open.keys() | checked.waiting
     for i in sorted(concerned - checked.blank - checked.left_out):
         row = checked.source[i]
         found = [_problem(row.line, each) for each in checked.problems.get(i, ())]
+        found += [
+            RowProblem(row.line, int(id), text, reason) for id, text, reason in flaws.get(i, ())
+        ]
         found += [
             RowProblem(row.line, int(column), text, NEW_VALUE)
             for column, text in checked.open.get(i, ())

@@ -74,6 +74,9 @@ class CheckedRows:
         """Cells that a row rule cannot check."""
         self.open: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
         """Header and text of cells without a known meaning."""
+        self.flaws: dict[int, list[tuple[str, str | None, str]]] | None = None
+        """Header, text and fault of cells, in the place of problems where only cells are checked:
+        a review may have as many of them as cells, and a problem for each takes half a second."""
 
     @property
     def bad(self) -> set[int]:
@@ -167,6 +170,7 @@ class RowValidator:
     def check_cells(self, rows: Sequence[SourceRow], places: Collection[int]) -> CheckedRows:
         """Convert the cells of some columns, by place, and look at nothing beyond them."""
         checked = CheckedRows(rows)
+        checked.flaws = defaultdict(list)
         mapped = {index: each for index, each in self._mapped.items() if index in places}
         self._convert(checked, mapped, counted=True)
         return checked
@@ -334,9 +338,14 @@ class RowValidator:
     def _note_flaws(
         self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
     ) -> None:
+        flaws, header = checked.flaws, self._headers.get(field.name) or self._titles[field.name]
         for i, value in enumerate(values):
             if isinstance(value, Flaw):
                 values[i] = None
+                if flaws is not None:
+                    text = readable(cells[i], VALUE_CHARACTERS) or None
+                    flaws[i].append((header, text, value.reason[:REASON_CHARACTERS]))
+                    continue
                 checked.unclear.add((i, field.name))
                 checked.problems[i].append(
                     self._problem(checked.source[i].line, field.name, cells[i], value.reason)

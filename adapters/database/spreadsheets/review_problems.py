@@ -32,8 +32,10 @@ async def replace(
     table = spreadsheet_review_problems
     for conditions in concerned(opened.id, *replaced):
         await connection.execute(delete(table).where(*conditions))
+    # Most cells of a column have the same reason.
+    reasons = {reason: clean(reason) for reason in {each.reason for each in problems}}
     rows = [
-        (opened.id, each.line, each.column, _text(each.value), clean(each.reason))
+        (opened.id, each.line, each.column, _text(each.value), reasons[each.reason])
         for each in problems[:PROBLEMS]
     ]
     for i in range(0, len(rows), _AT_ONCE):
