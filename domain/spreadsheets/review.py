@@ -80,12 +80,21 @@ class RememberedEdit:
         headers: Of the columns that it is about.
         by: Who decided it.
         at: When.
+        is_of_file: It is about no column, and the file had all headers that this one has.
     """
 
     operation: ReviewOperation
     headers: Sequence[str]
     by: str
     at: datetime
+    is_of_file: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why it is suggested."""
+        if self.is_of_file:
+            return "done in an earlier file with the same headers"
+        return f"done in an earlier file to {' and '.join(self.headers)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -424,6 +424,35 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
 
 
+async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_headers(
+    stack: Stack,
+) -> None:
+    async def offered(uuid: str) -> list[dict[str, Any]]:
+        answer = await anna.get(f"/api/imports/{uuid}/review/remembered")
+        return [each for each in answer.json() if each["operation"].get("value") == "Graz"]
+
+    shuffled = tuple(reversed(HEADER))
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna, *ROWS[1:2])
+        await change(anna, uuid, kind="CONSTANT", field="CITY", value="Graz")
+        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
+        await finished(anna, uuid)
+        [again] = await offered(await reviewed(anna))
+        assert (again["headers"], again["operation"]["field"]) == ([], "CITY")
+        assert again["why"] == "done in an earlier file with the same headers"
+        same = sheet(shuffled, tuple(reversed(ROWS[1])))
+        more = sheet((*HEADER, "Notes"), (*ROWS[1], "fast"))
+        for content, found in ((same, 1), (more, 0)):
+            other = await import_in(anna, "COLUMN_MAPPING", content, review="true")
+            for step in ("column-mappings", "cell-mappings"):
+                await anna.post(f"/api/imports/{other}/{step}/confirm")
+            await opened(anna, other)
+            assert len(await offered(other)) == found
+        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [one] = [each for each in learnt if each["operation"].get("value") == "Graz"]
+        assert len(one["fileHeaders"]) == len(HEADER)
+
+
 async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await reviewed(anna)

@@ -82,10 +82,12 @@ remembered_edits = Table(
     Column("position", Integer, nullable=False),
     Column("body", Text, nullable=False),
     Column("headers", Text, nullable=False),
+    Column("shape", Text),
     Column("decided_at", UtcDateTime, nullable=False),
     Column("decided_by", Text, nullable=False),
 )
 """Corrections of whole columns, to be suggested for the next file with these headers.
 
 `about` names kind and headers; `headers` is a JSON object: column id of the body to its header.
+`shape` is a JSON list: all headers of the file, for one that is about no column.
 """

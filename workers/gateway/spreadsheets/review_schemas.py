@@ -68,6 +68,8 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "after": ("What it holds afterwards; null: nothing", "2026-04-03"),
     "column": ("Header of the column", "Date of birth"),
     "headers": ("Headers of the columns that it is about", ["Date of birth"]),
+    "fileHeaders": ("All headers of its files, in short, where it is about no column", []),
+    "why": ("Why it is suggested", "done in an earlier file to Date of birth"),
 }
 
 
@@ -181,6 +183,7 @@ class RememberedOperationView(ReviewPart):
     """A change to an earlier file, as it can be requested for this one."""
 
     headers: list[str]
+    why: str
     subject: str
     decision: str
     operation: Operation
@@ -195,6 +198,7 @@ class LearntOperationView(ReviewPart):
     import_type: str
     key: str
     headers: list[str]
+    file_headers: list[str]
     subject: str
     decision: str
     operation: Operation
@@ -318,6 +322,7 @@ def remembered_views(
         views.append(
             RememberedOperationView(
                 headers=list(each.headers),
+                why=each.why,
                 subject=subject,
                 decision=decision,
                 operation=each.operation.operation,

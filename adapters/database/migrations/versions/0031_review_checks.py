@@ -1,4 +1,4 @@
-"""Why rows of a review could not be checked; keys of changes that are requested again."""
+"""Failed checks of reviews, keys of changes that are repeated, and files of remembered ones."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,3 +12,6 @@ def upgrade() -> None:
     operations = "spreadsheet_review_operations"
     op.add_column(operations, sa.Column("key", sa.Text()))
     op.create_index(f"ix_{operations}_import_id_key", operations, ["import_id", "key"], unique=True)
+    op.add_column("remembered_edits", sa.Column("shape", sa.Text()))
+    # Those about no column were suggested for every file: of which files they are true is unknown.
+    op.execute("DELETE FROM remembered_edits WHERE headers = '{}'")

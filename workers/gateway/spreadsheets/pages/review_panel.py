@@ -162,6 +162,7 @@ async def review(
             (
                 _words(each.operation.operation, headers, fields),
                 OPERATION.dump_json(each.operation.operation).decode(),
+                each.why,
             )
             for each in remembered
         ],
