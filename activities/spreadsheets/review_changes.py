@@ -1,6 +1,6 @@
 """What one operation of a review changes, and what is wrong with the cells afterwards."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -103,8 +103,9 @@ class ReviewChanging:
         """Go through the rows that it can change."""
         head_blocks = await self._reviews.first_blocks(self._uuid, _HEAD_BLOCKS)
         head = list(islice(self._plan.edited(chain(*map(rows_of, head_blocks))), HEAD_ROWS))
-        validator = self._plan.validator(None, head, None)
         async with WorkerThread() as thread:
+            hours = await self._hours(thread)
+            validator = self._plan.validator(None, head, None, hours)
             if self._rows is not None:
                 blocks = await self._reviews.blocks_with(self._uuid, self._rows)
                 await thread.run(partial(self._look, validator, blocks))
@@ -115,6 +116,22 @@ class ReviewChanging:
             named = ", ".join(map(str, sorted(unknown)[:_NAMED]))
             raise refused(f"there is no row {named} in this import; nothing was changed")
         return await self._finish()
+
+    async def _hours(self, thread: WorkerThread) -> Mapping[str, int] | None:
+        """What the times of changed columns write out in all rows; None: the first ones tell.
+
+        A change of some rows leaves that to the check of all rows, which follows it.
+        """
+        if self._rows is not None or not any(
+            place + 1 in self._columns for place in self._plan.times.values()
+        ):
+            return None
+        found: dict[str, int] = {}
+        async for blocks in self._reviews.blocks(self._uuid):
+            rows = chain(*map(rows_of, blocks))
+            some = await thread.run(partial(self._plan.hours, rows))
+            found |= {name: max(hours, found.get(name, hours)) for name, hours in some.items()}
+        return found
 
     async def _finish(self) -> FoundChange:
         found = self._found

@@ -112,6 +112,7 @@ class RowValidator:
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
+        hours: The most hours that times of each field write out, in any row; None: `head` tells.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class RowValidator:
         seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
+        hours: Mapping[str, int] | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
         mapped = [
@@ -143,9 +145,13 @@ class RowValidator:
         self._width = max(self._mapped, default=-1) + 1
         cells = [row.cells for row in head]
         self._notations = notations_of(self._mapped, cells)
+        self._hours = hours if hours is not None else self._hours_of(cells)
+
+    def _hours_of(self, head: Sequence[Sequence[Cell]]) -> Mapping[str, int]:
         times = {i: each for i, each in self._mapped.items() if each.kind is CellKind.DURATION}
-        top = transpose(cells, self._width)
-        self._hours = {each.name: hours_of(top[i]) for i, each in times.items()}
+        columns = transpose(head, self._width)
+        found = {each.name: hours_of(columns[i]) for i, each in times.items()}
+        return {name: hours for name, hours in found.items() if hours is not None}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows, of people who are in no database."""

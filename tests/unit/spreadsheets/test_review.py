@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.review import SpreadsheetReview
+from adapters.database.models.people import races
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import ReviewCounts
 from contracts.spreadsheets.reviews import (
@@ -14,6 +16,8 @@ from contracts.spreadsheets.reviews import (
     ChangeReview,
     CloseReview,
     Exclude,
+    Notation,
+    NotationName,
     Operation,
     Replace,
     ReviewChanged,
@@ -24,6 +28,7 @@ from contracts.spreadsheets.reviews import (
 )
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
+    EVENT,
     MIXED,
     SpreadsheetSetup,
     StagedSpreadsheet,
@@ -53,7 +58,9 @@ class Reviewed:
 
     async def propose(self, operation: Operation) -> int:
         proposed = ReviewOperation(id=0, version=0, operation=operation, by="ann", at=AT)
-        return await self.store.reviews.propose(self.sheet.order.uuid, proposed)
+        id = await self.store.reviews.propose(self.sheet.order.uuid, proposed)
+        assert id is not None
+        return id
 
     async def change(self, id: int, version: int, **more: Any) -> ReviewChanged:
         sheet = self.sheet
@@ -161,3 +168,22 @@ async def test_what_is_purged_leaves_no_row_behind(setup: SpreadsheetSetup) -> N
     assert await reviewed.store.purge(reviewed.sheet.order.uuid, AT)
     for name in ("reviews", "review_blocks", "review_problems", "review_operations"):
         assert await setup.count(f"spreadsheet_{name}") == 0
+
+
+async def test_times_are_in_question_wherever_another_row_writes_hours(
+    setup: SpreadsheetSetup,
+) -> None:
+    runners = [(f"F{n}", f"L{n}", "2:45") for n in range(1_001)]
+    rows = (("First name", "Last name", "Time"), *runners, ("Late", "Runner", "3:45:10"))
+    race = {"id": 5, "event_id": EVENT, "name": "Marathon"}
+    async with setup.database.transaction() as connection:
+        await connection.execute(insert(races), [race])
+    sheet = await setup.prepare(table(*rows), import_type="RESULT", context_id=5)
+    reviewed = Reviewed(sheet)
+    assert (await reviewed.open()).wrong == 1_001
+    other = await reviewed.propose(Replace(column=3, find="2:45", put="2:46"))
+    seen = await reviewed.change(other, 2, preview=True)
+    assert (seen.effect.problems_before, seen.effect.problems_after) == (1_001, 1_001)
+    hours = Notation(column=3, notation=NotationName.HOURS_MINUTES)
+    changed = await reviewed.change(await reviewed.propose(hours), 2)
+    assert (changed.effect.problems_after, changed.counts.wrong) == (0, 0)
