@@ -181,7 +181,7 @@ class SheetReader:
         file = FilePeople(self._path.parent) if self._parked is None else None
         for each in filter(None, (seen, file)):
             self._held.callback(each.close)
-        hours = self._plan.hours(self._staged.read()) if self._plan.times else {}
+        hours = self._plan.hours(self._staged.read())
         self._validator = self._plan.validator(seen, head, file, hours)
         if self._parked is None:
             self._rows = self._plan.edited(self._staged.read())

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from activities.spreadsheets.review import SpreadsheetReview
 from adapters.database.models.people import races
 from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import ReviewCounts
+from contracts.spreadsheets import ColumnMapping, ReviewCounts
 from contracts.spreadsheets.reviews import (
     CellValue,
     ChangeReview,
@@ -26,6 +26,7 @@ from contracts.spreadsheets.reviews import (
     SetCells,
     UndoOperation,
 )
+from domain.spreadsheets.review import PROBLEMS, ReviewState
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
     EVENT,
@@ -34,6 +35,8 @@ from tests.support.spreadsheets.activities import (
     StagedSpreadsheet,
     table,
 )
+from workers.gateway.spreadsheets.review_schemas import review_view
+from workers.services.spreadsheets.reviews import ReviewColumn, ReviewOverview
 
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 MAIL = 3
@@ -187,3 +190,11 @@ async def test_times_are_in_question_wherever_another_row_writes_hours(
     hours = Notation(column=3, notation=NotationName.HOURS_MINUTES)
     changed = await reviewed.change(await reviewed.propose(hours), 2)
     assert (changed.effect.problems_after, changed.counts.wrong) == (0, 0)
+
+
+@pytest.mark.parametrize(("problems", "is_cut"), [(PROBLEMS - 1, False), (PROBLEMS, True)])
+def test_a_review_that_stores_the_first_problems_only_says_so(problems: int, is_cut: bool) -> None:
+    column = ReviewColumn(ColumnMapping(id=1, index=0, header="Time"), None, problems - 4, False)
+    state = ReviewState(1, True, ReviewCounts(rows=170_000))
+    overview = ReviewOverview(state, [column], 4, (), False, None)
+    assert review_view(overview).more_problems is is_cut

@@ -35,6 +35,10 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "wrongRows": ("Rows with a problem", 3),
     "excludedRows": ("Rows that are left out", 1),
     "rowProblems": ("Problems of rows as a whole, as duplicates", 1),
+    "moreProblems": (
+        "Only the first 200,000 problems are known: rows further down may have some as well",
+        False,
+    ),
     "missingFields": ("Required fields without a column", ["FIRST_NAME"]),
     "dryRun": ("Nothing is written unless it is imported from the review", False),
     "columns": ("The columns, by place", []),
@@ -108,6 +112,7 @@ class ReviewView(ReviewPart):
     wrong_rows: int
     excluded_rows: int
     row_problems: int
+    more_problems: bool
     missing_fields: list[str]
     dry_run: bool
     columns: list[ReviewColumnView]
@@ -219,6 +224,7 @@ def review_view(found: ReviewOverview) -> ReviewView:
         wrong_rows=counts.wrong,
         excluded_rows=counts.excluded,
         row_problems=found.row_problems,
+        more_problems=found.is_cut,
         missing_fields=list(found.missing),
         dry_run=found.dry_run,
         columns=[

@@ -18,6 +18,7 @@ from contracts.spreadsheets.reviews import (
     SetCells,
 )
 from domain.spreadsheets.review import (
+    PROBLEMS,
     RememberedEdit,
     ReviewedRow,
     ReviewState,
@@ -78,6 +79,11 @@ class ReviewOverview:
     missing: Sequence[str]
     dry_run: bool
     check_failure: str | None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows further down may have problems that are not stored."""
+        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
 
 
 class SpreadsheetReviewService:
