@@ -26,6 +26,7 @@ from domain.spreadsheets.validation import (
     ValidatedRows,
 )
 from domain.spreadsheets.value_book import ValueBook
+from domain.tabular.notations import Notation
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""
@@ -64,6 +65,12 @@ class Plan:
         """Why a row is left out; None: it is not."""
         by = None if self.edits is None else self.edits.excluded.get(line)
         return None if by is None else f"left out in the review by {by}"
+
+    @property
+    def _notations(self) -> Mapping[str, Notation]:
+        """Field of each column whose notation a person has chosen."""
+        chosen = {} if self.edits is None else self.edits.notations
+        return {str(each.target): chosen[each.id] for each in self.columns if each.id in chosen}
 
     @property
     def times(self) -> Mapping[str, int]:
@@ -114,6 +121,7 @@ class Plan:
             head,
             PeopleMatcher(self.people, file),
             hours,
+            self._notations,
         )
 
 

@@ -42,6 +42,7 @@ _NUMBERS: Final = MappingProxyType(
         NotationName.DECIMAL_POINT: notations.Notation.POINT,
     }
 )
+_NOTATIONS: Final = MappingProxyType({**_DATES, **_NUMBERS})
 _SHORT_TIME: Final = re.compile(r"([0-9]{1,3}):([0-5]?[0-9])", re.ASCII)
 _HEADER_CHARACTERS: Final = 200
 
@@ -81,6 +82,8 @@ class Edits:
         excluded: Row that is left out, and who decided it.
         made: Version to ids of the columns that its operation has made.
         steps: The operations that change cells, and how, in their order.
+        notations: Id of each column whose dates or numbers are to be read so: what cannot be stays
+            as it is, and is not to be read in another way.
 
     Raises:
         RuleViolation: An operation names a column that there is not, or makes too many.
@@ -96,6 +99,7 @@ class Edits:
         self._width = 1 + max((column.index for column in columns), default=-1)
         self._known = {column.id: column for column in columns}
         self.made: dict[int, list[int]] = {}
+        self.notations: dict[int, notations.Notation] = {}
         self._made = 0
         self.steps: list[tuple[ReviewOperation, Edit]] = []
         self._rows: set[int] | None = set()
@@ -170,6 +174,8 @@ class Edits:
                 made, edit = 1, self._joining(change) if counts else None
             case Notation() as change:
                 made, edit = 0, self._reading(change) if counts else None
+                if counts and (chosen := _NOTATIONS.get(change.notation)) is not None:
+                    self.notations[change.column] = chosen
             case Exclude() as change:
                 made, edit = 0, None
                 if counts:

@@ -19,6 +19,7 @@ from domain.spreadsheets.types.base import SheetRows, SheetType
 from domain.spreadsheets.types.people import IDENTIFYING, identities
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.notations import Notation
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
@@ -113,6 +114,7 @@ class RowValidator:
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
         hours: The most hours that times of each field write out, in any row; None: `head` tells.
+        notations: Of fields whose notation a person has chosen; `head` tells of the others.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class RowValidator:
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
         hours: Mapping[str, int] | None = None,
+        notations: Mapping[str, Notation] | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
         mapped = [
@@ -144,7 +147,7 @@ class RowValidator:
         self._people = people if sheet_type.is_about_people else None
         self._width = max(self._mapped, default=-1) + 1
         cells = [row.cells for row in head]
-        self._notations = notations_of(self._mapped, cells)
+        self._notations = {**notations_of(self._mapped, cells), **(notations or {})}
         self._hours = hours if hours is not None else self._hours_of(cells)
 
     def _hours_of(self, head: Sequence[Sequence[Cell]]) -> Mapping[str, int]:

@@ -38,6 +38,7 @@ from tests.support.spreadsheets.activities import (
 from workers.gateway.spreadsheets.review_schemas import review_view
 from workers.services.spreadsheets.reviews import ReviewColumn, ReviewOverview
 
+HEADERS = ("First name", "Last name", "Date of birth")
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 MAIL = 3
 
@@ -198,3 +199,23 @@ def test_a_review_that_stores_the_first_problems_only_says_so(problems: int, is_
     state = ReviewState(1, True, ReviewCounts(rows=170_000))
     overview = ReviewOverview(state, [column], 4, (), False, None)
     assert review_view(overview).more_problems is is_cut
+
+
+async def test_a_cell_that_does_not_fit_the_chosen_notation_is_a_problem(
+    setup: SpreadsheetSetup,
+) -> None:
+    born = ("3/4/1990", "25/4/1990", "1990-04-03", "4/25/1990")
+    people = [(f"F{n}", f"L{n}", day) for n, day in enumerate(born)]
+    reviewed = Reviewed(await setup.prepare(table(HEADERS, *people)))
+    assert (await reviewed.open()).wrong == 1
+    month_first = Notation(column=3, notation=NotationName.MONTH_FIRST)
+    changed = await reviewed.change(await reviewed.propose(month_first), 2)
+    assert (changed.effect.problems_before, changed.effect.problems_after) == (1, 1)
+    counts = await environment().run(reviewed.steps.check_review, reviewed.input(2))
+    assert (counts.checked, counts.wrong) == (2, 1)
+    [(line, reason)] = await setup.select("spreadsheet_review_problems", "line reason")
+    assert (line, reason[:24]) == (3, "does not fit its column,")
+    undone = await reviewed.change(await reviewed.propose(UndoOperation(version=2)), 3)
+    assert (undone.effect.problems_before, undone.effect.problems_after) == (1, 1)
+    [(line, reason)] = await setup.select("spreadsheet_review_problems", "line reason")
+    assert (line, reason[:14]) == (2, "can be read as")
