@@ -1,78 +1,26 @@
 """The review of rows: problems first, corrections in order, nothing written before it ends."""
 
-import re
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import xlsxwriter
-from sqlalchemy import insert, select
 
-from adapters.database.models.spreadsheet_reviews import spreadsheet_reviews
-from adapters.database.models.spreadsheets import spreadsheet_files, spreadsheet_imports
 from adapters.files.documents import FileDocuments
-from contracts.blobs import BlobRef
-from contracts.spreadsheets import ReviewCounts
-from contracts.spreadsheets.reviews import OPERATION, ReviewOperation
-from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
-from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
-from workers.resources.spreadsheets import spreadsheet_resources
+from tests.support.gateway import Stack, import_in, sheet, token
+from tests.support.spreadsheets.reviews import (
+    MAIL,
+    ROWS,
+    change,
+    finished,
+    opened,
+    reviewed,
+    rows,
+    settled,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-# People of this file alone: other tests import theirs into the same event.
-ROWS = (
-    ("Rosa", "Maier", "rosa(at)example.org", "Junior (U18)"),
-    ("Rune", "Nowak", "rune@example.org", "Senior (18+)"),
-    ("Rhea", "", "rhea@example.org", "Senior (18+)"),
-    ("Remy", "Roth", "remy(at)example.org", "Senior (18+)"),
-)
-MAIL = 3
-
-
-async def reviewed(browser: httpx.AsyncClient, *rows: tuple[str, ...], **fields: str) -> str:
-    """An import whose rows are being reviewed."""
-    content = sheet(HEADER, *(rows or ROWS))
-    given = {"review": "true", **fields}
-    uuid = await import_in(browser, "COLUMN_MAPPING", content, **given)
-    confirmed = await browser.post(f"/api/imports/{uuid}/column-mappings/confirm")
-    assert confirmed.status_code == 202, confirmed.text
-    cells = await browser.post(f"/api/imports/{uuid}/cell-mappings/confirm")
-    assert cells.status_code == 202, cells.text
-    view = await settled(browser, uuid)
-    assert view["isOpen"]
-    return uuid
-
-
-async def settled(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
-    """The review once all rows are checked."""
-    found: dict[str, Any] = {}
-
-    async def is_checked() -> bool:
-        answer = await browser.get(f"/api/imports/{uuid}/review")
-        assert answer.status_code == 200, answer.text
-        found.update(answer.json())
-        return found["isChecked"]
-
-    await eventually(is_checked)
-    return found
-
-
-async def change(browser: httpx.AsyncClient, uuid: str, **operation: Any) -> dict[str, Any]:
-    answer = await browser.post(f"/api/imports/{uuid}/review/operations", json=operation)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
-
-
-async def rows(browser: httpx.AsyncClient, uuid: str, **query: Any) -> list[dict[str, Any]]:
-    answer = await browser.get(f"/api/imports/{uuid}/review/rows", params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> None:
@@ -113,124 +61,6 @@ async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> No
         assert ("row 4, Last name", "corrected", "anna") in [
             (each["subject"], each["decision"], each["by"]) for each in trail
         ]
-
-
-async def finished(browser: httpx.AsyncClient, uuid: str) -> None:
-    async def is_completed() -> bool:
-        status = (await browser.get(f"/api/imports/{uuid}")).json()["status"]
-        assert status != "FAILED"
-        return status == "COMPLETED"
-
-    await eventually(is_completed)
-
-
-async def test_rows_that_cannot_be_checked_are_not_said_to_be_checked_still(stack: Stack) -> None:
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna)
-        blobs, name = stack.resources.blobs, await staged_rows(stack, uuid)
-        kept = b"".join([piece async for piece in blobs.read(name)])
-        await blobs.delete(name)
-        await change(anna, uuid, kind="EXCLUDE", rows=[5])
-        view: dict[str, Any] = {}
-
-        async def has_failed() -> bool:
-            view.update((await anna.get(f"/api/imports/{uuid}/review")).json())
-            return view["checkFailure"] is not None
-
-        await eventually(has_failed)
-        assert (view["isChecked"], view["isOpen"]) == (False, True)
-        anna.cookies.set(COOKIE, token())
-        page = (await anna.get(f"/imports/{uuid}")).text
-        assert "still being compared" not in page
-        assert "could not be compared" in page and view["checkFailure"] in unescape(page)
-        await blobs.write(name, pieces(kept))
-        again = await anna.post(f"/api/imports/{uuid}/retry")
-        assert again.status_code == 202, again.text
-        assert (await settled(anna, uuid))["checkFailure"] is None
-        assert "could not be compared" not in (await anna.get(f"/imports/{uuid}")).text
-        useless = await anna.post(f"/api/imports/{uuid}/retry")
-        assert useless.status_code == 409, useless.text
-
-
-async def staged_rows(stack: Stack, uuid: str) -> str:
-    """Name of the blob that rows of an import are checked from."""
-    imports, files = spreadsheet_imports, spreadsheet_files
-    query = select(files.c.blob).join(imports, imports.c.id == files.c.import_id)
-    async with stack.resources.database.reading() as connection:
-        found = await connection.execute(query.where(imports.c.uuid == uuid))
-        [name] = [BlobRef.model_validate_json(each).name for each in found.scalars()]
-    return name
-
-
-async def pieces(content: bytes) -> AsyncIterator[bytes]:
-    yield content
-
-
-async def test_a_review_that_could_not_be_opened_says_why(stack: Stack) -> None:
-    async with stack.browser() as anna:
-        content = sheet(HEADER, *ROWS)
-        uuid = await import_in(anna, "COLUMN_MAPPING", content, review="true")
-        confirmed = await anna.post(f"/api/imports/{uuid}/column-mappings/confirm")
-        assert confirmed.status_code == 202, confirmed.text
-        # As after a check that failed half-way: its rows are stored, and it parks.
-        async with stack.resources.database.transaction() as connection:
-            [own] = await connection.execute(
-                select(spreadsheet_imports.c.id).where(spreadsheet_imports.c.uuid == uuid)
-            )
-            values = ReviewCounts(rows=4).model_dump()
-            new = insert(spreadsheet_reviews).values(import_id=own.id, is_open=True, **values)
-            await connection.execute(new)
-        blobs, name = stack.resources.blobs, await staged_rows(stack, uuid)
-        kept = b"".join([piece async for piece in blobs.read(name)])
-        await blobs.delete(name)
-        sent = await anna.post(f"/api/imports/{uuid}/cell-mappings/confirm")
-        assert sent.status_code == 202, sent.text
-        view = (await anna.get(f"/api/imports/{uuid}/review")).json()
-        assert (view["isOpen"], view["isChecked"]) == (False, False)
-        assert name in view["checkFailure"]
-        leave = {"kind": "EXCLUDE", "rows": [5]}
-        refused = await anna.post(f"/api/imports/{uuid}/review/operations", json=leave)
-        assert refused.status_code == 409
-        assert "the import has stopped, check the rows" in refused.json()["detail"]
-        await blobs.write(name, pieces(kept))
-        assert (await anna.post(f"/api/imports/{uuid}/retry")).status_code == 202
-        assert (await opened(anna, uuid))["checkFailure"] is None
-
-
-async def test_a_change_that_a_gateway_lost_is_found_again_and_made_once(stack: Stack) -> None:
-    async with stack.browser() as anna, stack.browser(token("ben")) as ben:
-        uuid = await reviewed(anna)
-        address = f"/api/imports/{uuid}/review/operations"
-        replace = {"kind": "REPLACE", "column": 2, "find": "Maier", "put": "Maier-Maier"}
-        proposed = ReviewOperation(
-            id=0,
-            version=0,
-            operation=OPERATION.validate_python(replace),
-            by="anna",
-            at=datetime.now(UTC),
-        )
-        reviews = spreadsheet_resources(stack.resources.database).store.reviews
-        lost = await reviews.propose(uuid, proposed, "first")
-        assert lost == await reviews.propose(uuid, proposed, "first")
-        once = {"headers": {"idempotency-key": "first"}, "json": replace}
-        first = await anna.post(address, **once)
-        assert (first.status_code, first.json()["changedCells"]) == (202, 1), first.text
-        assert lost is not None
-        found = await reviews.operation(uuid, lost)
-        assert found is not None and found.operation.version == first.json()["version"]
-        again = await anna.post(address, **once)
-        assert (again.status_code, again.json()) == (202, first.json())
-        other = {**replace, "put": "Meier"}
-        for who, body in ((anna, other), (ben, replace)):
-            refused = await who.post(address, headers=once["headers"], json=body)
-            assert refused.status_code == 422, refused.text
-            assert "another change" in refused.json()["detail"]
-        names = {each["rowNumber"]: each["cells"][1] for each in await rows(anna, uuid)}
-        assert names[2]["value"] == "Maier-Maier"
-        await change(anna, uuid, kind="UNDO", version=first.json()["version"])
-        late = await anna.post(address, **once)
-        assert (late.status_code, "taken back since" in late.json()["detail"]) == (422, True)
-        assert len((await anna.get(address)).json()) == 2
 
 
 async def test_a_change_of_another_person_is_named(stack: Stack) -> None:
@@ -276,14 +106,6 @@ async def test_a_name_in_one_column_is_split(stack: Stack) -> None:
             ("UNDO", None),
             ("SPLIT", split["version"] + 1),
         ]
-
-
-async def opened(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
-    async def is_open() -> bool:
-        return (await browser.get(f"/api/imports/{uuid}")).json()["step"] == "REVIEW"
-
-    await eventually(is_open)
-    return await settled(browser, uuid)
 
 
 async def test_a_dry_run_is_imported_from_its_review(stack: Stack) -> None:
@@ -384,73 +206,6 @@ async def test_a_file_that_is_not_clear_is_refused(stack: Stack, tmp_path: Path)
         assert "several sheets, 'Sheet1', 'Sheet2';" in answer.json()["detail"]
         strange = await upload(anna, other, [header, *lines])
         assert strange.status_code == 422 and "another import" in strange.json()["detail"]
-
-
-async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna)
-        operation = {"kind": "REPLACE", "column": MAIL, "find": "(at)", "put": "@"}
-        await change(anna, uuid, **operation)
-        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
-        await finished(anna, uuid)
-        following = await reviewed(anna)
-        offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
-        [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
-        assert again["headers"] == ["Email"]
-        await change(anna, following, **again["operation"])
-        left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
-        assert again["operation"] not in [each["operation"] for each in left]
-        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
-        [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
-        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
-        anna.cookies.set(COOKIE, token())
-        page = await anna.get("/imports/memory?show=changes")
-        assert page.status_code == 200 and one["key"] in page.text
-        assert "“(at)” by “@”" in page.text
-        named = {"importType": one["importType"], "key": one["key"]}
-        async with stack.browser(token("zoe", THEIRS)) as zoe:
-            assert (await zoe.get("/api/memory/operations")).json() == []
-            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
-        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
-        [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
-        form = {
-            "csrf": csrf,
-            "show": "changes",
-            "organisation": str(OURS),
-            "type": one["importType"],
-            "key": one["key"],
-        }
-        assert (await anna.post("/imports/memory", data=form)).status_code == 303
-        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
-
-
-async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_headers(
-    stack: Stack,
-) -> None:
-    async def offered(uuid: str) -> list[dict[str, Any]]:
-        answer = await anna.get(f"/api/imports/{uuid}/review/remembered")
-        return [each for each in answer.json() if each["operation"].get("value") == "Graz"]
-
-    shuffled = tuple(reversed(HEADER))
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna, *ROWS[1:2])
-        await change(anna, uuid, kind="CONSTANT", field="CITY", value="Graz")
-        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
-        await finished(anna, uuid)
-        [again] = await offered(await reviewed(anna))
-        assert (again["headers"], again["operation"]["field"]) == ([], "CITY")
-        assert again["why"] == "done in an earlier file with the same headers"
-        same = sheet(shuffled, tuple(reversed(ROWS[1])))
-        more = sheet((*HEADER, "Notes"), (*ROWS[1], "fast"))
-        for content, found in ((same, 1), (more, 0)):
-            other = await import_in(anna, "COLUMN_MAPPING", content, review="true")
-            for step in ("column-mappings", "cell-mappings"):
-                await anna.post(f"/api/imports/{other}/{step}/confirm")
-            await opened(anna, other)
-            assert len(await offered(other)) == found
-        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
-        [one] = [each for each in learnt if each["operation"].get("value") == "Graz"]
-        assert len(one["fileHeaders"]) == len(HEADER)
 
 
 async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:
