@@ -122,7 +122,16 @@ def numbered(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
 def problems_of(checked: "CheckedRows") -> Iterator[RowProblem]:
     """What is wrong with checked and settled rows of `numbered` columns, one for each cell."""
     flaws = checked.flaws or {}
-    concerned = checked.problems.keys() | flaws.keys() | checked.open.keys() | checked.waiting
+    others = checked.problems.keys() | checked.open.keys() | checked.waiting
+    if not others:
+        # Of cells alone, each of which has one fault at most.
+        ids = {id: int(id) for found in flaws.values() for id, _, _ in found}
+        for i, found in sorted(flaws.items()):
+            line = checked.source[i].line
+            for id, text, reason in found:
+                yield RowProblem(line, ids[id], text, reason)
+        return
+    concerned = flaws.keys() | others
     for i in sorted(concerned - checked.blank - checked.left_out):
         row = checked.source[i]
         found = [_problem(row.line, each) for each in checked.problems.get(i, ())]
