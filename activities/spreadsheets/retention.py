@@ -13,6 +13,8 @@ from contracts.spreadsheets import ExpiredInput, ExpiredPage, PurgeInput, PurgeR
 UPLOAD_AGE: Final = timedelta(days=7)
 """No upload takes this long, and no run that was accepted waits this long for its first worker: a
 file that is older and became no import never will."""
+PROPOSAL_AGE: Final = timedelta(days=1)
+"""A change of a review is applied within minutes of its request, or its process has died."""
 
 
 class SpreadsheetRetentionSteps:
@@ -53,13 +55,14 @@ class SpreadsheetRetentionSteps:
     @activity.defn(name="spreadsheets.purge_leftovers")
     @translate_failures
     async def purge_leftovers(self, work: ExpiredInput) -> PurgeResult:
-        """Remove before-images that are of no further use, and files that became no import.
+        """Remove before-images that are of no further use, files that became no import, and changes
+        of reviews that were never applied.
 
         Bounded by the order's `most`; a second run continues with the rest, and counts what was
         left for it.
         """
         order = work.order
-        journals = uploads = 0
+        journals = uploads = proposals = 0
         async with Heartbeater() as heart:
             old = work.now - timedelta(seconds=order.undo_after)
             while found := await self._store.purge_journals(
@@ -76,4 +79,10 @@ class SpreadsheetRetentionSteps:
                     await self._store.forget_upload(name)
                 uploads += len(page)
                 heart.beat(PurgeResult(journals=journals, uploads=uploads))
-        return PurgeResult(journals=journals, uploads=uploads)
+            lost = work.now - PROPOSAL_AGE
+            while found := await self._store.purge_proposals(
+                lost, min(order.page, order.most - proposals)
+            ):
+                proposals += found
+                heart.beat(PurgeResult(journals=journals, uploads=uploads, proposals=proposals))
+        return PurgeResult(journals=journals, uploads=uploads, proposals=proposals)

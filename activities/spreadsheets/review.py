@@ -25,6 +25,7 @@ from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import ColumnMapping, DecisionRecord, ReviewCounts, SpreadsheetOrder
 from contracts.spreadsheets.reviews import (
     ChangeReview,
+    CheckNote,
     CloseReview,
     ReviewChanged,
     ReviewInput,
@@ -129,6 +130,8 @@ class SpreadsheetReview:
         uuid, reviews = work.order.uuid, self._store.reviews
         pending = await reviews.operation(uuid, work.operation)
         state = await reviews.state(uuid)
+        if pending is None and state is not None and not state.is_open:
+            raise refused("the review has ended meanwhile; this change was not applied")
         if pending is None or state is None:
             raise refused(f"there is no change {work.operation} in this import")
         if pending.operation.version:
@@ -164,6 +167,12 @@ class SpreadsheetReview:
         if counts is None:
             raise refused("the review has ended meanwhile; this change was not applied")
         return ReviewChanged(version=work.version, effect=found.effect, counts=counts)
+
+    @activity.defn(name="spreadsheets.note_check")
+    @translate_failures
+    async def note_check(self, work: CheckNote) -> None:
+        """Store that the check of all rows at a version has failed, or is under way again."""
+        await self._store.reviews.note_check(work)
 
     @activity.defn(name="spreadsheets.close_review")
     @translate_failures

@@ -1,6 +1,6 @@
 """What one operation of a review changes, and what is wrong with the cells afterwards."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -25,7 +25,7 @@ from contracts.spreadsheets.reviews import (
     UndoOperation,
 )
 from domain.spreadsheets.conversion import HEAD_ROWS
-from domain.spreadsheets.edits import Edits, same
+from domain.spreadsheets.edits import Comparison, Edits, same
 from domain.spreadsheets.operations import active, changed_columns, changed_rows
 from domain.spreadsheets.review import PROBLEMS, RowProblem, problems_of
 from domain.spreadsheets.validation import RowValidator, SourceRow
@@ -85,6 +85,7 @@ class ReviewChanging:
         _refuse(new, operations, plan)
         self._reviews, self._uuid, self._plan = reviews, uuid, plan
         self.before, self.after = before, after
+        self._comparison = Comparison(before, after)
         self._rows = changed_rows(new.operation, operations)
         columns = changed_columns(new.operation, operations, before.made)
         self._whole_rows = columns is None
@@ -102,8 +103,9 @@ class ReviewChanging:
         """Go through the rows that it can change."""
         head_blocks = await self._reviews.first_blocks(self._uuid, _HEAD_BLOCKS)
         head = list(islice(self._plan.edited(chain(*map(rows_of, head_blocks))), HEAD_ROWS))
-        validator = self._plan.validator(None, head, None)
         async with WorkerThread() as thread:
+            hours = await self._hours(thread)
+            validator = self._plan.validator(None, head, None, hours)
             if self._rows is not None:
                 blocks = await self._reviews.blocks_with(self._uuid, self._rows)
                 await thread.run(partial(self._look, validator, blocks))
@@ -114,6 +116,22 @@ class ReviewChanging:
             named = ", ".join(map(str, sorted(unknown)[:_NAMED]))
             raise refused(f"there is no row {named} in this import; nothing was changed")
         return await self._finish()
+
+    async def _hours(self, thread: WorkerThread) -> Mapping[str, int] | None:
+        """What the times of changed columns write out in all rows; None: the first ones tell.
+
+        A change of some rows leaves that to the check of all rows, which follows it.
+        """
+        if self._rows is not None or not any(
+            place + 1 in self._columns for place in self._plan.times.values()
+        ):
+            return None
+        found: dict[str, int] = {}
+        async for blocks in self._reviews.blocks(self._uuid):
+            rows = chain(*map(rows_of, blocks))
+            some = await thread.run(partial(self._plan.hours, rows))
+            found |= {name: max(hours, found.get(name, hours)) for name, hours in some.items()}
+        return found
 
     async def _finish(self) -> FoundChange:
         found = self._found
@@ -149,14 +167,13 @@ class ReviewChanging:
         kept: list[SourceRow] = []
         excluded = self.after.excluded
         for row in rows:
-            after = self.after.cells(row.line, row.cells)
+            before, after = self._comparison.cells(row.line, row.cells)
             if row.line not in excluded:
                 kept.append(SourceRow(row.line, row.offset, after))
             if self._whole_rows:
                 was, now = (row.line in each.excluded for each in (self.before, self.after))
                 self._changed_rows += was is not now
                 continue
-            before = self.before.cells(row.line, row.cells)
             if before is not after:
                 self._note(row.line, places, before, after)
         if len(self._found.problems) < PROBLEMS:
@@ -165,12 +182,14 @@ class ReviewChanging:
     def _note(
         self, line: int, places: Sequence[int], before: Sequence[Cell], after: Sequence[Cell]
     ) -> None:
-        differ = [
-            i
-            for i in places
+        differ: list[int] = []
+        width = min(len(before), len(after))
+        for i in places:
+            was = before[i] if i < width else _at(before, i)
+            now = after[i] if i < width else _at(after, i)
             # Most cells are the very same object: nothing has touched them.
-            if (was := _at(before, i)) is not (now := _at(after, i)) and not same(was, now)
-        ]
+            if was is not now and not same(was, now):
+                differ.append(i)
         if not differ:
             return
         self._changed_rows += 1

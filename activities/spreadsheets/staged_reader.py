@@ -1,6 +1,6 @@
 """Staged rows on their way into chunks; blocking."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,10 +11,10 @@ from activities.seen_keys import SeenKeys
 from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
-from domain.spreadsheets.conversion import HEAD_ROWS
+from domain.spreadsheets.conversion import HEAD_ROWS, hours_of
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.people import KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
 from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
@@ -26,6 +26,7 @@ from domain.spreadsheets.validation import (
     ValidatedRows,
 )
 from domain.spreadsheets.value_book import ValueBook
+from domain.tabular.notations import Notation
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""
@@ -65,10 +66,51 @@ class Plan:
         by = None if self.edits is None else self.edits.excluded.get(line)
         return None if by is None else f"left out in the review by {by}"
 
+    @property
+    def _notations(self) -> Mapping[str, Notation]:
+        """Field of each column whose notation a person has chosen."""
+        chosen = {} if self.edits is None else self.edits.notations
+        return {str(each.target): chosen[each.id] for each in self.columns if each.id in chosen}
+
+    @property
+    def times(self) -> Mapping[str, int]:
+        """Field and place of each column of times."""
+        kinds = {each.name: each.kind for each in self.fields}
+        return {
+            str(each.target): each.index
+            for each in self.columns
+            if kinds.get(str(each.target)) is CellKind.DURATION
+        }
+
+    def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:
+        """The most hours that times of each column write out, in all rows as they are edited.
+
+        The first rows do not tell: whether 3:45 is in question depends on any other row.
+        """
+        found: dict[str, int] = {}
+        times, rows = self.times, self.edited(iter(rows))
+        while times and (some := list(islice(rows, CHUNK_ROWS))):
+            for name, place in times.items():
+                cells = [row.cells[place] for row in some if place < len(row.cells)]
+                if (hours := hours_of(cells)) is not None:
+                    found[name] = max(hours, found.get(name, hours))
+        return found
+
     def validator(
-        self, seen: SeenKeys | None, head: Sequence[SourceRow], file: FilePeople | None
+        self,
+        seen: SeenKeys | None,
+        head: Sequence[SourceRow],
+        file: FilePeople | None,
+        hours: Mapping[str, int] | None = None,
     ) -> RowValidator:
-        """A validator for these rows."""
+        """A validator for these rows.
+
+        Args:
+            seen: The natural keys of the rows before.
+            head: The first rows.
+            file: The people of the rows before.
+            hours: Of `hours`; None: the first rows tell.
+        """
         return RowValidator(
             self.sheet_type,
             self.fields,
@@ -78,6 +120,8 @@ class Plan:
             seen,
             head,
             PeopleMatcher(self.people, file),
+            hours,
+            self._notations,
         )
 
 
@@ -145,7 +189,8 @@ class SheetReader:
         file = FilePeople(self._path.parent) if self._parked is None else None
         for each in filter(None, (seen, file)):
             self._held.callback(each.close)
-        self._validator = self._plan.validator(seen, head, file)
+        hours = self._plan.hours(self._staged.read())
+        self._validator = self._plan.validator(seen, head, file, hours)
         if self._parked is None:
             self._rows = self._plan.edited(self._staged.read())
         else:

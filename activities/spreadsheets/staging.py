@@ -19,6 +19,7 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
 from domain.errors import RuleViolation
+from domain.tabular.merged import filled_down, merged_down
 from domain.tabular.rows import Cell
 
 STEP_SECONDS: Final = 0.3
@@ -136,6 +137,7 @@ class _Writing:
         self._target = target
         self._held = ExitStack()
         self._source: Iterator[tuple[int, list[Cell]]] = iter(())
+        self._is_filled = False
         self.rows = 0
 
     def open(self) -> None:
@@ -150,6 +152,7 @@ class _Writing:
             )
         )
         self._file = self._held.enter_context(self._target.open("wb"))
+        self._table = source
         self._source = source.rows()
 
     def step(self) -> bool:
@@ -163,6 +166,17 @@ class _Writing:
                 self.rows += 1
             if seen % _ROWS_BETWEEN_LOOKS == 0 and time.monotonic() > ends:
                 return False
+        return self._is_filled or not self._begin_filled(header)
+
+    def _begin_filled(self, header: int) -> bool:
+        """Begin anew where cells are merged down, which stands behind the rows of a sheet."""
+        begins = merged_down(self._table.merges, header)
+        if not begins:
+            return False
+        self._file.seek(0)
+        self._file.truncate()
+        self._is_filled, self.rows = True, 0
+        self._source = filled_down(self._table.rows(), begins)
         return True
 
     def close(self) -> None:

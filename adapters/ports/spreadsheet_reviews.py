@@ -5,6 +5,7 @@ from typing import Protocol
 
 from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
+    CheckNote,
     CloseReview,
     ReviewEffect,
     ReviewExample,
@@ -79,6 +80,11 @@ class SpreadsheetReviews(Protocol):
         self, uuid: str, version: int, problems: Sequence[RowProblem]
     ) -> ReviewCounts | None:
         """Write all that is wrong at a version; None: there is a later one."""
+        ...
+
+    async def note_check(self, note: CheckNote) -> None:
+        """Store why all rows could not be checked at a version; one that is not the newest is
+        left out."""
         ...
 
     async def problems_in(

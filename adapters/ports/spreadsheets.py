@@ -212,6 +212,10 @@ class SpreadsheetStore(Protocol):
         """Remove before-images of imports that ended before; how many imports."""
         ...
 
+    async def purge_proposals(self, before: datetime, limit: int) -> int:
+        """Remove changes of reviews that were proposed before and never applied; how many."""
+        ...
+
     async def stale_uploads(self, before: datetime, limit: int) -> Sequence[tuple[str, str]]:
         """Uuid and blob name of uploads that never became an import."""
         ...

@@ -41,12 +41,18 @@ async def measure(folder: Path, rounds: int) -> Table:
             last = [await _page(stack, uuid, ROWS // 50 - 1) for _ in range(rounds)]
             table.add("last page of 50 rows", spread(last, 2), "")
             changes: list[float] = []
+            versions: dict[str, int] = {}
             for name, operation in _changes().items():
-                seconds, wrong = await _change(stack, uuid, operation)
+                seconds, wrong, versions[name] = await _change(stack, uuid, operation)
                 changes.append(seconds)
                 table.add(name, f"{seconds:.1f}", f"{wrong:,}")
+            for name, version in reversed(versions.items()):
+                undo = {"kind": "UNDO", "version": version}
+                seconds, wrong, _ = await _change(stack, uuid, undo)
+                changes.append(seconds)
+                table.add(f"taken back: {name}", f"{seconds:.1f}", f"{wrong:,}")
             cell = {"kind": "SET", "cells": [{"row": 77, "column": _MAIL, "value": "a@b.example"}]}
-            seconds, wrong = await _change(stack, uuid, cell)
+            seconds, wrong, _ = await _change(stack, uuid, cell)
             table.add("one cell", f"{seconds:.2f}", f"{wrong:,}")
     table.notes += [
         f"first page: {at_most(middle(pages), PAGE_SECONDS, ' s')}",
@@ -97,11 +103,14 @@ async def _page(stack: SheetStack, uuid: str, page: int) -> float:
     return seconds
 
 
-async def _change(stack: SheetStack, uuid: str, operation: Mapping[str, Any]) -> tuple[float, int]:
+async def _change(
+    stack: SheetStack, uuid: str, operation: Mapping[str, Any]
+) -> tuple[float, int, int]:
+    """Seconds of a change, the rows with a problem afterwards, and its version."""
     began = time.perf_counter()
     answer = await stack.api.post(f"/api/imports/{uuid}/review/operations", json=operation)
     seconds = time.perf_counter() - began
-    wrong = answer.raise_for_status().json()["wrongRows"]
+    made = answer.raise_for_status().json()
     # The next one is measured by itself.
     await until(lambda: _is_checked(stack, uuid))
-    return seconds, wrong
+    return seconds, made["wrongRows"], made["version"]

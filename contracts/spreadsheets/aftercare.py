@@ -104,3 +104,5 @@ class PurgeResult(Contract):
     """Before-images that were removed."""
     uploads: int = 0
     """Files of uploads that never became an import."""
+    proposals: int = 0
+    """Changes of reviews that were proposed and never applied."""

@@ -30,6 +30,8 @@ CELLS: Final = 200_000
 ROWS: Final = 10_000
 """Rows that one operation leaves out or takes in again."""
 EXAMPLES: Final = 5
+CHECK_REASON: Final = 500
+"""Characters of why rows could not be checked."""
 
 ReviewText = Annotated[str, StringConstraints(max_length=2_000)]
 """What a person writes into a cell."""
@@ -237,6 +239,22 @@ class ReviewChanged(Contract):
     version: int
     effect: ReviewEffect = ReviewEffect()
     counts: ReviewCounts = ReviewCounts()
+
+
+class CheckAgain(Contract):
+    """Input of `check_review`: a person has the check of all rows tried again, after it failed."""
+
+    by: Person
+
+
+class CheckNote(Contract):
+    """Input of `spreadsheets.note_check`."""
+
+    uuid: str
+    version: int
+    """Of the mappings that were to be checked."""
+    reason: str | None = Field(default=None, max_length=CHECK_REASON)
+    """Why the check has failed; None: it is under way again."""
 
 
 class CloseReview(Contract):

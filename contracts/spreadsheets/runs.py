@@ -300,6 +300,8 @@ class SpreadsheetProgress(Contract):
     escalated: bool = False
     in_review: bool = False
     """Rows are being reviewed; the state is CELL_MAPPING."""
+    check_failure: Reason | None = None
+    """Why the last check of all rows in the review has failed; None: it has not."""
     reviewed: bool = False
     review: ReviewCounts = ReviewCounts()
 
@@ -353,5 +355,7 @@ class SpreadsheetStatus(Contract):
     """Why the last signal was not taken."""
     review: ReviewCounts | None = None
     """While rows are reviewed: their figures."""
+    check_failure: Reason | None = None
+    """While rows are reviewed: why all of them could not be checked at the newest version."""
     waiting_for: Dependency | None = None
     """What docflow itself needs and does not answer; the run continues when it does."""

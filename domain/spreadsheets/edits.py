@@ -42,6 +42,7 @@ _NUMBERS: Final = MappingProxyType(
         NotationName.DECIMAL_POINT: notations.Notation.POINT,
     }
 )
+_NOTATIONS: Final = MappingProxyType({**_DATES, **_NUMBERS})
 _SHORT_TIME: Final = re.compile(r"([0-9]{1,3}):([0-5]?[0-9])", re.ASCII)
 _HEADER_CHARACTERS: Final = 200
 
@@ -80,6 +81,9 @@ class Edits:
         columns: Columns of the file and those that operations have made.
         excluded: Row that is left out, and who decided it.
         made: Version to ids of the columns that its operation has made.
+        steps: The operations that change cells, and how, in their order.
+        notations: Id of each column whose dates or numbers are to be read so: what cannot be stays
+            as it is, and is not to be read in another way.
 
     Raises:
         RuleViolation: An operation names a column that there is not, or makes too many.
@@ -95,8 +99,9 @@ class Edits:
         self._width = 1 + max((column.index for column in columns), default=-1)
         self._known = {column.id: column for column in columns}
         self.made: dict[int, list[int]] = {}
+        self.notations: dict[int, notations.Notation] = {}
         self._made = 0
-        self._steps: list[tuple[ReviewOperation, Edit]] = []
+        self.steps: list[tuple[ReviewOperation, Edit]] = []
         self._rows: set[int] | None = set()
         self.excluded: dict[int, str] = {}
         counts = {each.version for each in active(operations)}
@@ -108,22 +113,26 @@ class Edits:
         self._total = self._width + self._made
 
     def __bool__(self) -> bool:
-        return bool(self._steps or self.excluded)
+        return bool(self.steps or self.excluded)
 
     def cells(self, row: int, cells: Sequence[Cell]) -> Sequence[Cell]:
         """The cells of a row as they are now."""
-        if not self._steps or (self._rows is not None and row not in self._rows):
+        if not self.may_change(row):
             return cells
-        changed = self._padded(cells)
-        for _, edit in self._steps:
+        changed = self.padded(cells)
+        for _, edit in self.steps:
             edit(row, changed)
         return changed
 
+    def may_change(self, row: int) -> bool:
+        """Whether an operation may concern a row."""
+        return bool(self.steps) and (self._rows is None or row in self._rows)
+
     def corrections(self, row: int, cells: Sequence[Cell]) -> list[Correction]:
         """The cells of a row that are not as they stood in the file, by column."""
-        before, now = self._padded(cells), self._padded(cells)
+        before, now = self.padded(cells), self.padded(cells)
         found: dict[int, ReviewOperation] = {}
-        for operation, edit in self._steps:
+        for operation, edit in self.steps:
             earlier = list(now)
             edit(row, now)
             found |= {i: operation for i in range(self._total) if not same(earlier[i], now[i])}
@@ -143,7 +152,8 @@ class Edits:
             raise RuleViolation(f"there is no column {id} in this import")
         return self._known[id]
 
-    def _padded(self, cells: Sequence[Cell]) -> list[Cell]:
+    def padded(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells of a row with a place for those of every column."""
         kept = list(cells[: self._width])
         return kept + [None] * (self._total - len(kept))
 
@@ -164,6 +174,8 @@ class Edits:
                 made, edit = 1, self._joining(change) if counts else None
             case Notation() as change:
                 made, edit = 0, self._reading(change) if counts else None
+                if counts and (chosen := _NOTATIONS.get(change.notation)) is not None:
+                    self.notations[change.column] = chosen
             case Exclude() as change:
                 made, edit = 0, None
                 if counts:
@@ -175,7 +187,7 @@ class Edits:
         self._made += made
         if edit is None:
             return
-        self._steps.append((each, edit))
+        self.steps.append((each, edit))
         if not isinstance(each.operation, SetCells):
             self._rows = None
         elif self._rows is not None:
@@ -291,6 +303,43 @@ class Edits:
                 confidence=1,
             )
         return places
+
+
+class Comparison:
+    """The rows of a file as two lists of operations leave them; what both begin with is done once.
+
+    Args:
+        before: Corrections of the one.
+        after: Corrections of the other, of the same file and with all columns of `before`.
+    """
+
+    def __init__(self, before: Edits, after: Edits) -> None:
+        self._before, self._after = before, after
+        self._shared: list[Edit] = []
+        for (one, _), (other, edit) in zip(before.steps, after.steps, strict=False):
+            if one.version != other.version:
+                break
+            self._shared.append(edit)
+        shared = len(self._shared)
+        self._rests = [[edit for _, edit in each.steps[shared:]] for each in (before, after)]
+
+    def cells(self, row: int, cells: Sequence[Cell]) -> tuple[Sequence[Cell], Sequence[Cell]]:
+        """The cells of a row before and after; the same object where nothing has touched them."""
+        if not (self._before.may_change(row) or self._after.may_change(row)):
+            return cells, cells
+        shared = self._after.padded(cells)
+        for edit in self._shared:
+            edit(row, shared)
+        return _edited(row, shared, self._rests[0]), _edited(row, shared, self._rests[1])
+
+
+def _edited(row: int, cells: list[Cell], edits: Sequence[Edit]) -> list[Cell]:
+    if not edits:
+        return cells
+    changed = [*cells]
+    for edit in edits:
+        edit(row, changed)
+    return changed
 
 
 def is_blank(cell: Cell) -> bool:

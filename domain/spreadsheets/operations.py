@@ -22,16 +22,21 @@ def active(operations: Sequence[ReviewOperation]) -> list[ReviewOperation]:
     Args:
         operations: All of them, by version. An undo can be taken back as well.
     """
-    undone: set[int] = set()
-    kept: list[ReviewOperation] = []
+    gone = undone(operations)
+    return [
+        each
+        for each in operations
+        if each.version not in gone and not isinstance(each.operation, UndoOperation)
+    ]
+
+
+def undone(operations: Sequence[ReviewOperation]) -> set[int]:
+    """Versions of the operations, undos among them, that are taken back."""
+    found: set[int] = set()
     for each in reversed(operations):
-        if each.version in undone:
-            continue
-        if isinstance(each.operation, UndoOperation):
-            undone.add(each.operation.version)
-        else:
-            kept.append(each)
-    return kept[::-1]
+        if isinstance(each.operation, UndoOperation) and each.version not in found:
+            found.add(each.operation.version)
+    return found
 
 
 def changed_rows(operation: Operation, operations: Sequence[ReviewOperation]) -> set[int] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, ReviewCounts
-from contracts.spreadsheets.reviews import ReviewExample, ReviewOperation
+from contracts.spreadsheets.reviews import ReviewEffect, ReviewExample, ReviewOperation
 from domain.spreadsheets.edits import Correction
 from domain.tabular.rows import Cell
 
@@ -42,11 +42,14 @@ class ReviewState:
         version: Of the mappings, and of the newest operation.
         is_open: Corrections are accepted.
         counts: Its rows in figures.
+        check_failure: Why all rows could not be checked at this version; None: they are, or it is
+            under way.
     """
 
     version: int
     is_open: bool
     counts: ReviewCounts
+    check_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,21 @@ class RememberedEdit:
         headers: Of the columns that it is about.
         by: Who decided it.
         at: When.
+        is_of_file: It is about no column, and the file had all headers that this one has.
     """
 
     operation: ReviewOperation
     headers: Sequence[str]
     by: str
     at: datetime
+    is_of_file: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why it is suggested."""
+        if self.is_of_file:
+            return "done in an earlier file with the same headers"
+        return f"done in an earlier file to {' and '.join(self.headers)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +103,13 @@ class StoredOperation:
 
     Attributes:
         operation: The operation.
-        rows: Rows that it changed.
-        cells: Cells that it changed.
+        effect: In figures.
         examples: Some of them.
         undone_by: Version of the operation that takes it back; None: it counts.
     """
 
     operation: ReviewOperation
-    rows: int
-    cells: int
+    effect: ReviewEffect
     examples: Sequence[ReviewExample]
     undone_by: int | None = None
 
@@ -111,10 +121,23 @@ def numbered(columns: Sequence[ColumnMapping]) -> list[ColumnMapping]:
 
 def problems_of(checked: "CheckedRows") -> Iterator[RowProblem]:
     """What is wrong with checked and settled rows of `numbered` columns, one for each cell."""
-    concerned = checked.problems.keys() | checked.open.keys() | checked.waiting
+    flaws = checked.flaws or {}
+    others = checked.problems.keys() | checked.open.keys() | checked.waiting
+    if not others:
+        # Of cells alone, each of which has one fault at most.
+        ids = {id: int(id) for found in flaws.values() for id, _, _ in found}
+        for i, found in sorted(flaws.items()):
+            line = checked.source[i].line
+            for id, text, reason in found:
+                yield RowProblem(line, ids[id], text, reason)
+        return
+    concerned = flaws.keys() | others
     for i in sorted(concerned - checked.blank - checked.left_out):
         row = checked.source[i]
         found = [_problem(row.line, each) for each in checked.problems.get(i, ())]
+        found += [
+            RowProblem(row.line, int(id), text, reason) for id, text, reason in flaws.get(i, ())
+        ]
         found += [
             RowProblem(row.line, int(column), text, NEW_VALUE)
             for column, text in checked.open.get(i, ())

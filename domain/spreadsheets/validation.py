@@ -19,6 +19,7 @@ from domain.spreadsheets.types.base import SheetRows, SheetType
 from domain.spreadsheets.types.people import IDENTIFYING, identities
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.notations import Notation
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
@@ -74,6 +75,9 @@ class CheckedRows:
         """Cells that a row rule cannot check."""
         self.open: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
         """Header and text of cells without a known meaning."""
+        self.flaws: dict[int, list[tuple[str, str | None, str]]] | None = None
+        """Header, text and fault of cells, in the place of problems where only cells are checked:
+        a review may have as many of them as cells, and a problem for each takes half a second."""
 
     @property
     def bad(self) -> set[int]:
@@ -109,6 +113,8 @@ class RowValidator:
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
+        hours: The most hours that times of each field write out, in any row; None: `head` tells.
+        notations: Of fields whose notation a person has chosen; `head` tells of the others.
     """
 
     def __init__(
@@ -121,6 +127,8 @@ class RowValidator:
         seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
+        hours: Mapping[str, int] | None = None,
+        notations: Mapping[str, Notation] | None = None,
     ) -> None:
         by_name = {each.name: each for each in fields}
         mapped = [
@@ -139,10 +147,14 @@ class RowValidator:
         self._people = people if sheet_type.is_about_people else None
         self._width = max(self._mapped, default=-1) + 1
         cells = [row.cells for row in head]
-        self._notations = notations_of(self._mapped, cells)
+        self._notations = {**notations_of(self._mapped, cells), **(notations or {})}
+        self._hours = hours if hours is not None else self._hours_of(cells)
+
+    def _hours_of(self, head: Sequence[Sequence[Cell]]) -> Mapping[str, int]:
         times = {i: each for i, each in self._mapped.items() if each.kind is CellKind.DURATION}
-        top = transpose(cells, self._width)
-        self._hours = {each.name: hours_of(top[i]) for i, each in times.items()}
+        columns = transpose(head, self._width)
+        found = {each.name: hours_of(columns[i]) for i, each in times.items()}
+        return {name: hours for name, hours in found.items() if hours is not None}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows, of people who are in no database."""
@@ -167,6 +179,7 @@ class RowValidator:
     def check_cells(self, rows: Sequence[SourceRow], places: Collection[int]) -> CheckedRows:
         """Convert the cells of some columns, by place, and look at nothing beyond them."""
         checked = CheckedRows(rows)
+        checked.flaws = defaultdict(list)
         mapped = {index: each for index, each in self._mapped.items() if index in places}
         self._convert(checked, mapped, counted=True)
         return checked
@@ -334,9 +347,14 @@ class RowValidator:
     def _note_flaws(
         self, field: SheetField, values: list[Any], cells: Sequence[Cell], checked: CheckedRows
     ) -> None:
+        flaws, header = checked.flaws, self._headers.get(field.name) or self._titles[field.name]
         for i, value in enumerate(values):
             if isinstance(value, Flaw):
                 values[i] = None
+                if flaws is not None:
+                    text = readable(cells[i], VALUE_CHARACTERS) or None
+                    flaws[i].append((header, text, value.reason[:REASON_CHARACTERS]))
+                    continue
                 checked.unclear.add((i, field.name))
                 checked.problems[i].append(
                     self._problem(checked.source[i].line, field.name, cells[i], value.reason)

@@ -45,6 +45,9 @@ def cell_text(cell: Cell) -> str:
 
 def readable(cell: Cell, characters: int) -> str:
     """A cell in one line of at most so many characters, safe to store and to show."""
+    if type(cell) is str and len(cell) <= characters and cell.isprintable():
+        # What can be shown is safe to store as well.
+        return " ".join(cell.split())
     words = FORBIDDEN.sub("\ufffd", cell_text(cell)[: 4 * characters]).split()
     line = " ".join(words)
     return line if len(line) <= characters else line[: characters - 1] + "\u2026"

@@ -6,7 +6,7 @@ from html import unescape
 import httpx
 import pytest
 
-from tests.support.gateway import Stack, import_in, sheet, token, until
+from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
 from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
 
@@ -39,6 +39,34 @@ async def test_a_required_column_is_made_in_the_review(stack: Stack) -> None:
         await _send(browser, f"{page}/review/rows", shown, do="confirm")
         status = await until(api, uuid, "COMPLETED")
         assert (status["successCount"], status["errorCount"]) == (2, 0)
+
+
+async def test_a_form_that_is_saved_in_part_says_so(stack: Stack) -> None:
+    rows = HEADER, ("Ida", "Rot", "ida(at)review.org", "Senior (18+)")
+    async with stack.browser(token("ruth")) as api, stack.browser("") as browser:
+        browser.cookies.set(COOKIE, token("ruth"))
+        uuid = await import_in(api, "COLUMN_MAPPING", sheet(*rows), review="true")
+        for step in ("column-mappings", "cell-mappings"):
+            confirmed = await api.post(f"/api/imports/{uuid}/{step}/confirm")
+            assert confirmed.status_code == 202, confirmed.text
+        page = f"/imports/{uuid}"
+        await eventually(lambda: _shows(browser, page, "Nothing is written yet"))
+        shown = (await browser.get(page)).text
+        form = {
+            "seen-2": '{"3": "ida(at)review.org", "out": false}',
+            "cell-2-3": "ida@review.org",
+            "seen-77": '{"out": false}',
+            "out-77": "1",
+        }
+        refused = await _send(browser, f"{page}/review/rows", shown, do="confirm", **form)
+        assert refused.status_code == 422
+        text = unescape(refused.text)
+        assert "there is no row 77" in text.lower()
+        assert "Saved before that: 1 cell corrected." in text
+        assert "Not saved yet: 1 row left out; it is still on this page" in text
+        [row] = (await api.get(f"/api/imports/{uuid}/review/rows")).json()
+        assert row["cells"][2]["value"] == "ida@review.org"
+        assert (await api.get(f"/api/imports/{uuid}")).json()["status"] == "CELL_MAPPING"
 
 
 async def _send(

@@ -1,6 +1,5 @@
 """The review of rows: problems first, corrections in order, nothing written before it ends."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,60 +8,19 @@ import pytest
 import xlsxwriter
 
 from adapters.files.documents import FileDocuments
-from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
-from tests.support.waiting import eventually
-from workers.gateway.pages.site import COOKIE
+from tests.support.gateway import Stack, import_in, sheet, token
+from tests.support.spreadsheets.reviews import (
+    MAIL,
+    ROWS,
+    change,
+    finished,
+    opened,
+    reviewed,
+    rows,
+    settled,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-# People of this file alone: other tests import theirs into the same event.
-ROWS = (
-    ("Rosa", "Maier", "rosa(at)example.org", "Junior (U18)"),
-    ("Rune", "Nowak", "rune@example.org", "Senior (18+)"),
-    ("Rhea", "", "rhea@example.org", "Senior (18+)"),
-    ("Remy", "Roth", "remy(at)example.org", "Senior (18+)"),
-)
-MAIL = 3
-
-
-async def reviewed(browser: httpx.AsyncClient, *rows: tuple[str, ...], **fields: str) -> str:
-    """An import whose rows are being reviewed."""
-    content = sheet(HEADER, *(rows or ROWS))
-    given = {"review": "true", **fields}
-    uuid = await import_in(browser, "COLUMN_MAPPING", content, **given)
-    confirmed = await browser.post(f"/api/imports/{uuid}/column-mappings/confirm")
-    assert confirmed.status_code == 202, confirmed.text
-    cells = await browser.post(f"/api/imports/{uuid}/cell-mappings/confirm")
-    assert cells.status_code == 202, cells.text
-    view = await settled(browser, uuid)
-    assert view["isOpen"]
-    return uuid
-
-
-async def settled(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
-    """The review once all rows are checked."""
-    found: dict[str, Any] = {}
-
-    async def is_checked() -> bool:
-        answer = await browser.get(f"/api/imports/{uuid}/review")
-        assert answer.status_code == 200, answer.text
-        found.update(answer.json())
-        return found["isChecked"]
-
-    await eventually(is_checked)
-    return found
-
-
-async def change(browser: httpx.AsyncClient, uuid: str, **operation: Any) -> dict[str, Any]:
-    answer = await browser.post(f"/api/imports/{uuid}/review/operations", json=operation)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
-
-
-async def rows(browser: httpx.AsyncClient, uuid: str, **query: Any) -> list[dict[str, Any]]:
-    answer = await browser.get(f"/api/imports/{uuid}/review/rows", params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> None:
@@ -103,15 +61,6 @@ async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> No
         assert ("row 4, Last name", "corrected", "anna") in [
             (each["subject"], each["decision"], each["by"]) for each in trail
         ]
-
-
-async def finished(browser: httpx.AsyncClient, uuid: str) -> None:
-    async def is_completed() -> bool:
-        status = (await browser.get(f"/api/imports/{uuid}")).json()["status"]
-        assert status != "FAILED"
-        return status == "COMPLETED"
-
-    await eventually(is_completed)
 
 
 async def test_a_change_of_another_person_is_named(stack: Stack) -> None:
@@ -157,14 +106,6 @@ async def test_a_name_in_one_column_is_split(stack: Stack) -> None:
             ("UNDO", None),
             ("SPLIT", split["version"] + 1),
         ]
-
-
-async def opened(browser: httpx.AsyncClient, uuid: str) -> dict[str, Any]:
-    async def is_open() -> bool:
-        return (await browser.get(f"/api/imports/{uuid}")).json()["step"] == "REVIEW"
-
-    await eventually(is_open)
-    return await settled(browser, uuid)
 
 
 async def test_a_dry_run_is_imported_from_its_review(stack: Stack) -> None:
@@ -265,44 +206,6 @@ async def test_a_file_that_is_not_clear_is_refused(stack: Stack, tmp_path: Path)
         assert "several sheets, 'Sheet1', 'Sheet2';" in answer.json()["detail"]
         strange = await upload(anna, other, [header, *lines])
         assert strange.status_code == 422 and "another import" in strange.json()["detail"]
-
-
-async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna)
-        operation = {"kind": "REPLACE", "column": MAIL, "find": "(at)", "put": "@"}
-        await change(anna, uuid, **operation)
-        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
-        await finished(anna, uuid)
-        following = await reviewed(anna)
-        offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
-        [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
-        assert again["headers"] == ["Email"]
-        await change(anna, following, **again["operation"])
-        left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
-        assert again["operation"] not in [each["operation"] for each in left]
-        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
-        [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
-        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
-        anna.cookies.set(COOKIE, token())
-        page = await anna.get("/imports/memory?show=changes")
-        assert page.status_code == 200 and one["key"] in page.text
-        assert "“(at)” by “@”" in page.text
-        named = {"importType": one["importType"], "key": one["key"]}
-        async with stack.browser(token("zoe", THEIRS)) as zoe:
-            assert (await zoe.get("/api/memory/operations")).json() == []
-            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
-        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
-        [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
-        form = {
-            "csrf": csrf,
-            "show": "changes",
-            "organisation": str(OURS),
-            "type": one["importType"],
-            "key": one["key"],
-        }
-        assert (await anna.post("/imports/memory", data=form)).status_code == 303
-        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
 
 
 async def test_what_cannot_be_applied_changes_nothing(stack: Stack) -> None:

@@ -30,7 +30,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
-from contracts.spreadsheets.reviews import REVIEW, ReviewChange
+from contracts.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange
 from tests.support.scripted import ScriptedActivities, unavailable
 from tests.support.spreadsheets.scripted import (
     UNMATCHED,
@@ -178,6 +178,20 @@ async def _import_now(handle: Handle, script: ScriptedSpreadsheet) -> None:
     await handle.execute_update("confirm_cell_mappings", Confirmation(by="ann", import_now=True))
 
 
+async def _check_again(handle: Handle, script: ScriptedSpreadsheet) -> None:
+    await when_reviewed(handle, 1)
+    await handle.execute_update("change_review", ReviewChange(by="ann", operation=1))
+
+    async def failed() -> bool:
+        status = await handle.query(SpreadsheetImport.status)
+        return status.check_failure is not None and script.made("note_check") == 1
+
+    await eventually(failed)
+    await handle.execute_update("check_review", CheckAgain(by="bea"))
+    await when_reviewed(handle, 0)
+    await handle.execute_update("confirm_cell_mappings", ANN)
+
+
 @dataclass
 class Case:
     """One way an import can go."""
@@ -238,6 +252,11 @@ CASES: dict[str, Case] = {
     "outage-while-closing": Case(ScriptedSpreadsheet(fails={"finish": [unavailable()]}), STRAIGHT),
     "reminded-and-abandoned": Case(ScriptedSpreadsheet(), {"patience": IN_NO_TIME}),
     "reviewed": Case(ScriptedSpreadsheet(wrong=2), {"auto_start": True, "review": True}, _review),
+    "checked-again": Case(
+        ScriptedSpreadsheet(wrong=1, fails={"check_review": [damaged()]}),
+        {"auto_start": True, "review": True},
+        _check_again,
+    ),
     "nothing-to-review": Case(ScriptedSpreadsheet(), {"auto_start": True, "review": True}),
     "dry-run-imported": Case(
         ScriptedSpreadsheet(), {"auto_start": True, "review": True, "dry_run": True}, _import_now

@@ -33,7 +33,7 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
-from contracts.spreadsheets.reviews import ReviewChange, ReviewChanged
+from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.spreadsheets import refusals
@@ -249,6 +249,12 @@ class SpreadsheetAnswers:
         """Apply a change to the rows that are reviewed, or look at it."""
         async with self._turn:
             return await self._review.change(change)
+
+    async def check_review(self, answer: CheckAgain) -> MappingsAnswer:
+        """Have all rows that are reviewed checked once more, after that has failed."""
+        async with self._turn:
+            await self._review.check_again(answer)
+        return self._run.mappings()
 
     def check_confirm_values(self, answer: Confirmation) -> None:
         """Refuse to confirm values while some are open; in a review its rows are confirmed."""

@@ -8,15 +8,18 @@ from temporalio.exceptions import ApplicationError, FailureError
 from activities.spreadsheets.review import SpreadsheetReview
 from contracts.spreadsheets import Confirmation, ReviewCounts
 from contracts.spreadsheets.reviews import (
+    CHECK_REASON,
     REVIEW,
     ChangeReview,
+    CheckAgain,
+    CheckNote,
     CloseReview,
     ReviewChange,
     ReviewChanged,
     ReviewInput,
 )
 from workflows import policies
-from workflows.failures import explain, failure_type, reraise_cancellation
+from workflows.failures import explain, failure_type, failures_logged, reraise_cancellation
 from workflows.spreadsheets import refusals
 from workflows.spreadsheets.pauses import SpreadsheetPauses
 from workflows.spreadsheets.state import SpreadsheetRun
@@ -98,10 +101,33 @@ class ReviewStep:
         except FailureError as error:
             raise _for_caller(error) from error
         if not change.preview:
-            run.set(version=max(run.now.version, changed.version), review=changed.counts)
+            version = max(run.now.version, changed.version)
+            run.set(version=version, review=changed.counts, check_failure=None)
             self._check_later()
         run.touch()
         return changed
+
+    def check_check_again(self) -> None:
+        """Refuse to check what is checked, or is being checked."""
+        if not self._run.now.in_review or self._run.now.reviewed:
+            raise refusals.wrong_state("the rows are not being reviewed")
+        if not self._is_behind():
+            raise refusals.wrong_state("all rows are checked already")
+        if self.is_busy:
+            raise refusals.wrong_state("the rows are being checked already")
+
+    async def check_again(self, answer: CheckAgain) -> None:
+        """Have all rows checked once more, after that has failed."""
+        self.check_check_again()
+        run = self._run
+        run.set(check_failure=None)
+        self._check_later()
+        run.touch()
+        try:
+            await run.record(run.trail("retry", "check all rows", answer.by))
+            await self._note_check(run.now.version, None)
+        except FailureError as error:
+            raise _for_caller(error) from error
 
     def check_confirm(self, answer: Confirmation) -> None:
         """Refuse to confirm rows that another person has changed meanwhile."""
@@ -152,15 +178,37 @@ class ReviewStep:
     async def _check(self) -> None:
         run = self._run
         while self._is_behind():
+            version = run.now.version
             try:
                 counts = await run.waiting.done(self._check_once)
             except FailureError as error:
                 reraise_cancellation(error)
-                # The next change has them checked again; the version that was checked is shown.
+                # The next change, or a person, has them checked again.
                 workflow.logger.warning("rows could not be checked: %s", explain(error))
-                return
+                if not workflow.patched("failed-checks-are-shown"):
+                    return
+                if run.now.version == version:
+                    await self._show_failure(version, explain(error)[:CHECK_REASON])
+                if run.now.version == version:
+                    return
+                continue
+            run.set(check_failure=None)
             if counts.checked > run.now.review.checked:
                 run.set(review=counts)
+
+    async def _show_failure(self, version: int, reason: str) -> None:
+        self._run.set(check_failure=reason)
+        # Where it cannot be stored, the status of the run still has it.
+        with failures_logged("the failed check of the rows was not stored"):
+            await self._run.waiting.done(lambda: self._note_check(version, reason))
+
+    async def _note_check(self, version: int, reason: str | None) -> None:
+        await workflow.execute_activity_method(
+            SpreadsheetReview.note_check,
+            CheckNote(uuid=self._run.order.uuid, version=version, reason=reason),
+            summary="show that the check failed" if reason else "show that rows are checked",
+            **policies.ANSWER,
+        )
 
     async def _check_once(self) -> ReviewCounts:
         return await workflow.execute_activity_method(

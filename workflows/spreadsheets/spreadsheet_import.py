@@ -8,7 +8,6 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
-from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from contracts.blobs import BlobRef
 from contracts.errors import SPREADSHEET_FAILED
 from contracts.notices import NoticeKind
@@ -22,7 +21,6 @@ from contracts.spreadsheets import (
     ColumnMappings,
     Confirmation,
     DecisionRecord,
-    Finishing,
     LayoutChange,
     MappingsAnswer,
     Reassignment,
@@ -32,9 +30,9 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     SpreadsheetStatus,
 )
-from contracts.spreadsheets.reviews import ReviewChange, ReviewChanged
+from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged
 from domain.notices import counted
-from workflows import attributes, policies
+from workflows import attributes
 from workflows.failures import explain
 from workflows.notices import Notices
 from workflows.parkable import Parkable
@@ -211,7 +209,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
             reason=reason,
         )
         result = await self._waiting.retried_despite_cancel(
-            lambda: self._finish(result, trail), self._park_unrecorded
+            lambda: self._steps.finish(result, trail), self._park_unrecorded
         )
         run.step = "done"
         workflow.upsert_search_attributes(attributes.not_waiting(state))
@@ -221,18 +219,6 @@ class SpreadsheetImport(Parkable, retry=Answer):
         )
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
-
-    async def _finish(
-        self, result: SpreadsheetResult, trail: tuple[DecisionRecord, ...]
-    ) -> SpreadsheetResult:
-        record = self._run.status_record(*trail, reason=result.reason)
-        counts = await workflow.execute_local_activity_method(
-            SpreadsheetLifecycle.finish,
-            Finishing(result=result, record=record),
-            summary=f"record {result.state}",
-            **policies.SHORT,
-        )
-        return result.model_copy(update={"counts": counts})
 
     async def _park_unrecorded(self, failure: FailureError) -> None:
         # The work is done and only its record is missing: any answer tries again.
@@ -326,6 +312,20 @@ class SpreadsheetImport(Parkable, retry=Answer):
     async def change_review_signal(self, change: ReviewChange) -> None:
         """Twin of the update, for `temporal workflow signal`."""
         await self._run.apply_signal("change_review", self._answers.change_review(change))
+
+    @workflow.update(name="check_review")
+    async def check_review(self, answer: CheckAgain) -> MappingsAnswer:
+        """Check all rows of the review once more, after that has failed."""
+        return await self._answers.check_review(answer)
+
+    @check_review.validator
+    def _validate_check_review(self, answer: CheckAgain) -> None:
+        self._review.check_check_again()
+
+    @workflow.signal(name="check_review")
+    async def check_review_signal(self, answer: CheckAgain) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._run.apply_signal("check_review", self._answers.check_review(answer))
 
     @workflow.update(name="start")
     async def start(self, answer: Confirmation) -> MappingsAnswer:

@@ -166,6 +166,7 @@ class SpreadsheetRun:
             cells=self.now.cells,
             last_refusal=self.last_refusal,
             review=self.now.review if self.now.in_review else None,
+            check_failure=self.now.check_failure if self.now.in_review else None,
             waiting_for=self.waiting.dependency,
         )
 

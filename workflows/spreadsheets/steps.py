@@ -13,9 +13,12 @@ from contracts.spreadsheets import (
     AnalysisInput,
     CellSummary,
     CollectInput,
+    DecisionRecord,
+    Finishing,
     Processed,
     ProcessInput,
     ReportInput,
+    SpreadsheetResult,
     Staged,
 )
 from workflows import policies
@@ -88,6 +91,19 @@ class SpreadsheetSteps:
             summary="error report",
             **policies.LONG,
         )
+
+    async def finish(
+        self, result: SpreadsheetResult, trail: tuple[DecisionRecord, ...]
+    ) -> SpreadsheetResult:
+        """Record the end; the result has the counts of the database then."""
+        record = self._run.status_record(*trail, reason=result.reason)
+        counts = await workflow.execute_local_activity_method(
+            SpreadsheetLifecycle.finish,
+            Finishing(result=result, record=record),
+            summary=f"record {result.state}",
+            **policies.SHORT,
+        )
+        return result.model_copy(update={"counts": counts})
 
     @property
     def _staged(self) -> Staged:

@@ -23,8 +23,12 @@ spreadsheet_reviews = Table(
     Column("wrong", BigInteger, nullable=False),
     Column("excluded", BigInteger, nullable=False),
     Column("checked", BigInteger, nullable=False),
+    Column("check_failure", Text),
 )
-"""The review of an import: whether corrections are accepted, and its rows in figures."""
+"""The review of an import: whether corrections are accepted, and its rows in figures.
+
+`check_failure` says why all rows could not be checked at the newest version.
+"""
 
 spreadsheet_review_blocks = Table(
     "spreadsheet_review_blocks",
@@ -59,10 +63,15 @@ spreadsheet_review_operations = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("effect", Text),
     Column("examples", Text),
+    Column("key", Text),
     UniqueConstraint("import_id", "version"),
+    Index(None, "import_id", "key", unique=True),
     sqlite_autoincrement=True,
 )
-"""Corrections, in the order of their versions; without one: only looked at so far."""
+"""Corrections, in the order of their versions; without one: only looked at so far.
+
+`key` is the same in every repetition of a request.
+"""
 
 remembered_edits = Table(
     "remembered_edits",
@@ -73,10 +82,12 @@ remembered_edits = Table(
     Column("position", Integer, nullable=False),
     Column("body", Text, nullable=False),
     Column("headers", Text, nullable=False),
+    Column("shape", Text),
     Column("decided_at", UtcDateTime, nullable=False),
     Column("decided_by", Text, nullable=False),
 )
 """Corrections of whole columns, to be suggested for the next file with these headers.
 
 `about` names kind and headers; `headers` is a JSON object: column id of the body to its header.
+`shape` is a JSON list: all headers of the file, for one that is about no column.
 """

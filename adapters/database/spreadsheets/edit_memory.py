@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, select
@@ -27,8 +27,13 @@ async def learn(
     headers: Mapping[int, str],
     edits: Sequence[ReviewOperation],
 ) -> None:
-    """Remember the operations that are about columns of the file and nothing else."""
+    """Remember the operations that are about columns of the file and nothing else.
+
+    One that is about no column, as a constant for a field without one, is true of files with the
+    same headers at most, and is remembered for those.
+    """
     rows: dict[str, dict[str, Any]] = {}
+    shape = _shape(headers.values())
     for position, each in enumerate(edits):
         columns = about_columns(each.operation)
         if columns is None or not all(headers.get(id, "").strip() for id in columns):
@@ -36,7 +41,8 @@ async def learn(
         named = {str(id): headers[id] for id in columns}
         kind = [each.operation.kind, *(header_key(header) for header in named.values())]
         field = getattr(each.operation, "field", None) or getattr(each.operation, "find", None)
-        about = hashlib.sha256(json.dumps([*kind, field]).encode()).hexdigest()
+        own = [] if columns else [shape]
+        about = hashlib.sha256(json.dumps([*kind, field, *own]).encode()).hexdigest()
         rows[about] = {
             "organisation_id": opened.row.organisation_id,
             "import_type": opened.row.import_type,
@@ -44,13 +50,14 @@ async def learn(
             "position": position,
             "body": clean(each.operation.model_dump_json()),
             "headers": clean(json.dumps(named, ensure_ascii=False)),
+            "shape": None if columns else clean(json.dumps(shape, ensure_ascii=False)),
             "decided_at": each.at,
             "decided_by": clean(each.by),
         }
     if not rows:
         return
     insert = bulk.insert_statement(remembered_edits)
-    changed = ("position", "body", "headers", "decided_at", "decided_by")
+    changed = ("position", "body", "headers", "shape", "decided_at", "decided_by")
     await connection.execute(
         insert.on_conflict_do_update(
             index_elements=["organisation_id", "import_type", "about"],
@@ -66,7 +73,8 @@ async def find(
     import_type: str,
     headers: Sequence[tuple[int, str]],
 ) -> Sequence[RememberedEdit]:
-    """What was done to columns of these headers before, in the order it was done."""
+    """What was done to columns of these headers before, or to files of all of these headers; in the
+    order it was done."""
     memory = remembered_edits
     rows = await connection.execute(
         select(memory)
@@ -74,18 +82,27 @@ async def find(
         .order_by(memory.c.decided_at, memory.c.position)
     )
     ids = {header_key(header): id for id, header in reversed(headers)}
+    shape = _shape([header for _, header in headers])
     found: list[RememberedEdit] = []
     for row in rows:
         named: dict[str, str] = json.loads(row.headers)
         places = {int(id): ids.get(header_key(header)) for id, header in named.items()}
         here = {before: now for before, now in places.items() if now is not None}
-        if len(here) < len(places):
+        if len(here) < len(places) or (row.shape is not None and json.loads(row.shape) != shape):
             continue
         operation = with_columns(OPERATION.validate_json(row.body), here)
         known = ReviewOperation(
             id=0, version=0, operation=operation, by=row.decided_by, at=row.decided_at
         )
-        found.append(RememberedEdit(known, list(named.values()), row.decided_by, row.decided_at))
+        found.append(
+            RememberedEdit(
+                known,
+                list(named.values()),
+                row.decided_by,
+                row.decided_at,
+                is_of_file=row.shape is not None,
+            )
+        )
     return found
 
 
@@ -132,4 +149,10 @@ def _learnt(row: Any) -> LearntEdit:
         OPERATION.validate_json(row.body),
         row.decided_by,
         row.decided_at,
+        json.loads(row.shape or "[]"),
     )
+
+
+def _shape(headers: Iterable[str]) -> list[str]:
+    """The headers of a file, whatever their order, case and punctuation."""
+    return sorted(header_key(header) for header in headers if header.strip())

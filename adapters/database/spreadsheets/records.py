@@ -60,6 +60,8 @@ class LearntEdit:
     operation: Operation
     decided_by: str
     decided_at: datetime
+    file_headers: Sequence[str] = ()
+    """Of the files that it is suggested for, where it is about no column of them."""
 
 
 @dataclass(frozen=True, slots=True)

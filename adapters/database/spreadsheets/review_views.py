@@ -13,8 +13,8 @@ from adapters.database.models.spreadsheet_reviews import (
     spreadsheet_review_problems,
 )
 from adapters.database.models.spreadsheets import spreadsheet_imports
+from adapters.database.spreadsheets import review_operations
 from adapters.database.spreadsheets.records import Page
-from adapters.database.spreadsheets.reviews import stored_operation
 from adapters.database.spreadsheets.statuses import count, paged
 from contracts.spreadsheets.reviews import UndoOperation
 from domain.spreadsheets.review import RowProblem, StoredOperation
@@ -98,9 +98,9 @@ class SqlReviewViews:
             total = await connection.execute(count(table, *mine))
             rows = (await connection.execute(paged(query, page, size))).all()
             taken_back = _taken_back(
-                [stored_operation(row) for row in await connection.execute(undos)]
+                [review_operations.stored(row) for row in await connection.execute(undos)]
             )
-        items = [stored_operation(row, taken_back.get(row.version)) for row in rows]
+        items = [review_operations.stored(row, taken_back.get(row.version)) for row in rows]
         return Page(items, total.scalar_one())
 
 

@@ -1,11 +1,9 @@
 """Reviews of spreadsheets: rows in blocks, problems by cell, corrections by version."""
 
-import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import delete, select, update
 
 from adapters.database.bulk.dialects import bulk_of
 from adapters.database.codec import clean
@@ -13,28 +11,30 @@ from adapters.database.engine import Database
 from adapters.database.models.spreadsheet_reviews import (
     spreadsheet_review_blocks,
     spreadsheet_review_operations,
-    spreadsheet_review_problems,
     spreadsheet_reviews,
 )
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from adapters.database.spreadsheets import audit_trail, edit_memory
+from adapters.database.spreadsheets import (
+    audit_trail,
+    edit_memory,
+    review_operations,
+    review_problems,
+)
 from adapters.database.spreadsheets.locked_import import (
-    LockedImport,
     lock_known,
     save,
 )
 from adapters.database.spreadsheets.records import LearntEdit, Page
-from adapters.database.spreadsheets.review_conditions import concerned, id_of, starts_of
+from adapters.database.spreadsheets.review_conditions import id_of, starts_of
 from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
-    OPERATION,
+    CheckNote,
     CloseReview,
     ReviewEffect,
     ReviewExample,
     ReviewOperation,
 )
 from domain.spreadsheets.review import (
-    PROBLEMS,
     RememberedEdit,
     ReviewState,
     RowProblem,
@@ -43,8 +43,6 @@ from domain.spreadsheets.review import (
 
 _PAGE: Final = 200
 """Blocks that are read at a time."""
-_AT_ONCE: Final = 10_000
-_PROBLEM_COLUMNS: Final = ("import_id", "line", "column_id", "value", "reason")
 
 
 class SqlReviewStore:
@@ -64,7 +62,11 @@ class SqlReviewStore:
         )
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else ReviewState(row.version, row.is_open, _counts(row))
+        if row is None:
+            return None
+        return ReviewState(
+            row.version, row.is_open, review_problems.counts_of(row), row.check_failure
+        )
 
     async def add_blocks(
         self, uuid: str, blocks: Sequence[tuple[int, bytes]], *, first: bool
@@ -139,7 +141,7 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             if opened.ended or opened.purged:
                 return
-            values = counts.model_dump() | {"is_open": True}
+            values = counts.model_dump() | {"is_open": True, "check_failure": None}
             insert = self._bulk.insert_statement(spreadsheet_reviews).values(
                 import_id=opened.id, **values
             )
@@ -148,21 +150,19 @@ class SqlReviewStore:
             )
             await save(connection, opened, {})
 
-    async def propose(self, uuid: str, operation: ReviewOperation) -> int:
-        """Store an operation without applying it; its id."""
+    async def propose(
+        self, uuid: str, operation: ReviewOperation, key: str | None = None
+    ) -> int | None:
+        """Store an operation without applying it; its id. None: the key stands for another one.
+
+        Args:
+            uuid: The import.
+            operation: What is requested, and by whom.
+            key: What a request that is repeated has in common with the first one, whose id it gets.
+        """
         async with self._database.transaction() as connection:
             opened = await lock_known(connection, uuid)
-            found = await connection.execute(
-                spreadsheet_review_operations.insert()
-                .values(
-                    import_id=opened.id,
-                    body=clean_body(operation),
-                    by=clean(operation.by),
-                    at=operation.at,
-                )
-                .returning(spreadsheet_review_operations.c.id)
-            )
-            return found.scalar_one()
+            return await review_operations.propose(connection, opened, operation, key)
 
     async def forget(self, id: int) -> None:
         """Remove an operation that was not applied."""
@@ -181,7 +181,7 @@ class SqlReviewStore:
             .order_by(table.c.version)
         )
         async with self._database.reading() as connection:
-            return [_operation(row) for row in await connection.execute(query)]
+            return [review_operations.operation_of(row) for row in await connection.execute(query)]
 
     async def operation(self, uuid: str, id: int) -> StoredOperation | None:
         """One operation; None: there is none of this id in this import."""
@@ -189,7 +189,7 @@ class SqlReviewStore:
         query = select(table).where(table.c.import_id == id_of(uuid), table.c.id == id)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else stored_operation(row)
+        return None if row is None else review_operations.stored(row)
 
     async def apply(
         self,
@@ -219,22 +219,23 @@ class SqlReviewStore:
         table = spreadsheet_review_operations
         async with self._database.transaction() as connection:
             opened = await lock_known(connection, uuid)
-            review = await _review(connection, opened)
+            review = await review_problems.review_of(connection, opened)
             row = (await connection.execute(select(table).where(table.c.id == id))).one()
             if row.version == version:
-                return _counts(review)
+                return review_problems.counts_of(review)
             if not review.is_open or opened.ended:
                 return None
             await connection.execute(
                 update(table)
                 .where(table.c.id == id)
-                .values(version=version, **_outcome(effect, examples))
+                .values(version=version, **review_operations.outcome(effect, examples))
             )
-            await self._replace(connection, opened, replaced, problems)
+            await review_problems.replace(connection, self._bulk, opened, replaced, problems)
             await audit_trail.add(connection, self._bulk, opened.row.workflow_id, [line], version)
-            counts = await self._count(connection, opened, {"excluded": excluded})
-            now = {"version": max(opened.row.version, version), "decided_at": line.at}
-            await save(connection, opened, now)
+            now = {"excluded": excluded, "check_failure": None}
+            counts = await review_problems.count(connection, opened, now)
+            changed = {"version": max(opened.row.version, version), "decided_at": line.at}
+            await save(connection, opened, changed)
             return counts
 
     async def note(
@@ -246,7 +247,7 @@ class SqlReviewStore:
             await connection.execute(
                 update(table)
                 .where(table.c.id == id, table.c.import_id == id_of(uuid))
-                .values(_outcome(effect, examples))
+                .values(review_operations.outcome(effect, examples))
             )
 
     async def replace_problems(
@@ -257,22 +258,32 @@ class SqlReviewStore:
             opened = await lock_known(connection, uuid)
             if opened.row.version > version or opened.ended or opened.purged:
                 return None
-            await self._replace(connection, opened, (None, None), problems)
-            counts = await self._count(connection, opened, {"checked": version})
+            await review_problems.replace(connection, self._bulk, opened, (None, None), problems)
+            now = {"checked": version, "check_failure": None}
+            counts = await review_problems.count(connection, opened, now)
             await save(connection, opened, {})
             return counts
+
+    async def note_check(self, note: CheckNote) -> None:
+        """Store why all rows could not be checked at a version; one that is not the newest is
+        left out."""
+        reviews = spreadsheet_reviews
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, note.uuid)
+            if opened.row.version > note.version or opened.ended or opened.purged:
+                return
+            reason = None if note.reason is None else clean(note.reason)
+            await connection.execute(
+                update(reviews).where(reviews.c.import_id == opened.id).values(check_failure=reason)
+            )
+            await save(connection, opened, {})
 
     async def problems_in(
         self, uuid: str, lines: Collection[int] | None, columns: Collection[int] | None
     ) -> int:
         """How many problems some rows have in some columns; None: any."""
-        conditions = concerned(id_of(uuid), lines, columns)
-        total = 0
         async with self._database.reading() as connection:
-            for each in conditions:
-                query = select(func.count()).select_from(spreadsheet_review_problems).where(*each)
-                total += (await connection.execute(query)).scalar_one()
-        return total
+            return await review_problems.number(connection, uuid, lines, columns)
 
     async def close(
         self,
@@ -294,6 +305,11 @@ class SqlReviewStore:
             reviews = spreadsheet_reviews
             await connection.execute(
                 update(reviews).where(reviews.c.import_id == opened.id).values(is_open=False)
+            )
+            # What was only proposed by now is not applied any more.
+            table = spreadsheet_review_operations
+            await connection.execute(
+                delete(table).where(table.c.import_id == opened.id, table.c.version.is_(None))
             )
             line = DecisionRecord(
                 kind="confirm", subject="", decision="review", by=work.by, at=work.at
@@ -325,76 +341,3 @@ class SqlReviewStore:
         """Suggest a remembered change no more."""
         async with self._database.transaction() as connection:
             await edit_memory.forget(connection, organisation_id, import_type, about)
-
-    async def _replace(
-        self,
-        connection: AsyncConnection,
-        opened: LockedImport,
-        replaced: tuple[Collection[int] | None, Collection[int] | None],
-        problems: Sequence[RowProblem],
-    ) -> None:
-        table = spreadsheet_review_problems
-        for conditions in concerned(opened.id, *replaced):
-            await connection.execute(delete(table).where(*conditions))
-        rows = [
-            (opened.id, each.line, each.column, _text(each.value), clean(each.reason))
-            for each in problems[:PROBLEMS]
-        ]
-        for i in range(0, len(rows), _AT_ONCE):
-            await self._bulk.insert(connection, table, _PROBLEM_COLUMNS, rows[i : i + _AT_ONCE])
-
-    async def _count(
-        self, connection: AsyncConnection, opened: LockedImport, more: dict[str, int]
-    ) -> ReviewCounts:
-        problems, reviews = spreadsheet_review_problems, spreadsheet_reviews
-        # COUNT(DISTINCT) sorts; a subquery is read off the index.
-        lines = select(problems.c.line).where(problems.c.import_id == opened.id).distinct()
-        query = select(func.count()).select_from(lines.subquery())
-        wrong = (await connection.execute(query)).scalar_one()
-        await connection.execute(
-            update(reviews).where(reviews.c.import_id == opened.id).values(wrong=wrong, **more)
-        )
-        return _counts(await _review(connection, opened))
-
-
-def clean_body(operation: ReviewOperation) -> str:
-    """The body of an operation as it is stored."""
-    # Characters that PostgreSQL refuses are escaped in JSON: they are cleaned before.
-    text = json.dumps(operation.operation.model_dump(mode="json"), ensure_ascii=False)
-    return clean(text.replace("\\u0000", "\ufffd"))
-
-
-def stored_operation(row: Any, undone_by: int | None = None) -> StoredOperation:
-    """An operation from its row."""
-    effect = ReviewEffect.model_validate_json(row.effect or "{}")
-    examples = [ReviewExample.model_validate(each) for each in json.loads(row.examples or "[]")]
-    return StoredOperation(_operation(row), effect.rows, effect.cells, examples, undone_by)
-
-
-def _operation(row: Any) -> ReviewOperation:
-    return ReviewOperation(
-        id=row.id,
-        version=row.version or 0,
-        operation=OPERATION.validate_json(row.body),
-        by=row.by,
-        at=row.at,
-    )
-
-
-def _outcome(effect: ReviewEffect, examples: Sequence[ReviewExample]) -> dict[str, str]:
-    shown = json.dumps([each.model_dump() for each in examples], ensure_ascii=False)
-    return {"effect": effect.model_dump_json(), "examples": clean(shown)}
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else clean(text)
-
-
-def _counts(row: Any) -> ReviewCounts:
-    return ReviewCounts(rows=row.rows, wrong=row.wrong, excluded=row.excluded, checked=row.checked)
-
-
-async def _review(connection: AsyncConnection, opened: LockedImport) -> Any:
-    reviews = spreadsheet_reviews
-    query = select(reviews).where(reviews.c.import_id == opened.id)
-    return (await connection.execute(query)).one()

@@ -19,6 +19,7 @@ from adapters.database.spreadsheets import (
     people,
     results,
     retention,
+    review_operations,
     rows,
     status,
     undo,
@@ -289,6 +290,11 @@ class SqlSpreadsheetStore:
         """Remove before-images of imports that ended before; how many imports."""
         async with self._database.transaction() as connection:
             return await retention.purge_journals(connection, before, limit)
+
+    async def purge_proposals(self, before: datetime, limit: int) -> int:
+        """Remove changes of reviews that were proposed before and never applied; how many."""
+        async with self._database.transaction() as connection:
+            return await review_operations.purge_proposals(connection, before, limit)
 
     async def stale_uploads(self, before: datetime, limit: int) -> Sequence[tuple[str, str]]:
         """Uuid and blob name of uploads that never became an import."""

@@ -13,10 +13,12 @@ from contracts.spreadsheets import (
     DecisionRecord,
     Layout,
     RetentionOrder,
+    ReviewCounts,
     RowCounts,
     SpreadsheetState,
     UndoState,
 )
+from contracts.spreadsheets.reviews import CloseReview, Exclude, ReviewEffect, ReviewOperation
 from domain.spreadsheets.records import FoundValue, ParkedRow, Preview
 from stack.sample_club import SampleClub
 from tests.support.spreadsheets.store import (
@@ -56,6 +58,33 @@ async def filled(sheets: SqlSpreadsheetStore, club: SampleClub, state: str) -> S
     if ends:
         await sheet.end(state, report=REPORT, reason=reason)
     return sheet
+
+
+async def test_a_change_that_was_only_proposed_does_not_stay(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    sheet = await opened(sheets, club)
+    change = ReviewOperation(id=0, version=0, operation=Exclude(rows=(4,)), by="anna", at=NOW)
+    await sheets.reviews.open(sheet.uuid, ReviewCounts(rows=9))
+    ids = [await sheets.reviews.propose(sheet.uuid, change) for _ in range(3)]
+    newer = change.model_copy(update={"at": NOW + DAYS})
+    ids.append(await sheets.reviews.propose(sheet.uuid, newer, "key"))
+    applied = ids[1]
+    assert applied is not None
+    line = DecisionRecord(kind="correction", subject="row 4", decision="left out", by="a", at=NOW)
+    counts = await sheets.reviews.apply(
+        sheet.uuid, applied, line, 2, ReviewEffect(rows=1), (), ([4], None), (), 1
+    )
+    assert counts is not None and counts.excluded == 1
+    assert await sheets.purge_proposals(NOW, 10) == 0
+    assert await sheets.purge_proposals(NOW + DAYS, 1) == 1
+    assert await sheets.purge_proposals(NOW + DAYS, 10) == 1
+    left = await table(database, "spreadsheet_review_operations", "id version")
+    assert [tuple(row) for row in left] == [(ids[1], 2), (ids[3], None)]
+    work = CloseReview(order=sheet.order, columns=(), version=3, by="anna", at=NOW)
+    await sheets.reviews.close(work, (), ())
+    left = await table(database, "spreadsheet_review_operations", "id version")
+    assert [tuple(row) for row in left] == [(ids[1], 2)]
 
 
 async def test_a_purged_import_keeps_no_personal_data(

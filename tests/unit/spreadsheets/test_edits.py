@@ -1,5 +1,6 @@
 """Corrections of a review, applied to rows in their order."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 import pytest
@@ -22,7 +23,7 @@ from contracts.spreadsheets.reviews import (
     UndoOperation,
 )
 from domain.errors import RuleViolation
-from domain.spreadsheets.edits import Edits
+from domain.spreadsheets.edits import Comparison, Edits
 from domain.spreadsheets.operations import active, changed_columns, changed_rows, described
 from domain.tabular.rows import Cell
 
@@ -202,3 +203,46 @@ def test_an_operation_and_its_undo_leave_a_row_as_it_was(
 ) -> None:
     operations = listed(Replace(column=1, find=find, put=put), UndoOperation(version=1))
     assert Edits(COLUMN, operations).cells(2, row) == row
+
+
+_TEXTS = st.sampled_from(("", " ", "a", "A b", "3/4/2026", "1,5", "a(at)b"))
+_COLUMN_IDS = st.integers(1, 3)
+_OPERATIONS = st.one_of(
+    st.builds(Replace, column=_COLUMN_IDS, find=st.sampled_from(("a", "A b", "(at)")), put=_TEXTS),
+    st.builds(Constant, column=_COLUMN_IDS, value=_TEXTS, blanks=st.booleans()),
+    st.builds(Constant, field=st.sampled_from(("CITY", "NOTES")), value=_TEXTS),
+    st.just(Split(column=1, fields=("FIRST_NAME", "LAST_NAME"))),
+    st.just(Join(columns=(1, 2), field="NOTES")),
+    st.builds(Notation, column=_COLUMN_IDS, notation=st.sampled_from(NotationName)),
+    st.builds(
+        lambda row, column, value: SetCells(
+            cells=(CellValue(row=row, column=column, value=value),)
+        ),
+        *(st.integers(1, 3), _COLUMN_IDS, _TEXTS),
+    ),
+    st.builds(UndoOperation, version=st.integers(1, 6)),
+)
+
+
+@given(
+    st.lists(_OPERATIONS, max_size=6),
+    _OPERATIONS,
+    st.lists(st.one_of(st.none(), _TEXTS, st.integers(0, 12)), max_size=5),
+    st.integers(1, 3),
+)
+def test_rows_are_compared_as_if_each_list_was_applied_alone(
+    operations: list[Operation], last: Operation, cells: list[Cell], row: int
+) -> None:
+    before = Edits(COLUMN, listed(*operations))
+    after = Edits(COLUMN, listed(*operations, last))
+    compared = Comparison(before, after).cells(row, cells)
+    for found, edits in zip(compared, (before, after), strict=True):
+        width = max(len(found), len(edits.padded(())))
+        alone = [*edits.cells(row, cells)]
+        assert _wide(found, width) == _wide(alone, width)
+
+
+def _wide(cells: Sequence[Cell], width: int) -> list[tuple[type, Cell]]:
+    """Cells up to a width; 1 and True differ, a place that is not there is blank."""
+    some = [*cells[:width], *[None] * (width - len(cells))]
+    return [(type(cell), cell) for cell in some]

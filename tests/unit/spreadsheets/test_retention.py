@@ -15,6 +15,7 @@ from contracts.spreadsheets import (
     RetentionOrder,
     SpreadsheetState,
 )
+from contracts.spreadsheets.reviews import Exclude, ReviewOperation
 from tests.support.imports.activities import Killed, environment
 from tests.support.spreadsheets.activities import MIXED, NOW, FailingStore, SpreadsheetSetup, table
 
@@ -94,6 +95,18 @@ async def test_leftovers_are_removed_in_bounded_numbers(setup: SpreadsheetSetup)
     assert await setup.count("spreadsheet_journal") == 0
     with pytest.raises(BlobNotFound):
         await setup.blobs.stat("spreadsheets/left-0/file")
+
+
+async def test_changes_that_never_reached_a_review_are_removed(setup: SpreadsheetSetup) -> None:
+    sheet = await setup.finished()
+    change = ReviewOperation(id=0, version=0, operation=Exclude(rows=(4,)), by="anna", at=NOW)
+    for _ in range(3):
+        await setup.store.reviews.propose(sheet.order.uuid, change)
+    leftovers = SpreadsheetRetentionSteps(setup.store, setup.blobs).purge_leftovers
+    assert await environment().run(leftovers, due(0.9)) == PurgeResult()
+    bounds = {"page": 1, "most": 2}
+    assert await environment().run(leftovers, due(1.1, **bounds)) == PurgeResult(proposals=2)
+    assert await environment().run(leftovers, due(1.1)) == PurgeResult(proposals=1)
 
 
 async def test_a_fresh_upload_stays(setup: SpreadsheetSetup) -> None:

@@ -4,16 +4,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 from temporalio.exceptions import ApplicationError
 
 from activities.spreadsheets.review import SpreadsheetReview
+from adapters.database.models.people import races
 from contracts.errors import INVALID_DECISION
-from contracts.spreadsheets import ReviewCounts
+from contracts.spreadsheets import ColumnMapping, ReviewCounts
 from contracts.spreadsheets.reviews import (
     CellValue,
     ChangeReview,
     CloseReview,
     Exclude,
+    Notation,
+    NotationName,
     Operation,
     Replace,
     ReviewChanged,
@@ -22,14 +26,19 @@ from contracts.spreadsheets.reviews import (
     SetCells,
     UndoOperation,
 )
+from domain.spreadsheets.review import PROBLEMS, ReviewState
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import (
+    EVENT,
     MIXED,
     SpreadsheetSetup,
     StagedSpreadsheet,
     table,
 )
+from workers.gateway.spreadsheets.review_schemas import review_view
+from workers.services.spreadsheets.reviews import ReviewColumn, ReviewOverview
 
+HEADERS = ("First name", "Last name", "Date of birth")
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 MAIL = 3
 
@@ -53,7 +62,9 @@ class Reviewed:
 
     async def propose(self, operation: Operation) -> int:
         proposed = ReviewOperation(id=0, version=0, operation=operation, by="ann", at=AT)
-        return await self.store.reviews.propose(self.sheet.order.uuid, proposed)
+        id = await self.store.reviews.propose(self.sheet.order.uuid, proposed)
+        assert id is not None
+        return id
 
     async def change(self, id: int, version: int, **more: Any) -> ReviewChanged:
         sheet = self.sheet
@@ -161,3 +172,50 @@ async def test_what_is_purged_leaves_no_row_behind(setup: SpreadsheetSetup) -> N
     assert await reviewed.store.purge(reviewed.sheet.order.uuid, AT)
     for name in ("reviews", "review_blocks", "review_problems", "review_operations"):
         assert await setup.count(f"spreadsheet_{name}") == 0
+
+
+async def test_times_are_in_question_wherever_another_row_writes_hours(
+    setup: SpreadsheetSetup,
+) -> None:
+    runners = [(f"F{n}", f"L{n}", "2:45") for n in range(1_001)]
+    rows = (("First name", "Last name", "Time"), *runners, ("Late", "Runner", "3:45:10"))
+    race = {"id": 5, "event_id": EVENT, "name": "Marathon"}
+    async with setup.database.transaction() as connection:
+        await connection.execute(insert(races), [race])
+    sheet = await setup.prepare(table(*rows), import_type="RESULT", context_id=5)
+    reviewed = Reviewed(sheet)
+    assert (await reviewed.open()).wrong == 1_001
+    other = await reviewed.propose(Replace(column=3, find="2:45", put="2:46"))
+    seen = await reviewed.change(other, 2, preview=True)
+    assert (seen.effect.problems_before, seen.effect.problems_after) == (1_001, 1_001)
+    hours = Notation(column=3, notation=NotationName.HOURS_MINUTES)
+    changed = await reviewed.change(await reviewed.propose(hours), 2)
+    assert (changed.effect.problems_after, changed.counts.wrong) == (0, 0)
+
+
+@pytest.mark.parametrize(("problems", "is_cut"), [(PROBLEMS - 1, False), (PROBLEMS, True)])
+def test_a_review_that_stores_the_first_problems_only_says_so(problems: int, is_cut: bool) -> None:
+    column = ReviewColumn(ColumnMapping(id=1, index=0, header="Time"), None, problems - 4, False)
+    state = ReviewState(1, True, ReviewCounts(rows=170_000))
+    overview = ReviewOverview(state, [column], 4, (), False, None)
+    assert review_view(overview).more_problems is is_cut
+
+
+async def test_a_cell_that_does_not_fit_the_chosen_notation_is_a_problem(
+    setup: SpreadsheetSetup,
+) -> None:
+    born = ("3/4/1990", "25/4/1990", "1990-04-03", "4/25/1990")
+    people = [(f"F{n}", f"L{n}", day) for n, day in enumerate(born)]
+    reviewed = Reviewed(await setup.prepare(table(HEADERS, *people)))
+    assert (await reviewed.open()).wrong == 1
+    month_first = Notation(column=3, notation=NotationName.MONTH_FIRST)
+    changed = await reviewed.change(await reviewed.propose(month_first), 2)
+    assert (changed.effect.problems_before, changed.effect.problems_after) == (1, 1)
+    counts = await environment().run(reviewed.steps.check_review, reviewed.input(2))
+    assert (counts.checked, counts.wrong) == (2, 1)
+    [(line, reason)] = await setup.select("spreadsheet_review_problems", "line reason")
+    assert (line, reason[:24]) == (3, "does not fit its column,")
+    undone = await reviewed.change(await reviewed.propose(UndoOperation(version=2)), 3)
+    assert (undone.effect.problems_before, undone.effect.problems_after) == (1, 1)
+    [(line, reason)] = await setup.select("spreadsheet_review_problems", "line reason")
+    assert (line, reason[:14]) == (2, "can be read as")

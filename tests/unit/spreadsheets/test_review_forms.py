@@ -20,8 +20,10 @@ from contracts.spreadsheets.reviews import (
 )
 from workers.gateway.pages.forms import Form
 from workers.gateway.spreadsheets.pages.review_forms import (
+    Corrected,
     RowsPlace,
     corrected,
+    in_words,
     operation_of,
     place_of,
 )
@@ -112,3 +114,16 @@ def test_a_button_names_rows() -> None:
     assert place_of("ALL::0") == RowsPlace()
     assert place_of("NONE::0") is None
     assert place.query == "rows=PROBLEMS&page=2&column=3"
+
+
+def test_what_is_saved_is_no_longer_kept_and_the_rest_is_named() -> None:
+    kept = Corrected({(2, 1): "x"}, (4, 5), (6,))
+    operations = kept.operations()
+    assert [in_words(each) for each in operations] == [
+        "1 cell corrected",
+        "2 rows left out",
+        "1 row taken in again",
+    ]
+    assert kept.without(operations[:1]) == Corrected({}, (4, 5), (6,))
+    assert kept.without(operations[:2]).operations() == operations[2:]
+    assert kept.without(operations) == Corrected()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.spreadsheets.staged_rows import StagedRows, is_blank, staged_line
+from activities.spreadsheets.staged_rows import StagedRows, is_blank, rows_of, staged_line
 from domain.tabular.rows import Cell
 
 CELLS: list[Cell] = [
@@ -57,6 +57,19 @@ def test_any_cell_is_read_back_unchanged(
 ) -> None:
     with closing(StagedRows(staged(tmp_path_factory.mktemp("staged"), {1: cells}))) as rows:
         assert [exactly(row.cells) for row in rows.read()] == [exactly(cells)]
+
+
+@given(
+    st.lists(
+        st.lists(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text())
+        | st.lists(st.dates() | st.text()),
+        max_size=4,
+    )
+)
+def test_a_block_is_read_like_its_rows(tables: list[list[Cell]]) -> None:
+    block = b"".join(staged_line(line, cells) for line, cells in enumerate(tables, start=2))
+    found = [(row.line, exactly(row.cells)) for row in rows_of(block)]
+    assert found == [(line, exactly(cells)) for line, cells in enumerate(tables, start=2)]
 
 
 def test_half_a_surrogate_pair_is_replaced_and_a_whole_one_is_a_letter(tmp_path: Path) -> None:

@@ -170,3 +170,30 @@ async def test_staging_is_cancelled_within_a_second_and_reports_its_progress(
 
 async def total(setup: SpreadsheetSetup, order: SpreadsheetOrder) -> int | None:
     return dict(await setup.select("spreadsheet_imports", "uuid total"))[order.uuid]
+
+
+async def test_texts_and_dates_of_merged_cells_count_for_each_of_their_rows(
+    setup: SpreadsheetSetup,
+) -> None:
+    path = setup.folder / "merged.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        sheet = book.add_worksheet()
+        day = book.add_format({"num_format": "yyyy-mm-dd"})
+        sheet.merge_range(0, 0, 1, 0, "a header of two lines")
+        sheet.write_row(1, 1, ["Category", "Joined", "Fee"])
+        for line, name in enumerate(("Ada", "Bea", "Cid", "Dan"), start=2):
+            sheet.write(line, 0, name)
+        sheet.merge_range(2, 1, 4, 1, "Family")
+        sheet.merge_range(2, 2, 3, 2, "", day)
+        sheet.write_datetime(2, 2, datetime(2024, 2, 29), day)
+        sheet.merge_range(2, 3, 3, 3, 120)
+    order = await setup.upload(path.read_bytes(), filename="t.xlsx")
+    for _ in range(2):
+        staged = await setup.stage(order, Layout(header_line=2))
+        assert staged.total == 4
+        assert await staged_rows(setup, staged) == [
+            (3, ["Ada", "Family", date(2024, 2, 29), 120]),
+            (4, ["Bea", "Family", date(2024, 2, 29)]),
+            (5, ["Cid", "Family"]),
+            (6, ["Dan"]),
+        ]

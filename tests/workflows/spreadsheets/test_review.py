@@ -1,11 +1,13 @@
 """A run whose rows are reviewed: it takes changes, and continues when the review is confirmed."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from temporalio.client import WorkflowFailureError
 
 from contracts.errors import INVALID_DECISION, VERSION_CONFLICT, WRONG_STATE
 from contracts.spreadsheets import Confirmation, Patience
-from contracts.spreadsheets.reviews import REVIEW, ReviewChange, ReviewChanged
+from contracts.spreadsheets.reviews import REVIEW, CheckAgain, ReviewChange, ReviewChanged
 from tests.support.spreadsheets.runs import (
     ANN,
     WHOLE_WAY,
@@ -17,7 +19,8 @@ from tests.support.spreadsheets.runs import (
     tell,
     waits_in,
 )
-from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, spreadsheet_order
+from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, damaged, spreadsheet_order
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -51,6 +54,54 @@ async def test_rows_wait_for_a_person_and_go_in_as_they_were_corrected(
     script.check_legal()
     assert script.received["close_review"][-1].version == 3
     assert script.calls.index("close_review") < script.calls.index("process")
+
+
+async def test_a_check_that_fails_is_shown_and_tried_again(spreadsheets: SpreadsheetRuns) -> None:
+    script = ScriptedSpreadsheet(wrong=1, fails={"check_review": [damaged("rows are missing")]})
+    order = spreadsheet_order(auto_start=True, review=True)
+    async with spreadsheets.running(script, order) as handle:
+        await in_review(handle)
+        refusal = await refusal_of(handle, "check_review", CheckAgain(by="ann"))
+        assert (refusal.type, refusal.message) == (WRONG_STATE, "all rows are checked already")
+        change = ReviewChange(by="ann", operation=1)
+        await handle.execute_update("change_review", change, result_type=ReviewChanged)
+        status = await status_when(handle, lambda s: s.check_failure is not None)
+        assert "rows are missing" in (status.check_failure or "")
+        assert status.review is not None and status.review.checked < status.version
+        await eventually(is_noted(script, 1))
+        await tell(handle, "check_review", CheckAgain(by="bea"))
+        status = await status_when(handle, lambda s: s.review is not None and s.review.checked == 2)
+        assert status.check_failure is None
+        await tell(handle, "confirm_cell_mappings", ANN)
+        await handle.result()
+    notes = script.received["note_check"]
+    assert [(note.version, note.reason is None) for note in notes] == [(2, False), (2, True)]
+    trail = [line for record in script.records for line in record.trail]
+    assert ("retry", "check all rows", "bea") in [(e.kind, e.decision, e.by) for e in trail]
+
+
+def is_noted(script: ScriptedSpreadsheet, times: int) -> Callable[[], Awaitable[bool]]:
+    async def noted() -> bool:
+        return script.made("note_check") == times
+
+    return noted
+
+
+async def test_a_change_after_a_failed_check_has_the_rows_checked(
+    spreadsheets: SpreadsheetRuns,
+) -> None:
+    fails = {"check_review": [damaged()], "note_check": [damaged()]}
+    script = ScriptedSpreadsheet(wrong=2, fails=fails)
+    order = spreadsheet_order(auto_start=True, review=True)
+    async with spreadsheets.running(script, order) as handle:
+        await in_review(handle)
+        for operation in (1, 2):
+            change = ReviewChange(by="ann", operation=operation)
+            await handle.execute_update("change_review", change, result_type=ReviewChanged)
+            await status_when(handle, lambda s: (s.check_failure is None) is (s.version == 3))
+        await status_when(handle, lambda s: s.review is not None and s.review.checked == 3)
+        await tell(handle, "cancel", ANN)
+        await handle.result()
 
 
 async def test_right_rows_go_through_and_no_change_is_taken_any_more(

@@ -217,6 +217,7 @@ def _operation_view(learnt: LearntEdit) -> LearntOperationView:
         import_type=learnt.import_type,
         key=learnt.about,
         headers=list(learnt.headers.values()),
+        file_headers=list(learnt.file_headers),
         subject=subject,
         decision=decision,
         operation=learnt.operation,

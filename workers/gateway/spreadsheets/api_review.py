@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from workers.gateway.http.identity import Who
@@ -135,10 +135,19 @@ async def change_review(
     body: _Change,
     response: Response,
     if_match: IfMatch = None,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            pattern="^[ -~]+$",
+            description="A second request with the same key and change changes nothing more.",
+        ),
+    ] = None,
 ) -> schemas.ReviewEffectView:
     """Change rows. 412: they were changed meanwhile; the problem says by whom and what."""
     version = await expected_version(service, who, uuid, if_match)
-    found = await service.review.change(who, uuid, body.root, version)
+    found = await service.review.change(who, uuid, body.root, version, key=idempotency_key)
     response.headers["etag"] = etag(found.changed.version)
     return schemas.effect_view(found)
 

@@ -26,10 +26,19 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "version": ("Of the mappings and their corrections: the value of the ETag", 7),
     "isOpen": ("Corrections are accepted", True),
     "isChecked": ("All rows were checked against each other and people at this version", True),
+    "checkFailure": (
+        "Why all rows could not be checked at this version: POST …/retry checks them again; null: "
+        "they are, or they are being checked",
+        None,
+    ),
     "rowCount": ("Rows of the file", 150),
     "wrongRows": ("Rows with a problem", 3),
     "excludedRows": ("Rows that are left out", 1),
     "rowProblems": ("Problems of rows as a whole, as duplicates", 1),
+    "moreProblems": (
+        "Only the first 200,000 problems are known: rows further down may have some as well",
+        False,
+    ),
     "missingFields": ("Required fields without a column", ["FIRST_NAME"]),
     "dryRun": ("Nothing is written unless it is imported from the review", False),
     "columns": ("The columns, by place", []),
@@ -63,6 +72,8 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "after": ("What it holds afterwards; null: nothing", "2026-04-03"),
     "column": ("Header of the column", "Date of birth"),
     "headers": ("Headers of the columns that it is about", ["Date of birth"]),
+    "fileHeaders": ("All headers of its files, in short, where it is about no column", []),
+    "why": ("Why it is suggested", "done in an earlier file to Date of birth"),
 }
 
 
@@ -96,10 +107,12 @@ class ReviewView(ReviewPart):
     version: int
     is_open: bool
     is_checked: bool
+    check_failure: str | None
     row_count: int
     wrong_rows: int
     excluded_rows: int
     row_problems: int
+    more_problems: bool
     missing_fields: list[str]
     dry_run: bool
     columns: list[ReviewColumnView]
@@ -175,6 +188,7 @@ class RememberedOperationView(ReviewPart):
     """A change to an earlier file, as it can be requested for this one."""
 
     headers: list[str]
+    why: str
     subject: str
     decision: str
     operation: Operation
@@ -189,6 +203,7 @@ class LearntOperationView(ReviewPart):
     import_type: str
     key: str
     headers: list[str]
+    file_headers: list[str]
     subject: str
     decision: str
     operation: Operation
@@ -202,11 +217,14 @@ def review_view(found: ReviewOverview) -> ReviewView:
     return ReviewView(
         version=state.version,
         is_open=state.is_open,
-        is_checked=counts.checked >= state.version or not state.is_open,
+        is_checked=counts.checked >= state.version
+        or not (state.is_open or found.check_failure is not None),
+        check_failure=found.check_failure,
         row_count=counts.rows,
         wrong_rows=counts.wrong,
         excluded_rows=counts.excluded,
         row_problems=found.row_problems,
+        more_problems=found.is_cut,
         missing_fields=list(found.missing),
         dry_run=found.dry_run,
         columns=[
@@ -292,8 +310,8 @@ def operation_views(
                 operation=operation.operation,
                 by=operation.by,
                 at=operation.at,
-                changed_rows=each.rows,
-                changed_cells=each.cells,
+                changed_rows=each.effect.rows,
+                changed_cells=each.effect.cells,
                 undone_by=each.undone_by,
             )
         )
@@ -310,6 +328,7 @@ def remembered_views(
         views.append(
             RememberedOperationView(
                 headers=list(each.headers),
+                why=each.why,
                 subject=subject,
                 decision=decision,
                 operation=each.operation.operation,

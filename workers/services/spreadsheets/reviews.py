@@ -4,9 +4,7 @@ import asyncio
 import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from pydantic import ValidationError
 
@@ -15,33 +13,33 @@ from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from contracts.spreadsheets import ColumnMapping, Confirmation, MappingsAnswer
 from contracts.spreadsheets.reviews import (
+    REVIEW,
     Operation,
-    ReviewChange,
-    ReviewChanged,
-    ReviewOperation,
     SetCells,
 )
-from domain.spreadsheets.edits import Edits
-from domain.spreadsheets.operations import described
 from domain.spreadsheets.review import (
+    PROBLEMS,
     RememberedEdit,
     ReviewedRow,
     ReviewState,
     StoredOperation,
 )
-from workers.services.errors import Conflict, Refused, WrongState
+from workers.services.errors import Conflict, Refused
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
 from workers.services.spreadsheets.queries import ReportFile, SpreadsheetQueries
+from workers.services.spreadsheets.review_changes import (
+    NAMED,
+    ChangeOutcome,
+    ReviewChanges,
+    has_stopped,
+)
 from workers.services.spreadsheets.review_files import write_export
 from workers.services.spreadsheets.review_rows import ReviewRows, RowFilter
 from workers.services.spreadsheets.review_uploads import Corrections, corrections_of
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.statuses import LARGEST_PAGE
 from workers.services.spreadsheets.upload_form import Upload, problems_of
-
-_NAMED: Final = 3
-"""Changes of others that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,8 @@ class ReviewOverview:
         row_problems: Problems of rows as a whole.
         missing: Required fields without a column.
         dry_run: Nothing is written unless it is asked for.
+        check_failure: Why all rows could not be checked, or why the import has stopped at it; None:
+            they are checked, or are being checked.
     """
 
     state: ReviewState
@@ -78,14 +78,12 @@ class ReviewOverview:
     row_problems: int
     missing: Sequence[str]
     dry_run: bool
+    check_failure: str | None
 
-
-@dataclass(frozen=True, slots=True)
-class ChangeOutcome:
-    """What an operation has changed, or would change."""
-
-    changed: ReviewChanged
-    stored: StoredOperation
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows further down may have problems that are not stored."""
+        return self.row_problems + sum(each.problems for each in self.columns) >= PROBLEMS
 
 
 class SpreadsheetReviewService:
@@ -106,6 +104,8 @@ class SpreadsheetReviewService:
         self._queries, self._views, self._runs = queries, views, runs
         self._reviews, self._choices, self._scratch = store.reviews, choices, scratch
         self._rows = ReviewRows(store.reviews, views.reviews)
+        self._changes = ReviewChanges(queries, store.reviews, views, runs, choices)
+        self.explained = self._changes.explained
 
     async def overview(self, who: Identity, uuid: str) -> ReviewOverview:
         """Figures and columns.
@@ -114,8 +114,8 @@ class SpreadsheetReviewService:
             WrongState: The import has no review, or has not come to it.
         """
         row = await self._queries.kept(who, uuid)
-        state = await self._state(row)
-        edits = await self._edits(row)
+        state = await self._changes.state(row)
+        edits = await self._changes.edits(row)
         fields = await self._choices.fields(row)
         titles = {each.name: each.title for each in fields}
         counts = await self._views.reviews.problem_counts(uuid)
@@ -135,7 +135,15 @@ class SpreadsheetReviewService:
             counts.get(0, 0),
             [each.name for each in fields if each.required and each.name not in taken],
             row.dry_run,
+            row.reason if has_stopped(row) else state.check_failure,
         )
+
+    async def check_has_failed(self, row: SpreadsheetRow) -> bool:
+        """Whether all rows of a review could not be checked, and nothing checks them now."""
+        if row.step != REVIEW or has_stopped(row):
+            return False
+        state = await self._reviews.state(row.uuid)
+        return state is not None and state.check_failure is not None
 
     async def rows(
         self,
@@ -153,8 +161,8 @@ class SpreadsheetReviewService:
             WrongState: The import has no review, or has not come to it.
         """
         row = await self._queries.kept(who, uuid)
-        state = await self._state(row)
-        edits = await self._edits(row)
+        state = await self._changes.state(row)
+        edits = await self._changes.edits(row)
         found = await self._rows.page(
             uuid, edits, state.counts, wanted, column, page, min(size, LARGEST_PAGE)
         )
@@ -166,7 +174,7 @@ class SpreadsheetReviewService:
         """Header of each column, and the rows among these that a review has changed."""
         if not lines or await self._reviews.state(row.uuid) is None:
             return {}, {}
-        edits = await self._edits(row)
+        edits = await self._changes.edits(row)
         if not edits:
             return {}, {}
         found = await self._rows.some(row.uuid, edits, lines)
@@ -178,15 +186,15 @@ class SpreadsheetReviewService:
     ) -> tuple[dict[int, str], Page[StoredOperation]]:
         """Header of each column, and the operations, the newest first."""
         row = await self._queries.kept(who, uuid)
-        await self._state(row)
-        edits = await self._edits(row)
+        await self._changes.state(row)
+        edits = await self._changes.edits(row)
         found = await self._views.reviews.operations(uuid, page=page, size=min(size, LARGEST_PAGE))
         return {column.id: column.header for column in edits.columns}, found
 
     async def remembered(self, who: Identity, uuid: str) -> Sequence[RememberedEdit]:
         """What was done to columns of these headers in earlier imports, to be done again."""
         row = await self._queries.kept(who, uuid)
-        await self._state(row)
+        await self._changes.state(row)
         columns = (await self._views.columns(uuid)).columns
         headers = [(each.id, each.header) for each in columns]
         found = await self._reviews.remembered(row.organisation_id, row.import_type, headers)
@@ -200,19 +208,33 @@ class SpreadsheetReviewService:
             WrongState: The rows are not being reviewed.
             Refused: It cannot be applied.
         """
-        return await self._send(who, uuid, operation, None, preview=True)
+        return await self._changes.send(who, uuid, operation, None, preview=True)
 
     async def change(
-        self, who: Identity, uuid: str, operation: Operation, expected_version: int | None = None
+        self,
+        who: Identity,
+        uuid: str,
+        operation: Operation,
+        expected_version: int | None = None,
+        *,
+        key: str | None = None,
     ) -> ChangeOutcome:
         """Apply an operation to the rows.
+
+        Args:
+            who: Who requests it.
+            uuid: The import.
+            operation: What is to be changed.
+            expected_version: Of the rows that it is based on.
+            key: Idempotency key: a second request with it is answered as the first one, and changes
+                nothing more.
 
         Raises:
             Conflict: Another person has changed them since; the message says who and what.
             WrongState: The rows are not being reviewed.
             Refused: It cannot be applied.
         """
-        return await self._send(who, uuid, operation, expected_version)
+        return await self._changes.send(who, uuid, operation, expected_version, key=key)
 
     async def import_now(
         self, who: Identity, uuid: str, expected_version: int | None = None
@@ -229,7 +251,7 @@ class SpreadsheetReviewService:
         try:
             return await self._runs.update(row, "confirm_cell_mappings", answer)
         except Conflict as conflict:
-            raise await self.explained(row, conflict, expected_version) from conflict
+            raise await self._changes.explained(row, conflict, expected_version) from conflict
 
     async def export(self, who: Identity, uuid: str, wanted: RowFilter) -> ReportFile:
         """The rows as a spreadsheet with their numbers, to be corrected and sent back.
@@ -238,8 +260,8 @@ class SpreadsheetReviewService:
             WrongState: The import has no review, or has not come to it.
         """
         row = await self._queries.kept(who, uuid)
-        version = (await self._state(row)).version
-        edits = await self._edits(row, version)
+        version = (await self._changes.state(row)).version
+        edits = await self._changes.edits(row, version)
         path = self._scratch / f"review-{uuids.uuid4().hex}.xlsx"
         await write_export(
             path, self._reviews, self._views.reviews, self._rows, uuid, version, edits, wanted
@@ -261,8 +283,8 @@ class SpreadsheetReviewService:
             Refused: It is no export of this import, or too much differs.
         """
         row = await self._queries.writable(who, uuid)
-        version = (await self._state(row)).version
-        edits = await self._edits(row, version)
+        version = (await self._changes.state(row)).version
+        edits = await self._changes.edits(row, version)
         path = self._scratch / f"corrected-{uuids.uuid4().hex}"
         try:
             await upload.open()
@@ -277,7 +299,7 @@ class SpreadsheetReviewService:
                 uuid,
                 edits,
                 version,
-                lambda version: self._edits(row, version),
+                lambda version: self._changes.edits(row, version),
             )
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -291,100 +313,15 @@ class SpreadsheetReviewService:
             raise Refused(problems_of(error)) from None
         # What was compared is what has to be there still when the cells are set.
         expected = version if expected_version is None else expected_version
-        return await self._send(who, uuid, operation, expected)
-
-    async def explained(
-        self, row: SpreadsheetRow, conflict: Conflict, expected: int | None
-    ) -> Conflict:
-        """A conflict that says who changed what since."""
-        state = await self._reviews.state(row.uuid)
-        if state is None or expected is None:
-            return conflict
-        edits = await self._edits(row)
-        headers = {column.id: column.header for column in edits.columns}
-        later = [
-            each for each in await self._reviews.operations(row.uuid) if each.version > expected
-        ]
-        if not later:
-            return Conflict(str(conflict), state.version)
-        named = [
-            f"{each.by} at {each.at:%H:%M} UTC: {' '.join(described(each.operation, headers))}"
-            for each in later[-_NAMED:]
-        ]
-        more = f" (and {len(later) - _NAMED} changes before)" if len(later) > _NAMED else ""
-        return Conflict(
-            f"the rows were changed since version {expected}: {'; '.join(named)}{more}; "
-            "look at them again",
-            state.version,
-        )
-
-    async def _send(
-        self,
-        who: Identity,
-        uuid: str,
-        operation: Operation,
-        expected_version: int | None,
-        *,
-        preview: bool = False,
-    ) -> ChangeOutcome:
-        row = await self._queries.writable(who, uuid)
-        state = await self._state(row)
-        if not state.is_open:
-            raise WrongState("the rows are not being reviewed any more")
-        proposed = ReviewOperation(
-            id=0, version=0, operation=operation, by=who.subject, at=datetime.now(UTC)
-        )
-        id = await self._reviews.propose(uuid, proposed)
-        try:
-            change = ReviewChange(
-                by=who.subject, expected_version=expected_version, operation=id, preview=preview
-            )
-            changed = await self._runs.update(row, "change_review", change, ReviewChanged)
-            stored = await self._reviews.operation(uuid, id)
-        except Conflict as conflict:
-            await self._reviews.forget(id)
-            raise await self.explained(row, conflict, expected_version) from conflict
-        except (Refused, WrongState):
-            await self._reviews.forget(id)
-            raise
-        if preview:
-            await self._reviews.forget(id)
-        assert stored is not None
-        return ChangeOutcome(changed, stored)
-
-    async def _state(self, row: SpreadsheetRow) -> ReviewState:
-        state = await self._reviews.state(row.uuid)
-        if state is None:
-            raise WrongState(
-                f"the rows of this import are not reviewed, or not yet; it is {row.state}"
-            )
-        return state
-
-    async def _edits(self, row: SpreadsheetRow, version: int | None = None) -> Edits:
-        """The corrections as they are, or as they were at a version."""
-        columns = [
-            ColumnMapping(
-                id=each.id,
-                index=each.index,
-                header=each.header,
-                target=each.target,
-                status=each.status,
-                confidence=each.confidence,
-            )
-            for each in (await self._views.columns(row.uuid)).columns
-        ]
-        titles = {each.name: each.title for each in await self._choices.fields(row)}
-        operations = await self._reviews.operations(row.uuid)
-        counted = [each for each in operations if version is None or each.version <= version]
-        return Edits(columns, counted, titles)
+        return await self._changes.send(who, uuid, operation, expected)
 
 
 def _in_conflict(found: Corrections, version: int) -> Conflict:
-    more = len(found.conflicts) - _NAMED
+    more = len(found.conflicts) - NAMED
     others = f" (and {more} more)" if more > 0 else ""
     return Conflict(
         f"cells of the file were changed here, too, since it was exported at version "
-        f"{found.version}: {'; '.join(found.conflicts[:_NAMED])}{others}; nothing of the file was "
+        f"{found.version}: {'; '.join(found.conflicts[:NAMED])}{others}; nothing of the file was "
         "taken: export the rows again, or give these cells their new values in the file",
         version,
     )

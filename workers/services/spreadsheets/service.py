@@ -37,6 +37,7 @@ from contracts.spreadsheets import (
     UndoPreview,
     UndoState,
 )
+from contracts.spreadsheets.reviews import CheckAgain
 from domain.spreadsheets.sheet_types import SheetTypes
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
@@ -249,12 +250,14 @@ class SpreadsheetService(SpreadsheetQueries):
         return await self._answer(row, "reassign", order)
 
     async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
-        """Try the step again that an import is parked at.
+        """Try the step again that an import is parked at, or the check of all rows of its review.
 
         Raises:
-            WrongState: It is not parked.
+            WrongState: Nothing has failed.
         """
         row = await self.writable(who, uuid)
+        if await self.review.check_has_failed(row):
+            return await self._answer(row, "check_review", CheckAgain(by=who.subject))
         return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
 
     async def undo(self, who: Identity, uuid: str) -> None:

@@ -76,14 +76,14 @@ def _table(
     part: str,
     name: str,
     workbook: Workbook,
-    begun: Iterator[Row] | None = None,
+    begun: "_Begun | None" = None,
 ) -> Table:
-    """A sheet as a table; `begun`: its rows, of which the first was looked at."""
+    """A sheet as a table; `begun`: a reading of it whose first row was looked at."""
     first = [] if begun is None else [begun]
 
     def rows() -> Iterator[Row]:
         if first:
-            return first.pop()
+            return first.pop().rest(table)
         blocks = package.stream(part, limits.SHEET_BYTES)
         return read_rows(blocks, workbook, merges=table.merges, hidden=table.hidden_columns)
 
@@ -163,7 +163,7 @@ def _choose(
     parts: "_Parts",
     workbook: Workbook,
     wanted: str | None,
-) -> tuple[str, Iterator[Row] | None]:
+) -> tuple[str, "_Begun | None"]:
     """The sheet that is asked for, or the first that holds anything, with its rows."""
     sheets = parts.sheets
 
@@ -175,11 +175,30 @@ def _choose(
         raise UnreadableDocument(f"the workbook has no sheet {wanted!r}; it has {names}")
     visible_first = sorted(sheets, key=parts.hidden.__contains__)
     for name in visible_first:
-        rows = read_rows(package.stream(sheets[name], limits.SHEET_BYTES), workbook)
+        begun = _Begun()
+        blocks = package.stream(sheets[name], limits.SHEET_BYTES)
+        rows = read_rows(blocks, workbook, merges=begun.merges, hidden=begun.hidden)
         first = next(rows, None)
         if first is not None:
-            return name, chain([first], rows)
+            begun.rows = chain([first], rows)
+            return name, begun
     return visible_first[0], None
+
+
+@dataclass
+class _Begun:
+    """A reading of a sheet that has begun, and what it has found of the sheet."""
+
+    rows: Iterator[Row] = field(default_factory=lambda: iter(()))
+    merges: list[Merge] = field(default_factory=list[Merge])
+    hidden: set[int] = field(default_factory=set[int])
+
+    def rest(self, table: Table) -> Iterator[Row]:
+        """Its rows; the table then knows of the sheet what any other reading tells it."""
+        # Columns stand before the rows, merged cells behind them.
+        table.hidden_columns |= self.hidden
+        yield from self.rows
+        table.merges.extend(self.merges)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """What docflow has learnt, as a page: to see, correct and forget."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
@@ -26,6 +27,11 @@ def details_of(operation: Operation) -> str:
             return f" (“{value}”)"
         case _:
             return ""
+
+
+def _of_files(headers: Sequence[str]) -> str:
+    """Which files a change is suggested for that is about no column."""
+    return f" in files with the headers {', '.join(headers)}" if headers else ""
 
 
 class MemoryPages:
@@ -89,7 +95,9 @@ class MemoryPages:
             page=page,
             size=_PAGE_SIZE,
             sentences=[
-                ": ".join(described(each.operation, each.headers)) + details_of(each.operation)
+                ": ".join(described(each.operation, each.headers))
+                + details_of(each.operation)
+                + _of_files(each.file_headers)
                 for each in found.items
             ],
             types={each.name: each for each in self._service.types()},

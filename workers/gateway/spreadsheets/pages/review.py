@@ -1,10 +1,11 @@
 """What people do in a review: correct cells, change columns, continue."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from contracts.spreadsheets.reviews import Operation
 from workers.gateway.http.upload import Upload
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.renderer import plural
@@ -16,6 +17,8 @@ from workers.gateway.spreadsheets.pages.review_forms import (
     Corrected,
     RowsPlace,
     corrected,
+    in_words,
+    key_of,
     operation_of,
     place_of,
 )
@@ -28,6 +31,8 @@ from workers.services.spreadsheets.service import SpreadsheetService
 from workers.services.spreadsheets.upload_form import check_beginning
 
 _REFUSALS = (Conflict, Forbidden, Refused, StillOpen, WrongState)
+_LOST = (Forbidden, StillOpen, WrongState)
+"""What makes the corrections of a form useless."""
 
 
 class ReviewPages:
@@ -40,12 +45,16 @@ class ReviewPages:
 
     async def rows(self, request: Request, uuid: str) -> Response:
         """Save corrections of the grid; turn its page or continue, if that was wanted."""
+        saved: list[Operation] = []
 
         async def save(visitor: Visitor, form: Form) -> ViewRequest:
             review, who, version = self._service.review, visitor.who, _version(form)
             operations = corrected(form).operations()
             for operation in operations:
-                version = (await review.change(who, uuid, operation, version)).changed.version
+                key = key_of(form, operation)
+                outcome = await review.change(who, uuid, operation, version, key=key)
+                version = outcome.changed.version
+                saved.append(operation)
             match form.text("do"):
                 case "confirm":
                     await self._service.confirm_cells(who, uuid, version)
@@ -58,7 +67,7 @@ class ReviewPages:
                     words = "Saved." if operations else "Nothing was changed."
                     return ViewRequest(review=ReviewRequest(place), announcement=words)
 
-        return await self._take(request, uuid, save)
+        return await self._take(request, uuid, save, saved=saved)
 
     async def preview(self, request: Request, uuid: str) -> Response:
         """Show what a change of a column would do."""
@@ -77,8 +86,9 @@ class ReviewPages:
         """Change a column, or take a change back."""
 
         async def change(visitor: Visitor, form: Form) -> ViewRequest:
+            operation = operation_of(form)
             outcome = await self._service.review.change(
-                visitor.who, uuid, operation_of(form), _version(form)
+                visitor.who, uuid, operation, _version(form), key=key_of(form, operation)
             )
             return ViewRequest(review=ReviewRequest(_place(form)), announcement=_done(outcome))
 
@@ -117,17 +127,27 @@ class ReviewPages:
         do: Callable[[Visitor, Form], Awaitable[ViewRequest]],
         *,
         stays: bool = False,
+        saved: Sequence[Operation] = (),
     ) -> Response:
-        """Do what a form says; whatever is refused stays on the page to be sent again."""
+        """Do what a form says; whatever is refused stays on the page to be sent again.
+
+        Args:
+            request: With the form.
+            uuid: The import.
+            do: Raises what is refused.
+            stays: Nothing was changed by it.
+            saved: What of the grid is saved by the time that something is refused.
+        """
         visitor = await self._site.visitor(request)
         form = await self._site.form(request, visitor)
         try:
             view_request = await do(visitor, form)
-        except _REFUSALS as error:
-            kept = corrected(form) if isinstance(error, Conflict | Refused) else Corrected()
-            view_request = ViewRequest(
-                review=ReviewRequest(_place(form), kept), alert=_alert(error)
-            )
+        except ServiceError as error:
+            if not (saved or isinstance(error, _REFUSALS)):
+                raise
+            kept = Corrected() if isinstance(error, _LOST) else corrected(form).without(saved)
+            alert = _alert(error, saved, kept)
+            view_request = ViewRequest(review=ReviewRequest(_place(form), kept), alert=alert)
             return await self._page.answer(
                 request, visitor, uuid, view_request, status=error.status
             )
@@ -152,12 +172,19 @@ def _done(outcome: ChangeOutcome) -> str:
     return f"{plural(effect.cells, 'cell')} changed in {plural(effect.rows, 'row')}."
 
 
-def _alert(error: ServiceError) -> Alert:
-    if isinstance(error, Conflict):
-        return Alert(
-            "Another person was faster",
-            f"{sentence(error)} Nothing of yours was saved yet; it is still on this page, beside "
-            "what stands there now. Save again.",
-            "warn",
+def _alert(error: ServiceError, saved: Sequence[Operation], kept: Corrected) -> Alert:
+    """What was refused, what of the form is saved all the same, and what is not."""
+    said = [sentence(error)]
+    if saved:
+        said.append(f"Saved before that: {', '.join(map(in_words, saved))}.")
+    if left := kept.operations():
+        said.append(
+            f"Not saved yet: {', '.join(map(in_words, left))}; it is still on this page, beside "
+            "what stands there now. Save again."
         )
-    return Alert(error.title, sentence(error))
+    elif saved or isinstance(error, Conflict):
+        said.append("What you asked for was not done; look at the rows and try again.")
+    if isinstance(error, Conflict):
+        return Alert("Another person was faster", " ".join(said), "warn")
+    # A mistake of one's own is seen in the form itself.
+    return Alert(error.title, " ".join(said) if saved else said[0])

@@ -1,7 +1,8 @@
 """Forms of the review: which rows they show, cells that were corrected, changes of columns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.spreadsheets.reviews import OPERATION, CellValue, Exclude, Operation, SetCells
 from workers.gateway.pages.forms import Form
+from workers.gateway.pages.renderer import plural
 from workers.services.errors import Refused
 from workers.services.spreadsheets.review_rows import RowFilter
 from workers.services.spreadsheets.upload_form import problems_of
@@ -51,6 +53,21 @@ class Corrected:
     """Row and column to the new text."""
     left_out: tuple[int, ...] = ()
     taken_in: tuple[int, ...] = ()
+
+    def without(self, saved: Sequence[Operation]) -> "Corrected":
+        """What is left when some of the operations are saved."""
+        left = self
+        for each in saved:
+            match each:
+                case SetCells():
+                    left = replace(left, cells={})
+                case Exclude(back=True):
+                    left = replace(left, taken_in=())
+                case Exclude():
+                    left = replace(left, left_out=())
+                case _:
+                    pass
+        return left
 
     def operations(self) -> list[Operation]:
         """As the review takes them.
@@ -96,6 +113,24 @@ def corrected(form: Form) -> Corrected:
             if text is not None and _in_line(text) != _in_line(before):
                 cells[row, int(column)] = text.strip()
     return Corrected(cells, tuple(left_out), tuple(taken_in))
+
+
+def in_words(operation: Operation) -> str:
+    """What a form has corrected by an operation of the grid."""
+    match operation:
+        case SetCells(cells=cells):
+            return f"{plural(len(cells), 'cell')} corrected"
+        case Exclude(rows=rows, back=back):
+            return f"{plural(len(rows), 'row')} {'taken in again' if back else 'left out'}"
+        case _:
+            return "a column changed"
+
+
+def key_of(form: Form, operation: Operation) -> str | None:
+    """Idempotency key of an operation that a form requests: sending it twice changes rows once."""
+    if not (own := form.text("key", 40)):
+        return None
+    return f"{own}/{hashlib.sha256(operation.model_dump_json().encode()).hexdigest()}"
 
 
 def place_of(text: str) -> RowsPlace | None:

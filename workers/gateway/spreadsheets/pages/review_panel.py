@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import uuid4
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets.reviews import OPERATION, NotationName, Operation
@@ -130,6 +131,7 @@ async def review(
     remembered = await service.review.remembered(who, uuid)
     return {
         "version": state.version,
+        "form_key": uuid4().hex,
         "review": overview,
         "counts": state.counts,
         "is_checked": state.counts.checked >= state.version,
@@ -149,7 +151,7 @@ async def review(
                 _words(each.operation.operation, headers, fields),
                 each.operation.by,
                 each.operation.at,
-                each.cells,
+                each.effect.cells,
                 each.undone_by is None,
                 each.undone_by is not None,
             )
@@ -160,6 +162,7 @@ async def review(
             (
                 _words(each.operation.operation, headers, fields),
                 OPERATION.dump_json(each.operation.operation).decode(),
+                each.why,
             )
             for each in remembered
         ],

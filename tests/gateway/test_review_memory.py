@@ -1,0 +1,86 @@
+"""Changes of columns in reviews, remembered for the next file."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
+from tests.support.spreadsheets.reviews import (
+    MAIL,
+    ROWS,
+    change,
+    finished,
+    opened,
+    reviewed,
+)
+from workers.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna)
+        operation = {"kind": "REPLACE", "column": MAIL, "find": "(at)", "put": "@"}
+        await change(anna, uuid, **operation)
+        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
+        await finished(anna, uuid)
+        following = await reviewed(anna)
+        offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
+        assert again["headers"] == ["Email"]
+        await change(anna, following, **again["operation"])
+        left = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
+        assert again["operation"] not in [each["operation"] for each in left]
+        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
+        assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
+        anna.cookies.set(COOKIE, token())
+        page = await anna.get("/imports/memory?show=changes")
+        assert page.status_code == 200 and one["key"] in page.text
+        assert "“(at)” by “@”" in page.text
+        named = {"importType": one["importType"], "key": one["key"]}
+        async with stack.browser(token("zoe", THEIRS)) as zoe:
+            assert (await zoe.get("/api/memory/operations")).json() == []
+            assert (await zoe.delete("/api/memory/operations", params=named)).status_code == 204
+        assert one in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
+        form = {
+            "csrf": csrf,
+            "show": "changes",
+            "organisation": str(OURS),
+            "type": one["importType"],
+            "key": one["key"],
+        }
+        assert (await anna.post("/imports/memory", data=form)).status_code == 303
+        assert one not in (await anna.get("/api/memory/operations", params={"size": 200})).json()
+
+
+async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_headers(
+    stack: Stack,
+) -> None:
+    async def offered(uuid: str) -> list[dict[str, Any]]:
+        answer = await anna.get(f"/api/imports/{uuid}/review/remembered")
+        return [each for each in answer.json() if each["operation"].get("value") == "Graz"]
+
+    shuffled = tuple(reversed(HEADER))
+    async with stack.browser() as anna:
+        uuid = await reviewed(anna, *ROWS[1:2])
+        await change(anna, uuid, kind="CONSTANT", field="CITY", value="Graz")
+        assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
+        await finished(anna, uuid)
+        [again] = await offered(await reviewed(anna))
+        assert (again["headers"], again["operation"]["field"]) == ([], "CITY")
+        assert again["why"] == "done in an earlier file with the same headers"
+        same = sheet(shuffled, tuple(reversed(ROWS[1])))
+        more = sheet((*HEADER, "Notes"), (*ROWS[1], "fast"))
+        for content, found in ((same, 1), (more, 0)):
+            other = await import_in(anna, "COLUMN_MAPPING", content, review="true")
+            for step in ("column-mappings", "cell-mappings"):
+                await anna.post(f"/api/imports/{other}/{step}/confirm")
+            await opened(anna, other)
+            assert len(await offered(other)) == found
+        learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
+        [one] = [each for each in learnt if each["operation"].get("value") == "Graz"]
+        assert len(one["fileHeaders"]) == len(HEADER)
