@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import Final
 
@@ -58,9 +59,9 @@ class SeenKeys:
             self._disk = _open(self._file)
         if self._disk is None:
             new = dict(zip(keys, lines, strict=True))
-            if len(new) == len(keys) and new.keys().isdisjoint(self._first):
+            if len(new) == len(keys) and new.keys().isdisjoint(self._first.keys()):
                 self._first.update(new)
-                return [(1, line) for line in lines]
+                return list(zip(repeat(1), lines))
         known = self._on_disk(keys, lines) if self._disk is not None else {}
         found: list[tuple[int, int]] = []
         fresh: dict[str, int] = {}

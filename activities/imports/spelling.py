@@ -8,8 +8,8 @@ from domain.imports.chunks import RowChunk, TaskKey
 from domain.imports.leading_zeros import (
     DISTINCT,
     QUESTION,
+    code_columns,
     code_fields,
-    codes_of,
     may_differ,
     settled,
     spellings,
@@ -62,9 +62,10 @@ class CodeSpelling:
         """
         if self._answer == DISTINCT or not chunk.rows:
             return chunk
-        found = codes_of(chunk, self._names)
-        if not may_differ(found, self._lengths):
+        columns = code_columns(chunk, self._names)
+        if not may_differ(columns, self._lengths):
             return chunk
+        found = list(zip(*columns, strict=True))
         known = await self._store.known_codes(
             self._key,
             self._spec.table,

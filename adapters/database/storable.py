@@ -21,7 +21,7 @@ def unstorable(batch: RowBatch) -> dict[int, Problem]:
     Whole columns are looked at first; single values only when something is wrong.
     """
     found: dict[int, Problem] = {}
-    for column, values in zip(batch.columns, zip(*batch.rows, strict=True), strict=False):
+    for column, values in zip(batch.columns, batch.values, strict=True):
         kind = batch.table.c[column].type
         for row, reason in _faults(kind, values):
             value = str(values[row])[:_SHOWN].encode("utf-8", "replace").decode()

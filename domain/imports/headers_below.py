@@ -1,7 +1,8 @@
 """Headers below the header of a table: of the next page, or of another table on the sheet."""
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from domain.errors import InvalidDocument
 from domain.imports.header import TableHeader
@@ -12,6 +13,7 @@ from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters, readable
 
 _CHARACTERS: Final = 80
+_OTHER_END: Final = re.compile(r"[^0-9]\n")
 
 
 class HeaderBelow(NamedTuple):
@@ -55,6 +57,8 @@ class HeadersBelow:
             columns: The same cells by column.
         """
         cells = columns[self._place] if self._place < len(columns) else ()
+        if _end_with_digits(cells):
+            return
         # Most codes end with a digit, no title does.
         names = {
             cell
@@ -119,6 +123,15 @@ def refuse_other_tables(
         if other is not None:
             line, cells = rows[index]
             raise InvalidDocument(other_table(header, line, cells, other))
+
+
+def _end_with_digits(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are texts that end with a digit, or are empty; quick."""
+    try:
+        joined = "\n".join(cast("Sequence[str]", cells)) + "\n"
+    except TypeError:  # a cell that is no text
+        return False
+    return _OTHER_END.search(joined) is None
 
 
 def _is_filled(cell: Cell) -> bool:

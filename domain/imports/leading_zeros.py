@@ -36,10 +36,15 @@ def is_zero_led(codes: Codes) -> bool:
     return any(code.startswith("0") for code in codes)
 
 
+def code_columns(chunk: RowChunk, names: Sequence[str]) -> list[list[str]]:
+    """The codes of a chunk by column."""
+    places = [chunk.columns.index(name) for name in names]
+    return [list(map(str, map(itemgetter(place), chunk.rows))) for place in places]
+
+
 def codes_of(chunk: RowChunk, names: Sequence[str]) -> list[Codes]:
     """The codes of each row of a chunk."""
-    places = [chunk.columns.index(name) for name in names]
-    return list(zip(*(map(str, map(itemgetter(p), chunk.rows)) for p in places), strict=True))
+    return list(zip(*code_columns(chunk, names), strict=True))
 
 
 def spellings(codes: Iterable[Codes], lengths: Iterable[int]) -> list[str]:
@@ -75,15 +80,14 @@ def lookalikes(found: Iterable[Codes], known: Mapping[Codes, bool]) -> dict[Code
     }
 
 
-def may_differ(found: Sequence[Codes], lengths: Collection[int]) -> bool:
+def may_differ(columns: Iterable[Sequence[str]], lengths: Collection[int]) -> bool:
     """Whether codes of a file and of its table may differ in leading zeros only.
 
     Args:
-        found: Codes of the file.
+        columns: Codes of the file by column.
         lengths: See `spellings`.
     """
     # Codes hold no line breaks, and one search in all of a column is quick.
-    columns = zip(*found, strict=True)
     return bool(lengths) or any("\n0" in "\n" + "\n".join(column) for column in columns)
 
 

@@ -25,6 +25,7 @@ SUSPECT: Final = (
     "leave the row out, or call it something else"
 )
 _NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
+_NUMBER_TYPES: Final = frozenset({Decimal, int})
 _GROUPS: Final = 64
 """Subtotals that a total of a higher level may sum up."""
 _HALF_STEP: Final = Decimal("0.005")
@@ -62,7 +63,9 @@ class _Sums:
     everything: Decimal = Decimal(0)
 
     def add(self, values: Sequence[Any]) -> None:
-        found = sum((v for v in values if isinstance(v, Decimal | int)), Decimal(0))
+        if not _NUMBER_TYPES.issuperset(map(type, values)):
+            values = [value for value in values if isinstance(value, Decimal | int)]
+        found = sum(values, Decimal(0))
         self.block += found
         self.everything += found
 
@@ -220,7 +223,7 @@ class LineSorter:
         if _are_filled(columns[self._beside]):
             return found
         for i, cell in enumerate(columns[self._beside]):
-            if _is_filled(cell) or self._key >= len(rows[i][1]):
+            if is_filled(cell) or self._key >= len(rows[i][1]):
                 continue
             text = rows[i][1][self._key]
             if not isinstance(text, str) or _is_wrong(text) or self._shape.fits(text):
@@ -239,13 +242,16 @@ class LineSorter:
             name = fields.get(position)
             if position == self._header.wrong:
                 continue
-            if name is not None and name in self._sums and Flaw not in set(map(type, values[name])):
+            # What is a number is no word, however it is written.
+            numbers = values[name] if name is not None and name in self._sums else None
+            if numbers is not None and Flaw not in set(map(type, numbers)):
                 continue
-            texts = _distinct_texts(cells)
-            if not texts or not may_hold_words(texts):
+            if not _may_hold_words(cells):
                 continue
             in_key = position in self._keys
             for i, cell in enumerate(cells):
+                if numbers is not None and not isinstance(numbers[i], Flaw):
+                    continue
                 if isinstance(cell, str) and (word := word_of(cell, in_key=in_key)) is not None:
                     found[i].append((position, word))
         return found
@@ -296,7 +302,7 @@ class LineSorter:
         )
 
     def _mapped(self, cells: Sequence[Cell]) -> int:
-        return sum(1 for p in self._places if p < len(cells) and _is_filled(cells[p]))
+        return sum(1 for p in self._places if p < len(cells) and is_filled(cells[p]))
 
 
 def _is_wrong(text: str) -> bool:
@@ -313,6 +319,8 @@ def _like(pattern: Mapping[int, str], columns: Sequence[Sequence[Cell]]) -> list
     if max(pattern) >= len(columns):
         return []
     (first, text), *others = pattern.items()
+    if text not in columns[first]:
+        return []
     found = [i for i, cell in enumerate(columns[first]) if cell == text]
     return [i for i in found if all(_text(columns[p][i]) == title for p, title in others)]
 
@@ -321,16 +329,17 @@ def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) and cell.strip() else ""
 
 
-def _is_filled(cell: Cell) -> bool:
+def is_filled(cell: Cell) -> bool:
+    """Whether a cell holds anything but blanks."""
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
-def _distinct_texts(cells: Sequence[Cell]) -> set[str]:
-    """The distinct texts among cells."""
-    distinct = set(cells)
-    if set(map(type, distinct)) == {str}:
-        return cast("set[str]", distinct)
-    return {cell for cell in distinct if isinstance(cell, str)}
+def _may_hold_words(cells: Sequence[Cell]) -> bool:
+    """Whether any of these cells may be a word of a row; quick where none is."""
+    try:
+        return may_hold_words(cast("Sequence[str]", cells))
+    except TypeError:  # a cell that is no text
+        return may_hold_words({cell for cell in set(cells) if isinstance(cell, str)})
 
 
 def _are_filled(cells: Sequence[Cell]) -> bool:
@@ -339,4 +348,4 @@ def _are_filled(cells: Sequence[Cell]) -> bool:
 
 
 def _filled(cells: Sequence[Cell]) -> int:
-    return sum(map(_is_filled, cells))
+    return sum(map(is_filled, cells))

@@ -32,7 +32,7 @@ SAMPLE_ROWS: Final = 5_000
 """Rows that decide between columns which fit one field."""
 _NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
 _DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
-_MANY_POINTS: Final = re.compile(r"\.[0-9]{3}\.|[\s'\u2019]")
+_MANY_POINTS: Final = re.compile(r"\.[0-9]{3}\.|[^\S\n]|['\u2019]")
 _PLAIN_POINTS: Final = re.compile(r"(?:(?:[0-9]{1,15}(?:\.[0-9]{1,2})?)?\n)*")
 """Lines of which each is a number in decimal points, or in either notation, or blank."""
 OPEN: Final = "open"
@@ -177,9 +177,10 @@ class Survey:
             self._percent[position] += sum(map(is_percentage, texts))
         if NAMES_CURRENCY.search(joined):
             count_currencies(texts, self._currencies.setdefault(position, Counter()))
-        if len(found) == 2 or not _may_add(joined, found):
+        one_each_line = joined.count("\n") == len(texts) - 1
+        if len(found) == 2 or (one_each_line and not _may_add(joined, found)):
             return
-        if joined.count("\n") == len(texts) - 1 and _PLAIN_POINTS.fullmatch(f"{joined}\n"):
+        if one_each_line and _PLAIN_POINTS.fullmatch(f"{joined}\n"):
             found |= {Notation.POINT} if "." in joined else set()
             return
         written = (
@@ -335,7 +336,7 @@ def _bare(title: str) -> str:
 
 
 def _may_add(joined: str, found: Iterable[Notation]) -> bool:
-    """Whether texts may show a notation that was not found yet; quick where they cannot."""
+    """Whether lines may show a notation that was not found yet; quick where they cannot."""
     known = set(found)
     if Notation.POINT not in known:
         return "." in joined or "," in joined

@@ -11,7 +11,7 @@ from contracts.imports import Problem
 from domain.imports import exchanged_days
 from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
-from domain.imports.lines import SUSPECT, LineSorter, Suspect
+from domain.imports.lines import SUSPECT, LineSorter, Suspect, is_filled
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
@@ -169,7 +169,7 @@ class RowValidator:
             mark = self._mark(source, values, i)
             problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
-        aside = {i for i in keyless if not any(_filled(cells[i]) for _, cells in source.values())}
+        aside = {i for i in keyless if not any(is_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, problems, aside)
         self._check_period(values, lines, problems)
         if 0 < self._place.width < longest:
@@ -233,7 +233,7 @@ class RowValidator:
         return left
 
     def _holds_more(self, cells: Sequence[Cell]) -> bool:
-        return any(_filled(cell) for i, cell in enumerate(cells) if i != self._header.wrong)
+        return any(is_filled(cell) for i, cell in enumerate(cells) if i != self._header.wrong)
 
     def _check_period(
         self, values: Mapping[str, Sequence[Any]], lines: Sequence[int], problems: Problems
@@ -311,6 +311,8 @@ class RowValidator:
         keys = map(_KEY_SEPARATOR.join, zip(*parts, strict=True))
         keyed = [i not in uncounted for i in range(len(lines))]
         found = self._seen.add(list(compress(keys, keyed)), list(compress(lines, keyed)))
+        if not uncounted and all(number == 1 for number, _ in found):
+            return [1] * len(lines), set()
         numbers: list[int | None] = [None] * len(lines)
         repeated: set[int] = set()
         for i, (number, first) in zip(compress(range(len(lines)), keyed), found, strict=True):
@@ -394,7 +396,3 @@ class RowValidator:
             value=readable(cell, VALUE_CHARACTERS) or None,
             reason=refused.reason,
         )
-
-
-def _filled(cell: Cell) -> bool:
-    return bool(cell.strip()) if isinstance(cell, str) else cell is not None

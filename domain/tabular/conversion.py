@@ -6,11 +6,11 @@ does not settle it is each distinct cell looked at by itself.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -57,6 +57,10 @@ _DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0
 """What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_PLAIN_POINTS: Final = re.compile(r"(?:[0-9]{1,14}(?:\.[0-9]{1,6})?\n)*")
+_PLAIN_DIGITS: Final = re.compile(r"(?:[0-9]{1,14}\n)*")
+_PLAIN_INTEGERS: Final = re.compile(r"(?:[0-9]{1,9}\n)*")
+"""Lines of which each is a number that needs neither rounding nor a limit."""
 _TOO_NARROW: Final = re.compile(r"#{3,}")
 """What a spreadsheet shows, and writes into text files, where a column is too narrow."""
 
@@ -77,7 +81,14 @@ class Flaw:
 
 def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:
     """Rows of any length as `width` columns; what is not there is None."""
-    columns: list[Sequence[Cell]] = list(islice(zip_longest(*rows), width))
+    lengths = set(map(len, rows))
+    columns: list[Sequence[Cell]]
+    if len(lengths) == 1 and (length := lengths.pop()):
+        # Slices of all cells in one list take a third of the time.
+        cells = list(chain.from_iterable(rows))
+        columns = [cells[place::length] for place in range(min(length, width))]
+    else:
+        columns = list(islice(zip_longest(*rows), width))
     columns.extend([(None,) * len(rows)] * (width - len(columns)))
     return columns
 
@@ -138,6 +149,9 @@ def convert_column(
         if _all_clean(field, texts):
             return [text or field.blank for text in texts] if "" in texts else texts, False
 
+    distinct = dict.fromkeys(cells)
+    if types == {str} and (plain := _plain_numbers(field, distinct, notation)) is not None:
+        return list(map(plain.__getitem__, cells)), False
     read = _READERS[field.kind]
 
     def one(cell: Cell) -> Any:
@@ -158,9 +172,34 @@ def convert_column(
         # True equals 1, a formula the text that looks like it: one dictionary cannot hold both.
         values = [one(cell) for cell in cells]
         return values, Flaw in set(map(type, values))
-    answers = {cell: one(cell) for cell in dict.fromkeys(cells)}
+    answers = {cell: one(cell) for cell in distinct}
     refused = Flaw in set(map(type, answers.values()))
-    return [answers[cell] for cell in cells], refused
+    return list(map(answers.__getitem__, cells)), refused
+
+
+def _plain_numbers(
+    field: FieldSpec, distinct: Collection[Cell], notation: Notation | None
+) -> dict[Cell, Any] | None:
+    """The numbers that texts mean, where they hold digits and at most a decimal point; quick.
+
+    None: each has to be looked at by itself.
+    """
+    if field.minimum is not None and field.minimum > 0:
+        return None
+    if field.kind is ColumnKind.INTEGER:
+        pattern = _PLAIN_INTEGERS
+    elif field.kind is ColumnKind.DECIMAL:
+        pattern = _PLAIN_POINTS if notation is Notation.POINT else _PLAIN_DIGITS
+    else:
+        return None
+    texts = cast("Collection[str]", distinct)
+    joined = "\n".join(texts) + "\n"
+    if joined.count("\n") != len(texts) or not pattern.fullmatch(joined):
+        return None
+    if field.kind is ColumnKind.INTEGER:
+        return dict(zip(distinct, map(int, texts), strict=True))
+    # Zeros with and without places are one number.
+    return {text: Decimal(text) or Decimal(0) for text in texts}
 
 
 def _visible(code: str) -> str:
@@ -175,7 +214,7 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
     may_be_wrong = "#" in joined or "Err:" in joined or "+" in joined
     if field.kind is ColumnKind.CODE:
         # Most codes name no month, and to search for words is quicker than for a pattern.
-        names_month = any(month in joined for month in _MONTHS)
+        names_month = not joined.isupper() and any(month in joined for month in _MONTHS)
         may_be_wrong = may_be_wrong or (names_month and _DAY.search(joined) is not None)
     if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 from domain.tabular.rows import Cell
@@ -22,6 +22,7 @@ BLANKS: Final = frozenset(
     )
 )
 """What people write into a cell that has no value; compared in lower case."""
+_LONGEST_BLANK: Final = max(map(len, BLANKS))
 _BLANK_SPELLINGS: Final = frozenset(
     spelling for blank in BLANKS for spelling in (blank, blank.upper(), blank.capitalize())
 )
@@ -129,7 +130,9 @@ def plain_cells(
             read = partial(_date, open_ended=not field.required, date1904=date1904)
             return _mapped(cells, read, {str, int, float, datetime, date})
         case _:
-            if (is_key and not field.required) or _BLANK_SPELLINGS.isdisjoint(cells):
+            if (is_key and not field.required) or _are_long(cells):
+                return cells
+            if _BLANK_SPELLINGS.isdisjoint(cells):
                 return cells
             return [None if cell in _BLANK_SPELLINGS else cell for cell in cells]
 
@@ -150,8 +153,20 @@ def _mapped(
 
 
 def _are_plain(cells: Sequence[Cell]) -> bool:
-    """Whether texts of numbers hold nothing but digits and marks; quick."""
-    return not "".join(cell for cell in cells if isinstance(cell, str)).strip("0123456789.,")
+    """Whether texts of numbers hold nothing but digits and marks, and none a blank; quick."""
+    try:
+        joined = "".join(cast("Sequence[str]", cells))
+    except TypeError:  # a cell that is no text
+        joined = "".join(cell for cell in cells if isinstance(cell, str))
+    return not joined.strip("0123456789.,") and "." not in cells
+
+
+def _are_long(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are texts longer than any that means a blank; quick."""
+    try:
+        return min(map(len, cast("Sequence[str]", cells)), default=0) > _LONGEST_BLANK
+    except TypeError:  # a cell that is no text
+        return False
 
 
 def _number(cell: Cell) -> Cell:

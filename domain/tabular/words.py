@@ -1,9 +1,10 @@
 """Words by which people and programs mark rows of a table that are no data."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from enum import Enum, auto
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from domain.tabular.fields import normalise
@@ -59,24 +60,45 @@ _ANYWHERE: Final = (
     *("total", "totaal", "summe", "somme", "ergebnis", "gesamt", "bertrag"),
     *("ed forward", "ht forward", "\u03c3"),
 )
+_SUM: Final = re.compile(r"[\W_]sum")
 _AT_BEGINNING: Final = tuple(
     f"\n{word}"
     for word in (
-        *("sum", "page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
+        *("page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
         *("report date", "date printed", "gedruckt", "druckdatum", "erstellt", "generated"),
         *("exported", "end of", "ende der", "continued", "fortsetzung", "applied", "filters"),
         *("angewendet", "*"),
     )
 )
+_PARTS: Final = ("tota", "mme", "gebn", "samt", "rtrag", " forw", "\u03c3")
+"""Each word of `_ANYWHERE` holds one of them."""
+_FIRST_LETTER: Final = itemgetter(0)
 _LONGEST: Final = 120
 
 
-def may_hold_words(texts: Iterable[str]) -> bool:
+def may_hold_words(texts: Collection[str]) -> bool:
     """Whether any of these texts may be one that `word_of` knows; quick where none is."""
     joined = "\n" + "\n".join(texts).lower()
-    return any(word in joined for word in _ANYWHERE) or any(
-        word in joined for word in _AT_BEGINNING
+    if any(part in joined for part in _PARTS) and any(word in joined for word in _ANYWHERE):
+        return True
+    if "sum" in joined and _SUM.search(joined):
+        return True
+    first = _first_letters(texts)
+    if any(word in joined for word in _AT_BEGINNING if word[1] in first):
+        return True
+    # What stands before the first letter does not count, except where it is the word.
+    return not all(map(str.isalnum, first)) and any(
+        word_of(text, in_key=True) is not None for text in texts if text and not text[0].isalnum()
     )
+
+
+def _first_letters(texts: Collection[str]) -> set[str]:
+    """What texts begin with, in lower case."""
+    try:
+        letters = set(map(_FIRST_LETTER, texts))
+    except IndexError:  # an empty text
+        letters = {text[0] for text in texts if text}
+    return {letter.lower()[0] for letter in letters}
 
 
 @lru_cache(maxsize=4096)

@@ -4,13 +4,15 @@ Measured against the same rows as parameters (`unnest` of arrays), COPY is a thi
 large chunks and no slower for those of 200 rows, so there is one path for both.
 
 A large chunk whose keys all seem to be new is first tried as a COPY straight into its table, which
-takes the server less than half the time of the upsert.
+takes the server less than half the time of the upsert, and as text, which takes the client less
+than half the time of binary records.
 """
 
 import operator
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from io import BytesIO
 from typing import Any, Final
 
 import asyncpg
@@ -34,6 +36,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk import postgresql_statements as statements
+from adapters.database.bulk.postgresql_text import copy_text
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
 from adapters.database.models.every import key_of
@@ -287,14 +290,26 @@ class PostgresBulk:
         sample = [keys[place] for place in places[:: len(places) // _SAMPLE]]
         if await self._any_known(connection, batch.table, sample):
             return False
-        stamps = (1, stamp.task, stamp.now, stamp.now)
-        rows = [(*batch.rows[place], batch.lines[place], *stamps) for place in places]
         try:
             async with connection.begin_nested():
-                await self.fill(connection, batch.table, (*batch.columns, *statements.STAMPS), rows)
+                await self._copy_stamped(connection, batch, places, stamp)
         except asyncpg.UniqueViolationError:
             return False
         return True
+
+    async def _copy_stamped(
+        self, connection: AsyncConnection, batch: RowBatch, places: Sequence[int], stamp: Stamp
+    ) -> None:
+        """COPY the rows at these places with their bookkeeping."""
+        columns = (*batch.columns, *statements.STAMPS)
+        text = copy_text(batch, places, stamp)
+        if text is not None:
+            driver = await _driver(connection)
+            await driver.copy_to_table(batch.table.name, source=BytesIO(text), columns=columns)
+            return
+        stamps = (1, stamp.task, stamp.now, stamp.now)
+        rows = [(*batch.rows[place], batch.lines[place], *stamps) for place in places]
+        await self.fill(connection, batch.table, columns, rows)
 
     async def _any_known(
         self, connection: AsyncConnection, table: Table, keys: Sequence[tuple[Any, ...]]

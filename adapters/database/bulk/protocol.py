@@ -5,6 +5,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol, Self
 
 from sqlalchemy import ColumnElement, FromClause, Table, select
@@ -40,6 +42,14 @@ class RowBatch:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def values(self) -> Sequence[Sequence[Any]]:
+        """The same values column by column."""
+        width = len(self.columns)
+        # Slices of all values in one list take half the time of zip.
+        every = list(chain.from_iterable(self.rows))
+        return [every[place::width] for place in range(width)]
+
     def take(self, places: Sequence[int]) -> Self:
         """The rows at these places, in this order."""
         if len(places) == len(self.rows):
@@ -53,9 +63,8 @@ class RowBatch:
         )
 
     def column(self, name: str) -> list[Any]:
-        """The values of one column."""
-        place = self.columns.index(name)
-        return list(map(operator.itemgetter(place), self.rows))
+        """The values of one column; a copy."""
+        return list(self.values[self.columns.index(name)])
 
     def with_column(self, name: str, values: Sequence[Any]) -> "RowBatch":
         """The same rows with one column replaced or added."""

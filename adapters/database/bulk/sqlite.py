@@ -5,10 +5,10 @@ touched but not which of them it created.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
-from itertools import repeat
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -30,6 +30,9 @@ from adapters.database.bulk import sqlite_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import STAGED, key_of
+
+_PARAMETERS: Final = 900
+"""Of one statement: what every build of SQLite takes."""
 
 
 class SqliteBulk:
@@ -76,13 +79,13 @@ class SqliteBulk:
         self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp
     ) -> tuple[int, int]:
         """Insert what is new; when that was not everything, update what differs."""
-        rows = list(self._stamped(batch, stamp))
+        stamped = self._stamped(batch, stamp)
         name, columns = batch.table.name, batch.columns
-        created = await _execute_many(connection, statements.insert_sql(name, columns), rows)
+        created = await _insert(connection, partial(statements.insert_sql, name, columns), stamped)
         change = statements.update_sql(name, columns)
-        if created == len(rows) or change is None:
+        if created == len(batch) or change is None:
             return created, 0
-        return created, await _execute_many(connection, change, rows)
+        return created, await _execute_many(connection, change, list(zip(*stamped, strict=True)))
 
     async def merge_staged(
         self,
@@ -130,10 +133,8 @@ class SqliteBulk:
 
     async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """INSERT ... ON CONFLICT DO NOTHING."""
-        rows = list(self._stamped(batch, stamp))
-        return await _execute_many(
-            connection, statements.insert_sql(batch.table.name, batch.columns), rows
-        )
+        sql_of = partial(statements.insert_sql, batch.table.name, batch.columns)
+        return await _insert(connection, sql_of, self._stamped(batch, stamp))
 
     async def fill(
         self,
@@ -279,21 +280,27 @@ class SqliteBulk:
         rows = await _fetch(connection, sql, json.dumps(list(ids)))
         return [(row[0], row[1]) for row in rows]
 
-    def _stamped(self, batch: RowBatch, stamp: Stamp) -> Iterable[tuple[Any, ...]]:
-        """Rows as SQLite stores them, followed by their bookkeeping in the order of `STAMPS`."""
+    def _stamped(self, batch: RowBatch, stamp: Stamp) -> list[Sequence[Any]]:
+        """Columns as SQLite stores them, followed by their bookkeeping in the order of `STAMPS`."""
         (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
-        return zip(
-            *self._stored(batch.table, batch.columns, batch.rows),
+        return [
+            *self._bound(batch.table, batch.columns, batch.values),
             batch.lines,
-            *(repeat(value, len(batch)) for value in (stamp.task, now[0], now[0], 1)),
-            strict=True,
-        )
+            *([value] * len(batch) for value in (stamp.task, now[0], now[0], 1)),
+        ]
 
     def _stored(
         self, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
     ) -> list[Sequence[Any]]:
         """Column by column, with values as SQLAlchemy would bind them."""
-        columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        return self._bound(table, names, columns)
+
+    def _bound(
+        self, table: Table, names: Sequence[str], values: Sequence[Sequence[Any]]
+    ) -> list[Sequence[Any]]:
+        """Columns with values as SQLAlchemy would bind them."""
+        columns = list(values)
         for place, name in enumerate(names):
             process = _processor(table.c[name].type, self._dialect)
             if process is not None:
@@ -312,8 +319,31 @@ async def _fetch(connection: AsyncConnection, sql: str, *parameters: Any) -> Seq
     return list(await driver.execute_fetchall(sql, parameters))
 
 
+async def _insert(
+    connection: AsyncConnection, sql_of: Callable[[int], str], columns: Sequence[Sequence[Any]]
+) -> int:
+    """Insert rows that come as columns, many with one statement.
+
+    SQLite gives the interpreter lock back for each statement and then has to wait for it, most of
+    the time while another thread reads the next rows.
+    """
+    width, count = len(columns), len(columns[0])
+    values: list[Any] = [None] * (width * count)
+    for place, column in enumerate(columns):
+        values[place::width] = column
+    together = _PARAMETERS // width
+    end = len(values) - len(values) % (width * together)
+    done = 0
+    for rows, start, stop in ((together, 0, end), (1, end, len(values))):
+        if start < stop:
+            step = rows * width
+            parts = [values[place : place + step] for place in range(start, stop, step)]
+            done += await _execute_many(connection, sql_of(rows), parts)
+    return done
+
+
 async def _execute_many(
-    connection: AsyncConnection, sql: str, rows: Sequence[tuple[Any, ...]]
+    connection: AsyncConnection, sql: str, rows: Sequence[Sequence[Any]]
 ) -> int:
     driver: Any = (await connection.get_raw_connection()).driver_connection
     cursor = await driver.executemany(sql, rows)

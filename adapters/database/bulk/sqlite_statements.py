@@ -43,16 +43,16 @@ def finding(
 
 
 @lru_cache(maxsize=512)
-def insert_sql(name: str, columns: tuple[str, ...]) -> str:
-    """Insert rows, followed by their `STAMPS`, whose key is unknown."""
-    return f"{fill_sql(name, (*columns, *STAMPS))} ON CONFLICT DO NOTHING"
+def insert_sql(name: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """Insert so many rows, each followed by its `STAMPS`, whose key is unknown."""
+    return f"{fill_sql(name, (*columns, *STAMPS), rows)} ON CONFLICT DO NOTHING"
 
 
 @lru_cache(maxsize=512)
-def fill_sql(name: str, columns: tuple[str, ...]) -> str:
-    """Insert rows."""
-    marks = ", ".join("?" * len(columns))
-    return f'INSERT INTO "{name}" ({quoted(columns)}) VALUES ({marks})'  # noqa: S608 - names of our models
+def fill_sql(name: str, columns: tuple[str, ...], rows: int = 1) -> str:
+    """Insert so many rows."""
+    marks = ", ".join(["(" + ", ".join("?" * len(columns)) + ")"] * rows)
+    return f'INSERT INTO "{name}" ({quoted(columns)}) VALUES {marks}'  # noqa: S608 - names of our models
 
 
 @lru_cache(maxsize=512)

@@ -191,7 +191,7 @@ async def _settled(
     if known.answer == DISTINCT:
         return whole.chunk
     found = codes_of(whole.chunk, names)
-    if not may_differ(found, known.lengths):
+    if not may_differ(zip(*found, strict=True), known.lengths):
         return whole.chunk
     codes: Mapping[tuple[str, ...], bool] = await answers.known(
         connection,

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, count, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import cast
 
@@ -29,6 +30,7 @@ _DELIMITERS_OF_ROWS = 2
 _LETTERS_FOR_EACH = 3
 """Letters in UTF-8 for each byte that is not, in a text that is meant to be UTF-8."""
 _MARKS = (GUARD, '="')
+_LAST_FIELD = itemgetter(-1)
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 _NO_TEXT = (
     "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
@@ -97,6 +99,10 @@ def _records(
             return
         start += skipped
         skipped = 0
+        if len(widths) >= _FIRST_RECORDS and _are_trimmed(records):
+            yield from zip(count(start), cast("list[list[Cell]]", records), strict=False)
+            start += len(records)
+            continue
         for line, record in enumerate(records, start):
             if record:
                 if len(widths) < _FIRST_RECORDS:
@@ -106,6 +112,14 @@ def _records(
                 if record:
                     yield line, cast("list[Cell]", record)
         start += len(records)
+
+
+def _are_trimmed(records: list[list[str]]) -> bool:
+    """Whether every record has a last field that is not empty."""
+    try:
+        return all(map(_LAST_FIELD, records))
+    except IndexError:  # an empty line
+        return False
 
 
 def _one_each_line(lines: list[str], delimiter: str) -> list[list[str]] | None:

@@ -1,6 +1,6 @@
 """Quick paths over many rows give what the path over single ones gives, row by row."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
 
@@ -10,22 +10,58 @@ from hypothesis import strategies as st
 
 from activities.imports import document_tables, kept_rows
 from activities.imports.kept_rows import KeptRows
+from activities.seen_keys import SeenKeys
 from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
 from adapters.ports import UnreadableDocument
+from domain.imports.findings import Findings
+from domain.imports.header import match_header
 from domain.imports.leading_zeros import Codes, is_zero_led, may_differ
-from domain.tabular.conversion import convert_column
+from domain.imports.tables import MTO
+from domain.tabular.conversion import Flaw, convert_column
 from domain.tabular.fields import ColumnKind, FieldSpec
+from domain.tabular.habits import plain_cells
 from domain.tabular.notations import Notation
 from domain.tabular.rows import Cell, Uncalculated
+from domain.tabular.words import may_hold_words, word_of
 from tests.support.chaos import examples
 from tests.support.imports.documents import Document, read, text, workbook
+from tests.support.imports.tables import validator_of
 
 FIELDS = [
     FieldSpec("code", ColumnKind.CODE, required=True, max_length=12),
     FieldSpec("text", ColumnKind.TEXT, max_length=12),
     FieldSpec("amount", ColumnKind.DECIMAL, minimum=0),
+    FieldSpec("balance", ColumnKind.DECIMAL),
+    FieldSpec("days", ColumnKind.INTEGER, minimum=0),
+    FieldSpec("number", ColumnKind.INTEGER, minimum=1),
+    FieldSpec("day", ColumnKind.DATE),
 ]
+NUMBERS = (
+    *("1", "007", "0", "0.0", "0.00", "-0", "00.50", "1e5", "1,5", "1,234", "1.234", "1.234.567"),
+    *("1,234.5", "1.234,5", "1 234", "1'234.5", "12345678901234", "123456789012345", "0.1234567"),
+    *("2147483647", "2147483648", "999999999", "+5", "-3", "(500.00)", "$12,000.00", "10%"),
+    *("5 EUR", "1_000", "\u0663", "\u00b2", "1\n2", "5\n", "\ufeff12", "\u00a012", "."),
+)
+OTHERS = (
+    *("-", "n/a", "NULL", "None", "45000", "2025-03-04", "04.03.2025", "03/04/2025", "20250304"),
+    *("Total", "Page 1 of 2", " Page 2", "\nPage 3", "*", "- 4 -", "x\nSumme", "\u03a3", "Drawing"),
+    *("D-1", "D-1", "D-2", "Code", "x" * 101, "\u212aran", "a\tb", '"', "\u0000"),
+)
+WORDS = (
+    *("Total", "Grand sum", "D-100-Sum", "(Summe)", " Page 2", "- page 3 -", "\nPage 4 of 5"),
+    *(
+        " ** ",
+        "--  7  --",
+        "\u2013 4 \u2013",
+        "\u03a3",
+        "Zwischensumme",
+        "\u00dcbertrag",
+        "Seite 7",
+    ),
+    *("Printed on 5 March", "Total Station", "Carried forward"),
+)
+TEXTS = st.sampled_from((*NUMBERS, *OTHERS, "", " "))
 CELLS = st.one_of(
     st.none(),
     st.sampled_from(
@@ -50,10 +86,68 @@ def test_a_column_is_converted_as_its_cells_are(field: FieldSpec, cells: list[Ce
     assert refused is any(flawed for _, flawed in each)
 
 
+@given(
+    st.sampled_from(FIELDS),
+    st.lists(st.one_of(TEXTS, CELLS), min_size=1, max_size=8),
+    st.sampled_from((None, *Notation)),
+)
+@settings(max_examples=examples(400, 4_000))
+def test_a_column_is_converted_as_beside_a_cell_that_no_quick_way_takes(
+    field: FieldSpec, cells: list[Cell], notation: Notation | None
+) -> None:
+    plain = plain_cells(field, cells)
+    assert list(plain) == [cell for each in cells for cell in plain_cells(field, [each])]
+    values, refused = convert_column(field, plain, notation)
+    # True equals 1, so that beside it each cell is converted by itself.
+    each, _ = convert_column(field, [*plain, True], notation)
+    assert list(map(repr, values)) == list(map(repr, each[:-1]))
+    assert refused is any(isinstance(value, Flaw) for value in values)
+
+
+@given(st.lists(st.sampled_from(NUMBERS), min_size=2, max_size=8))
+@settings(max_examples=examples(200, 2_000))
+def test_plain_numbers_are_converted_as_beside_a_cell_that_no_quick_way_takes(
+    texts: list[str],
+) -> None:
+    for field in FIELDS:
+        for notation in (None, Notation.POINT, Notation.COMMA):
+            values, _ = convert_column(field, texts, notation)
+            each, _ = convert_column(field, [*texts, True], notation)
+            assert list(map(repr, values)) == list(map(repr, each[:-1]))
+
+
+@given(st.lists(st.one_of(st.sampled_from(WORDS), TEXTS, st.text("aA*-Pp \n\u0130")), max_size=8))
+@settings(max_examples=examples(200, 2_000))
+def test_no_word_of_a_column_is_passed_over(texts: list[str]) -> None:
+    has_words = any(
+        word_of(text, in_key=in_key) is not None for text in texts for in_key in (True, False)
+    )
+    assert may_hold_words(texts) or not has_words
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_every_word_is_found_in_a_column(text: str) -> None:
+    assert word_of(text, in_key=True) is not None
+    assert may_hold_words(["D-1", text, "D-2"])
+
+
+@given(
+    st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS, TEXTS), min_size=1, max_size=12),
+    st.booleans(),
+)
+@settings(max_examples=examples(200, 2_000))
+def test_rows_are_validated_together_as_one_by_one(
+    rows: list[tuple[str, ...]], numbered: bool
+) -> None:
+    header = ["Drawing", "Commodity code", "Size", "Quantity", "Seq" if numbered else "Unit"]
+    together, each = (_validated(header, rows, size) for size in (len(rows), 1))
+    assert together == each
+
+
 @given(st.lists(st.tuples(st.text("01a"), st.text("01a")), max_size=6))
 @settings(max_examples=examples(100, 1_000))
 def test_leading_zeros_are_found_in_columns_as_in_codes(found: list[Codes]) -> None:
-    assert may_differ(found, ()) is any(map(is_zero_led, found))
+    assert may_differ(zip(*found, strict=True), ()) is any(map(is_zero_led, found))
 
 
 @given(records=RECORDS, end=ENDS, named=st.booleans(), last=st.sampled_from(("", "d,e", '"open')))
@@ -74,6 +168,22 @@ def test_lines_are_read_as_records_of_any_length_are(
         quick = _read(file)
         patch.setattr(delimited, "_one_each_line", _none_each_line)
         assert quick == _read(file)
+
+
+def _validated(header: list[str], rows: list[tuple[str, ...]], size: int) -> list[str]:
+    """Rows, problems and what was left out, as texts: `Decimal(0)` is not `Decimal("0.0")`."""
+    numbered: list[tuple[int, list[Cell]]] = [(n, list(row)) for n, row in enumerate(rows, start=2)]
+    scope = {"project_id": "P1", "service_id": "S1"}
+    findings = Findings()
+    found: list[str] = []
+    with closing(SeenKeys(Path())) as seen:
+        matched = match_header(1, list[Cell](header), MTO)
+        validator = validator_of(MTO, scope, matched, numbered, seen, findings)
+        for start in range(0, len(rows), size):
+            part = validator.validate(numbered[start : start + size])
+            found += map(repr, zip(part.lines, part.rows, strict=True))
+            found += map(repr, part.rejected)
+    return [*sorted(found), repr(findings)]
 
 
 def _none_each_line(lines: list[str], delimiter: str) -> None:
