@@ -54,6 +54,19 @@ async def test_every_wrong_field_is_named(jobs: JobStack) -> None:
     assert SECRET not in webhook.text
 
 
+async def test_names_that_no_text_can_hold_are_wrong_fields(jobs: JobStack) -> None:
+    half = b'"\\ud800": 1'
+    async with jobs.browser() as olga:
+        for body in (
+            b'{"job_type": "hello_world", "parameters": {' + half + b"}}",
+            b'{"job_type": "hello_world", ' + half + b"}",
+        ):
+            headers = {"content-type": "application/json"}
+            answer = await olga.post("/api/jobs", content=body, headers=headers)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"]
+
+
 async def test_unknown_fields_of_requests_are_refused(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
         asked = await olga.post("/api/jobs", json={"job_type": "hello_world", "paramters": {}})
