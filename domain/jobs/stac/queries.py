@@ -119,7 +119,10 @@ def checked_geometry(value: Mapping[str, Any]) -> JsonObject:
 
 
 def _moment(text: str) -> datetime:
-    return moment(text).astimezone(UTC)
+    try:
+        return moment(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is, in UTC, beyond the years 1 to 9999") from error
 
 
 def _text(value: Mapping[str, Any]) -> str:

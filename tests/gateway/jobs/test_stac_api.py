@@ -153,6 +153,9 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
         ({"bbox": "a,b,c,d"}, "bbox"),
         ({"bbox": "0,10,1,5"}, "is no box in degrees"),
         ({"datetime": "2024-05-01"}, "RFC 3339"),
+        ({"datetime": "9999-12-31T23:59:59-12:00"}, "beyond the years"),
+        ({"datetime": "../0001-01-01T00:00:00+12:00"}, "beyond the years"),
+        ({"filter": r"id like '%\'"}, "escape"),
         ({"limit": "0"}, "limit"),
         ({"limit": "many"}, "limit"),
         ({"filter": "eo:cloud_cover <"}, "no CQL2"),
@@ -183,6 +186,11 @@ async def test_a_parameter_that_is_given_twice_is_a_bad_request(api: Api) -> Non
         answer = await api.get(path)
         assert answer.status_code == 400, answer.text
         assert "given more than once" in answer.json()["detail"]
+
+
+async def test_a_name_with_a_nul_names_nothing(api: Api) -> None:
+    for path in ("/collections/%00", "/collections/scenes/items/%00"):
+        assert (await api.get(path)).status_code == 404, path
 
 
 async def test_bodies_that_are_no_search_are_bad_requests(api: Api) -> None:
