@@ -42,6 +42,7 @@ from contracts.jobs.rasters import (
 )
 from contracts.jobs.records import (
     FAILED_TASKS_LISTED,
+    LARGEST_INTEGER,
     RESULT_BYTES,
     FailedTask,
     InputIdentity,
@@ -131,6 +132,7 @@ __all__ = [
     "JOB",
     "JOB_RETENTION",
     "JOB_RETENTION_SCHEDULE",
+    "LARGEST_INTEGER",
     "LINES_CHARACTERS",
     "LINE_BYTES",
     "MESSAGE_BYTES",

@@ -11,6 +11,8 @@ from contracts.jobs.definitions import JobTypeName, TaskIndex, TaskTypeName
 
 JobId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """SHA-256 of what the job is to do, in lower-case hex."""
+LARGEST_INTEGER: Final = (1 << 31) - 1
+"""That a column of the tables holds."""
 JsonObject = dict[str, Any]
 """Parameters and results: what JSON can hold."""
 Text = Annotated[str, Field(max_length=1_500)]

@@ -21,7 +21,7 @@ def test_a_moment_alone_is_a_cursor(text: str) -> None:
     assert Cursor.read(text) == Cursor(MOMENT)
 
 
-@pytest.mark.parametrize("text", ["", "_", "soon_1", "x"])
+@pytest.mark.parametrize("text", ["", "_", "soon_1", "x", "9999-12-31T23:59:59-12:00"])
 def test_what_names_no_moment_is_no_cursor(text: str) -> None:
     with pytest.raises(ValueError):
         Cursor.read(text)

@@ -35,4 +35,8 @@ class Cursor:
         """
         moment, _, id = text.partition("_")
         at = _MOMENT.validate_python(moment)
-        return cls(at if at.tzinfo else at.replace(tzinfo=UTC), id or None)
+        try:
+            at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+        except OverflowError as error:
+            raise ValueError(f"{moment} is, in UTC, beyond the years 1 to 9999") from error
+        return cls(at, id or None)

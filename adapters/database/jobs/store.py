@@ -36,7 +36,7 @@ from adapters.database.models.jobs import jobs
 from adapters.database.models.jobs import tasks as rows
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
-from contracts.jobs import STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
+from contracts.jobs import LARGEST_INTEGER, STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
 from domain.errors import RuleViolation
 
 _FOUND: Final = 10
@@ -97,7 +97,8 @@ class SqlJobStore:
 
     async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
         """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
-        condition: ColumnElement[bool] = jobs.c.alias == prefix_or_alias
+        # Texts are written cleaned.
+        condition: ColumnElement[bool] = jobs.c.alias == clean(prefix_or_alias)
         text = prefix_or_alias.lower()
         if len(text) >= _PREFIX and set(text) <= set("0123456789abcdef"):
             condition = or_(condition, jobs.c.job_id.like(f"{text}%"))
@@ -118,8 +119,8 @@ class SqlJobStore:
         query = select(jobs).order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
         for column, value in (
             (jobs.c.status, status),
-            (jobs.c.job_type, job_type),
-            (jobs.c.project, project),
+            (jobs.c.job_type, job_type and clean(job_type)),
+            (jobs.c.project, project and clean(project)),
         ):
             if value is not None:
                 query = query.where(column == str(value))
@@ -287,6 +288,9 @@ def _place(token: str) -> tuple[int, int]:
     """
     try:
         stage, ordinal = json.loads(base64.urlsafe_b64decode(token.encode()))
-        return int(stage), int(ordinal)
-    except (ValueError, TypeError) as error:
+        place = int(stage), int(ordinal)
+        if not all(0 <= each <= LARGEST_INTEGER for each in place):
+            raise ValueError
+        return place
+    except (ValueError, TypeError, OverflowError) as error:
         raise RuleViolation(f"{token[:50]!r} is no token of a page of tasks") from error

@@ -4,6 +4,7 @@ Source: https://www.dbase.com/KnowledgeBase/int/db7_file_fmt.htm and the Shapefi
 of ESRI (1998). GDAL recodes, cuts and rounds what does not fit, and says nothing.
 """
 
+import codecs
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -131,6 +132,30 @@ def undecided_text(dbf: Dbf) -> tuple[str, int, bytes] | None:
             row = int(beyond[0])
             return each.name.decode("ascii"), row + 1, bytes(column[row]).strip()
     return None
+
+
+def is_all_utf8(dbf: Dbf) -> bool:
+    """Whether there are texts beyond ASCII, and every one of them is valid UTF-8.
+
+    Texts of another encoding hardly ever are.
+    """
+    is_beyond = False
+    rows = dbf.rows()
+    for number, each in enumerate(dbf.fields):
+        if each.kind != b"C":
+            continue
+        for value in rows[f"f{number}"].tolist():
+            if value.isascii():
+                continue
+            is_beyond = True
+            try:
+                # The width of the field may have cut the last character off.
+                text = codecs.getincrementaldecoder("utf-8")().decode(value)
+            except UnicodeDecodeError:
+                return False
+            if text.isascii():
+                return False
+    return is_beyond
 
 
 def read_attributes(dbf: Dbf, encoding: Encoding) -> Attributes:

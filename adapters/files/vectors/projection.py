@@ -25,6 +25,10 @@ _BALLPARK: Final = "ballpark"
 Coordinates = np.ndarray[Any, Any]
 
 
+class _NotUnderstood(Refused):
+    """A text that is no coordinate reference system."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToDegrees:
     """Brings coordinates to longitude and latitude."""
@@ -54,15 +58,16 @@ def to_degrees(
 
     Args:
         crs: As the layer says.
-        parameter: For one that says none.
+        parameter: For one that says none, or none that can be understood.
         layer: Its name.
         bounds: Of its coordinates; None: it has none.
         allow_ballpark: Take coordinates of another datum as they are, if need be.
 
     Raises:
-        Refused: The CRS is not known, or the datum has no operation.
-        Unsure: Nothing says the CRS.
+        Refused: The CRS is local, or the datum has no operation.
+        Unsure: Nothing says the CRS, or what says it cannot be understood.
     """
+    notes: list[str] = []
     text = crs or parameter
     if text is None:
         raise Unsure(
@@ -71,14 +76,21 @@ def to_degrees(
             f"{_extent(bounds)}. Which one is it (for example EPSG:25832)?",
         )
     try:
-        system = _system(text, layer)
+        try:
+            system = _system(text, layer)
+        except _NotUnderstood as error:
+            if crs is None or parameter is None:
+                raise
+            notes.append(f"{error}, so source_crs={parameter[:80]!r} is used")
+            crs = None
+            system = _system(parameter, layer)
     except Refused as error:
-        if crs is not None:
+        if crs is not None and not isinstance(error, _NotUnderstood):
             raise
-        # A person gave it, and can give another one.
+        # A person can give it, or another one.
         raise Unsure("source_crs", f"{error}; which one is it?") from error
     name = _name(system)
-    notes = list(_notes(system, crs, parameter))
+    notes += _notes(system, crs, parameter)
     if system.to_2d().equals(pyproj.CRS(TARGET), ignore_axis_order=True):
         return ToDegrees(Projection(source=name, accuracy=0), notes)
     area: Any = _area(system, bounds)
@@ -108,7 +120,8 @@ def _system(text: str, layer: str) -> pyproj.CRS:
         if system.to_authority() is None and (found := system.to_epsg(_CONFIDENCE)) is not None:
             system = pyproj.CRS.from_epsg(found)
     except (CRSError, ProjError) as error:
-        raise Refused(f"layer {layer!r}: its CRS {text[:80]!r} cannot be understood") from error
+        message = f"layer {layer!r}: its CRS {text[:80]!r} cannot be understood"
+        raise _NotUnderstood(message) from error
     if system.is_engineering:
         raise Refused(f"layer {layer!r}: its CRS {_name(system)} is local, not on the Earth")
     return system

@@ -103,7 +103,11 @@ def format_of(path: Path) -> VectorFormat:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\n\r\x1e")
     if text.startswith(b"{"):
         return VectorFormat.GEOJSON
-    if text.startswith(b"<") or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if _is_utf16_json(head):
+        raise UnreadableDocument(
+            "the file is JSON in UTF-16; save it in UTF-8, as GeoJSON has to be"
+        )
+    if text.startswith(b"<") or head[:2] in _UTF16:
         return VectorFormat.KML
     if head[:4] == b"\0\0\x27\x0a":
         raise UnreadableDocument(
@@ -117,6 +121,15 @@ _MAGIC: Final[Mapping[bytes, VectorFormat]] = {
     b"PK\x03\x04": VectorFormat.SHAPEFILE,
     b"PK\x05\x06": VectorFormat.SHAPEFILE,
 }
+
+
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _is_utf16_json(head: bytes) -> bool:
+    if head[:2] not in _UTF16:
+        return False
+    return head.decode("utf-16", errors="replace").lstrip().startswith(("{", "["))
 
 
 def _zipped(path: Path) -> VectorFormat:

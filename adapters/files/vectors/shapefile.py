@@ -156,6 +156,11 @@ def _layer(parts: _Parts, encoding: str | None) -> Layer:
         )
     found = _encoding(parts, table, encoding)
     layer.encoding = str(found)
+    if found.codec != "utf-8" and found.origin != "parameter" and dbf.is_all_utf8(table):
+        layer.notes.append(
+            f"texts are read as {found}, but every one beyond ASCII is valid UTF-8: where they"
+            " look wrong, give encoding=utf-8"
+        )
     attributes = dbf.read_attributes(table, found)
     layer.fields = attributes.fields
     layer.notes += attributes.notes

@@ -39,6 +39,9 @@ FILTER_BYTES: Final = 20_000
 LIMIT: Final = 1_000
 """Items of a page at the most; a larger number counts as this."""
 _DEPTH: Final = 30
+_PREFIXES: Final = re.compile(rf"(?:(?:not|[-+])\s*){{{_DEPTH + 1}}}", re.IGNORECASE)
+"""The parser recurses for each sign and each `not`: thousands would overflow its stack, and end
+the process."""
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]{0,199}")
 _OPEN: Final = ("", "..")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -78,6 +81,8 @@ def filter_of_text(text: str) -> JsonObject:
         raise RuleViolation(f"filter: {FILTER_BYTES} bytes are the most")
     if text.count("(") > _DEPTH:
         raise RuleViolation(f"filter: {_DEPTH} parentheses are the most")
+    if _PREFIXES.search(text):
+        raise RuleViolation(f"filter: {_DEPTH} signs or `not` in a row are the most")
     try:
         return cql2.parse_text(text).to_json()
     except cql2.ParseError as error:
@@ -114,7 +119,10 @@ def checked_geometry(value: Mapping[str, Any]) -> JsonObject:
 
 
 def _moment(text: str) -> datetime:
-    return moment(text).astimezone(UTC)
+    try:
+        return moment(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is, in UTC, beyond the years 1 to 9999") from error
 
 
 def _text(value: Mapping[str, Any]) -> str:

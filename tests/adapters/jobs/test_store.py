@@ -140,6 +140,12 @@ async def test_tasks_are_paged_by_stage_and_ordinal(store: SqlJobStore) -> None:
         await store.tasks(ID, token="planted")
 
 
+async def test_names_with_a_nul_find_nothing(store: SqlJobStore) -> None:
+    assert not await store.find("a\0")
+    assert not await store.jobs(limit=1, project="a\0")
+    assert not await store.jobs(limit=1, job_type="a\0")
+
+
 async def test_a_task_is_put_again_unless_it_was_seen_later(store: SqlJobStore) -> None:
     late = NOW + timedelta(seconds=9)
     done = a_task(0, status=TaskStatus.COMPLETED, result_data={"a": 1}, updated_at=late)

@@ -15,6 +15,7 @@ from tests.support.jobs.vector_reading import Reading
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NAMES = dbf([(b"name", "C", 5, 0)], [[b"a"]])
+DAMAGED = {"prj": b"PROJCS[made by hand"}
 POINT = "<Point><coordinates>9,48</coordinates></Point>"
 
 
@@ -110,6 +111,50 @@ async def test_an_empty_prj_says_no_crs(read: Reading, tmp_path: Path) -> None:
     with pytest.raises(QuestionOpen) as asked:
         await read(path)
     assert asked.value.parameter == "source_crs"
+
+
+@pytest.mark.parametrize("given", [None, "nonsense"])
+async def test_a_crs_that_cannot_be_understood_is_asked_for(
+    read: Reading, tmp_path: Path, given: str | None
+) -> None:
+    path = shapefile(tmp_path / "a", [SQUARE], NAMES, crs=None, more=DAMAGED)
+    with pytest.raises(QuestionOpen, match=f"{given or 'made by hand'}.*understood") as asked:
+        await read(path, source_crs=given)
+    assert asked.value.parameter == "source_crs"
+
+
+async def test_a_crs_can_be_given_where_that_of_the_file_cannot_be_understood(
+    read: Reading, tmp_path: Path
+) -> None:
+    path = shapefile(tmp_path / "a", [SQUARE], NAMES, crs=None, more=DAMAGED)
+    found = await read(path, source_crs="EPSG:4326")
+    assert found.rows()[0][-1].startswith("POLYGON ((9 48")
+    assert found.noted("made by hand", "cannot be understood", "source_crs='EPSG:4326' is used")
+
+
+@pytest.mark.parametrize(
+    ("codec", "given", "name", "is_noted"),
+    [
+        ("utf-8", None, "KÃ¶ln", True),
+        ("utf-8", "utf-8", "Köln", False),
+        ("cp1252", None, "Köln", False),
+    ],
+)
+async def test_utf_8_under_another_declared_encoding_is_named(
+    read: Reading, tmp_path: Path, codec: str, given: str | None, name: str, is_noted: bool
+) -> None:
+    rows = [[text.encode(codec)] for text in ("Köln", "Café", "Bonn")]
+    table = dbf([(b"name", "C", 8, 0)], rows, language=0x57)
+    found = await read(shapefile(tmp_path / "a", [SQUARE] * 3, table), encoding=given)
+    assert found.rows()[0][0] == name
+    assert found.noted("valid UTF-8", "0x57", "encoding=utf-8") is is_noted
+
+
+async def test_geojson_in_utf_16_is_called_so(read: Reading, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text('{"type": "FeatureCollection", "features": []}', "utf-16")
+    with pytest.raises(UnreadableDocument, match="JSON in UTF-16; save it in UTF-8"):
+        await read(path)
 
 
 async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_path: Path) -> None:

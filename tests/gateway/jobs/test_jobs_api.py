@@ -1,6 +1,7 @@
 """Jobs over HTTP."""
 
 import json
+from base64 import urlsafe_b64encode as b64encode
 from typing import Any
 
 import pytest
@@ -52,6 +53,36 @@ async def test_every_wrong_field_is_named(jobs: JobStack) -> None:
     assert fields.headers["content-type"] == "application/problem+json"
     assert kind.json()["errors"][0]["location"] == "body.job_type"
     assert SECRET not in webhook.text
+
+
+async def test_names_that_no_text_can_hold_are_wrong_fields(jobs: JobStack) -> None:
+    half = b'"\\ud800": 1'
+    async with jobs.browser() as olga:
+        for body in (
+            b'{"job_type": "hello_world", "parameters": {' + half + b"}}",
+            b'{"job_type": "hello_world", ' + half + b"}",
+        ):
+            headers = {"content-type": "application/json"}
+            answer = await olga.post("/api/jobs", content=body, headers=headers)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"stage={10**30}",
+        f"attempt={10**30}",
+        f"token={b64encode(b'[1000000000000, 1]').decode()}",
+        f"token={b64encode(b'[Infinity, 1]').decode()}",
+    ],
+)
+async def test_numbers_that_no_column_holds_are_refused(jobs: JobStack, query: str) -> None:
+    async with jobs.browser() as olga:
+        job = await submit(olga, "hello_world", message=query)
+        await ended(olga, job)
+        answer = await olga.get(f"/api/jobs/{job}/tasks?{query}")
+    assert answer.status_code == 422, answer.text
 
 
 async def test_unknown_fields_of_requests_are_refused(jobs: JobStack) -> None:

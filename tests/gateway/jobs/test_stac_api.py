@@ -45,7 +45,7 @@ class Api:
     async def get(self, path: str, **parameters: str) -> httpx.Response:
         """Ask for a document with a token."""
         async with self._client() as client:
-            return await client.get(path, params=parameters)
+            return await client.get(path, params=parameters or None)
 
     async def post(self, path: str, body: Any) -> httpx.Response:
         """Search by a body."""
@@ -153,10 +153,15 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
         ({"bbox": "a,b,c,d"}, "bbox"),
         ({"bbox": "0,10,1,5"}, "is no box in degrees"),
         ({"datetime": "2024-05-01"}, "RFC 3339"),
+        ({"datetime": "9999-12-31T23:59:59-12:00"}, "beyond the years"),
+        ({"datetime": "../0001-01-01T00:00:00+12:00"}, "beyond the years"),
+        ({"filter": r"id like '%\'"}, "escape"),
         ({"limit": "0"}, "limit"),
         ({"limit": "many"}, "limit"),
         ({"filter": "eo:cloud_cover <"}, "no CQL2"),
         ({"filter": "avg(eo:cloud_cover) > 1"}, "'avg' is not supported"),
+        ({"filter": "not " * 4_900 + "a = 1"}, "in a row"),
+        ({"filter": "a = " + "-" * 19_000 + "1"}, "in a row"),
         ({"filter": "{", "filter-lang": "cql2-json"}, "no JSON"),
         ({"filter": "1 = 1", "filter-lang": "cql-text"}, "filter-lang"),
         ({"intersects": "[]"}, "no JSON object"),
@@ -174,6 +179,18 @@ async def test_what_means_nothing_is_a_bad_request(
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert says in answer.json()["detail"]
+
+
+async def test_a_parameter_that_is_given_twice_is_a_bad_request(api: Api) -> None:
+    for path in ("/search?ids=a&ids=b", "/collections/scenes/items?limit=1&limit=2"):
+        answer = await api.get(path)
+        assert answer.status_code == 400, answer.text
+        assert "given more than once" in answer.json()["detail"]
+
+
+async def test_a_name_with_a_nul_names_nothing(api: Api) -> None:
+    for path in ("/collections/%00", "/collections/scenes/items/%00"):
+        assert (await api.get(path)).status_code == 404, path
 
 
 async def test_bodies_that_are_no_search_are_bad_requests(api: Api) -> None:

@@ -190,6 +190,19 @@ async def test_a_message_that_cannot_be_a_job_is_dead_lettered(
     assert not setup.runs.orders
 
 
+async def test_names_that_no_text_can_hold_are_refused_in_words_that_can_be_sent(
+    setup: Setup,
+) -> None:
+    half = "\\ud800"
+    for body in (
+        f'{{"job_id": "a", "job_type": "count_words", "parameters": {{"{half}": 1}}}}',
+        f'{{"job_id": "a", "job_type": "count_words", "parameters": {{}}, "{half}": 1}}',
+    ):
+        verdict = await setup.accept(body)
+        assert isinstance(verdict, DeadLetter)
+        assert "known" in verdict.description and verdict.description.encode()
+
+
 async def test_an_outage_gives_the_message_back(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

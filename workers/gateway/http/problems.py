@@ -17,6 +17,7 @@ from starlette.routing import Match
 from adapters.ports import PortError
 from contracts.base import problem_text
 from workers.gateway.http.auth import KeysUnavailable, Unauthorised
+from workers.services.bodies import printable
 from workers.services.errors import (
     Conflict,
     Forbidden,
@@ -156,7 +157,7 @@ def _malformed(
     handler: ExceptionHandler, request: Request, error: RequestValidationError
 ) -> Problem:
     errors = [
-        {"location": ".".join(map(str, each["loc"])), "message": problem_text(each)}
+        {"location": printable(".".join(map(str, each["loc"]))), "message": problem_text(each)}
         for each in error.errors()[:20]
     ]
     return Problem(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
-from contracts.jobs import JobRequest, JobStatus, TaskStatus
+from contracts.jobs import LARGEST_INTEGER, STAGES, JobRequest, JobStatus, TaskStatus
 from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
@@ -142,8 +142,10 @@ async def list_tasks(
     who: Who,
     job: JobName,
     status: TaskStatus | None = None,
-    stage: Annotated[int | None, Query(ge=1)] = None,
-    attempt: Annotated[int | None, Query(ge=1, description="Without it the newest.")] = None,
+    stage: Annotated[int | None, Query(ge=1, le=STAGES)] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=LARGEST_INTEGER, description="Without it the newest.")
+    ] = None,
     token: Annotated[str | None, Query(max_length=200)] = None,
     limit: PageSize = PAGE,
 ) -> TaskList:

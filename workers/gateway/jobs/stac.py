@@ -143,7 +143,7 @@ class _Api:
         """Items of a collection, the newest first."""
         await self._known(collection)
         with _refusals():
-            asked = parameters_of(dict(request.query_params))
+            asked = parameters_of(_once(request))
             if asked.collections is not None or asked.ids is not None or asked.intersects:
                 raise RuleViolation("collections, ids and intersects belong to /search")
             searched = asked.model_copy(update={"collections": [collection]})
@@ -163,7 +163,7 @@ class _Api:
     async def search(self, request: Request, who: Who) -> JSONResponse:
         """Items of all collections that meet the parameters, the newest first."""
         with _refusals():
-            asked = parameters_of(dict(request.query_params))
+            asked = parameters_of(_once(request))
             page = await self._catalogue.search(asked.query())
         documents = self._documents(request)
         paging = documents.by_address("search", asked, page)
@@ -188,6 +188,19 @@ class _Api:
         if known is None:
             raise HTTPException(404, f"there is no collection {id!r}")
         return known
+
+
+def _once(request: Request) -> Mapping[str, str]:
+    """The parameters of an address.
+
+    Raises:
+        RuleViolation: One is given twice: either value alone would be another search.
+    """
+    given = request.query_params
+    for name in given:
+        if len(given.getlist(name)) > 1:
+            raise RuleViolation(f"{name[:50]!r} is given more than once; separate lists by commas")
+    return dict(given)
 
 
 @contextmanager

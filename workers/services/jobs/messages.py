@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from contracts.jobs import MESSAGE_BYTES, JobQueueMessage
 from workers.redaction import Redaction
-from workers.services.bodies import RefusedMessage, object_of, text_of
+from workers.services.bodies import RefusedMessage, object_of, printable, text_of
 from workers.services.jobs.parameters import HIDDEN, errors_of, without_secret
 from workers.services.verdicts import INVALID_MESSAGE
 
@@ -31,7 +31,7 @@ def read_message(raw: bytes) -> JobQueueMessage:
     if unknown:
         known = ", ".join(JobQueueMessage.model_fields)
         raise RefusedMessage(
-            INVALID_MESSAGE, f"{', '.join(unknown)[:300]}: not known; known are {known}"
+            INVALID_MESSAGE, f"{printable(', '.join(unknown))[:300]}: not known; known are {known}"
         )
     if message.parameters.get("webhook_secret") == HIDDEN:
         raise RefusedMessage(

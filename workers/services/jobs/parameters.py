@@ -8,6 +8,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.base import Contract, problem_text
 from contracts.jobs import JsonObject, WebhookParameters
+from workers.services.bodies import printable
 from workers.services.jobs.errors import FieldError, InvalidJob
 
 ERRORS_LISTED: Final = 20
@@ -43,7 +44,7 @@ def validated(model: type[M], given: Mapping[str, Any]) -> M:
         InvalidJob: They do not fit, or one is not known: it would be ignored otherwise.
     """
     errors = [
-        FieldError(f"parameters.{name}", f"is not known; {_known(model)}")
+        FieldError(f"parameters.{printable(name)[:100]}", f"is not known; {_known(model)}")
         for name in sorted(given.keys() - _names(model))
     ]
     try:
@@ -90,7 +91,7 @@ def errors_of(error: ValidationError, *, within: str = "parameters") -> Iterator
     found = error.errors(include_url=False, include_context=False, include_input=False)
     for problem in found[:ERRORS_LISTED]:
         location = ".".join(str(part) for part in (within, *problem["loc"]) if part != "")
-        yield FieldError(location, problem_text(problem)[:300])
+        yield FieldError(printable(location), problem_text(problem)[:300])
 
 
 def _names(model: type[BaseModel]) -> frozenset[str]:

@@ -11,6 +11,7 @@ import shapely
 from sqlalchemy import text
 
 from adapters.ports.catalogue import CatalogueQuery, JsonObject
+from domain.errors import RuleViolation
 from domain.jobs.stac.footprints import read
 from domain.jobs.stac.queries import checked_filter, interval
 
@@ -105,7 +106,7 @@ def _matches(expression: Any, item: JsonObject) -> bool:
         # The library has no type of its own for this.
         if "reduce" in str(error):
             return False
-        raise
+        raise RuleViolation(f"filter: {' '.join(str(error).split())[:500]}") from error
 
 
 def conditions_of(query: CatalogueQuery, area: Mapping[str, Any] | None) -> Conditions:

@@ -28,6 +28,8 @@ from domain.jobs.stac.queries import checked_filter, interval
 
 _REFUSED: Final = ("P0001", "22", "42")
 """States that pgstac's search ends with when it cannot use what is asked."""
+_NUL: Final = "\0"
+"""PostgreSQL has no text with it, and so no name."""
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext(:collection))")
 """Concurrent upserts into one collection deadlock without it."""
 
@@ -83,11 +85,15 @@ class PgstacCatalogue:
 
     async def collection(self, id: str) -> JsonObject | None:
         """One collection; None: there is none."""
+        if _NUL in id:
+            return None
         async with self._transaction() as connection:
             return await _collection(connection, id)
 
     async def item(self, collection: str, id: str) -> JsonObject | None:
         """One item; None: there is none."""
+        if _NUL in collection + id:
+            return None
         asked = text("SELECT CAST(get_item(:id, :collection) AS text)")
         async with self._transaction() as connection:
             found = await connection.execute(asked, {"id": id, "collection": collection})
