@@ -11,6 +11,7 @@ from activities.seen_keys import SeenKeys
 from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
+from domain.spreadsheets.bibs import BibMatcher
 from domain.spreadsheets.conversion import HEAD_ROWS
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
@@ -66,9 +67,13 @@ class Plan:
         return None if by is None else f"left out in the review by {by}"
 
     def validator(
-        self, seen: SeenKeys | None, head: Sequence[SourceRow], file: FilePeople | None
+        self,
+        seen: SeenKeys | None,
+        head: Sequence[SourceRow],
+        file: FilePeople | None,
+        bibs: SeenKeys | None = None,
     ) -> RowValidator:
-        """A validator for these rows."""
+        """A validator for these rows; without `bibs` nothing is asked about them."""
         return RowValidator(
             self.sheet_type,
             self.fields,
@@ -78,6 +83,7 @@ class Plan:
             seen,
             head,
             PeopleMatcher(self.people, file),
+            None if bibs is None else BibMatcher(self.people.bibs, bibs),
         )
 
 
@@ -143,9 +149,11 @@ class SheetReader:
         # Of two parked rows of one key the second was refused when it was read first.
         seen = SeenKeys(self._path.parent) if self._parked is None else None
         file = FilePeople(self._path.parent) if self._parked is None else None
-        for each in filter(None, (seen, file)):
+        # Of parked rows too: those that went in before are in the database.
+        bibs = SeenKeys(self._path.parent)
+        for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
-        self._validator = self._plan.validator(seen, head, file)
+        self._validator = self._plan.validator(seen, head, file, bibs)
         if self._parked is None:
             self._rows = self._plan.edited(self._staged.read())
         else:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import CellDecision, CellDecisions, CellRule
+from domain.spreadsheets.bibs import QUESTIONS
 from domain.spreadsheets.decisions import CHOICES, AnswerRefused, refuse_malformed_values
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.records import Entity
 
 
@@ -62,7 +62,7 @@ def check_rule(
     field = fields.get(rule.field)
     if field is None or field.resolver is None:
         return f"rule {place}: values of {rule.field} refer to nothing"
-    if rule.target_id is not None and field is PERSON:
+    if rule.target_id is not None and field.name in QUESTIONS:
         return f"rule {place}: not every question is about one person; answer them by themselves"
     if rule.create and not field.creates:
         return f"rule {place}: {field.title} takes what is there already; leave the values empty"

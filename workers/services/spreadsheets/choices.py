@@ -9,6 +9,7 @@ from activities.spreadsheets.contexts import fields_of, load_context
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.bibs import SAME_BIB
 from domain.spreadsheets.entities import CANDIDATES
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import PERSON
@@ -70,6 +71,9 @@ class Choices:
         """
         if field == PERSON.name and self._types.get(row.import_type).is_about_people:
             return await self._store.search_people(row.organisation_id, query, CANDIDATES)
+        if field == SAME_BIB.name:
+            # Who keeps a bib stands beside each question.
+            return ()
         found = next((each for each in await self._declared(row) if each.name == field), None)
         if found is None:
             raise Refused("targetField: this import has no such field")
