@@ -253,6 +253,9 @@ async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: PagesS
         await expect(
             page.get_by_role("row").filter(has_text="is not a mail address")
         ).to_have_count(1)
+        wrong = page.get_by_role("row").filter(has_text="is not a mail address")
+        await expect(wrong).to_contain_text("Ada L")
+        await expect(wrong).to_contain_text("“no mail”")
         async with page.expect_download() as download:
             await page.get_by_role("link", name="Download the error report").click()
         assert (await download.value).suggested_filename == "wrong-errors.xlsx"

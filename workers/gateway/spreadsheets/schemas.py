@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import Field
+
 from contracts.spreadsheets import (
     MappingsAnswer,
     MappingStatus,
@@ -168,14 +170,30 @@ class ProblemView(View):
     reason: str
 
 
+class ResultCellView(View):
+    """A cell of a column that fills a field."""
+
+    column: str
+    target_field: str
+    value: str
+
+
 class ResultView(View):
     """Outcome of a row."""
 
     id: int
     row_number: int
+    name: str | None = Field(
+        description="Whom the row is about, or else its first cell; null: it is no longer kept",
+        examples=["Anna Meier"],
+    )
     outcome: Outcome
     message: str | None
     problems: list[ProblemView]
+    cells: list[ResultCellView] = Field(
+        description="Its cells that are not blank, in columns that fill a field",
+        examples=[[{"column": "Vorname", "targetField": "FIRST_NAME", "value": "Anna"}]],
+    )
     corrections: list[CorrectionView]
 
 

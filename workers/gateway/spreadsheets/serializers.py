@@ -26,6 +26,7 @@ from domain.spreadsheets.types.base import SheetType
 from domain.tabular.values import readable
 from workers.gateway.spreadsheets import schemas
 from workers.gateway.spreadsheets.review_schemas import CorrectionView
+from workers.services.spreadsheets.result_rows import ShownRow
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 _SHOWN: Final = 200
@@ -175,6 +176,7 @@ def result_views(
     rows: Sequence[ResultRow],
     headers: Mapping[int, str] = MappingProxyType({}),
     changed: Mapping[int, ReviewedRow] = MappingProxyType({}),
+    shown: Mapping[int, ShownRow] = MappingProxyType({}),
 ) -> list[schemas.ResultView]:
     """Outcomes of rows; a row's number is its id.
 
@@ -182,16 +184,22 @@ def result_views(
         rows: The outcomes.
         headers: Id of each column to its header.
         changed: Rows that were corrected in the review.
+        shown: Rows as they were imported, as far as they are kept.
     """
     return [
         schemas.ResultView(
             id=row.line,
             row_number=row.line,
+            name=(shown[row.line].name or None) if row.line in shown else None,
             outcome=row.outcome,
             message=row.message,
             problems=[
                 schemas.ProblemView(column=each.column, value=each.value, reason=each.reason)
                 for each in row.problems
+            ],
+            cells=[
+                schemas.ResultCellView(column=each.column, target_field=each.field, value=each.text)
+                for each in (shown[row.line].cells if row.line in shown else ())
             ],
             corrections=[
                 CorrectionView(

@@ -150,10 +150,12 @@ async def done(
     if undo is not None and undo.counts.left_alone:
         conflicts = await service.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
     summary = await service.summary(who, row.uuid)
+    results = await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE)
     return {
         "summary": summary,
         "counts": {outcome: getattr(summary.counts, outcome.lower()) for outcome in Outcome},
-        "results": await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE),
+        "results": results,
+        "shown": await service.result_rows.read(row, [each.line for each in results.items]),
         "outcome": outcome,
         "page": page,
         "size": ROWS_PAGE,
