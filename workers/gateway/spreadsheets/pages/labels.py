@@ -100,6 +100,24 @@ DECISIONS: Final[Mapping[str, str]] = {
     "undo": "Undone",
 }
 
+_STEPS: Final[Mapping[str, str]] = {
+    "make the status row": "Prepare the import",
+    "read the top of the file": "Read the top of the file",
+    "put the rows aside": "Read all rows of the file",
+    "collect values": "Collect the values",
+    "check the rows": "Check the rows",
+    "confirm the rows": "Confirm the rows",
+    "process rows": "Process the rows",
+    "write the error report": "Write the error report",
+    "record the end": "Save how the import has ended",
+}
+
+
+def step_title(step: str) -> str:
+    """What a step is called; those without a title of their own save where the import stands."""
+    return _STEPS.get(step, "Save where the import stands")
+
+
 _ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
 _TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
 
