@@ -237,7 +237,10 @@ async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: Pages
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(page.get_by_role("heading", name="What would change")).to_be_visible()
         await expect(
-            page.get_by_role("row").filter(has_text=known[0][2]).filter(has_text=respelled[2])
+            page.get_by_role("table", name="Differences")
+            .get_by_role("row")
+            .filter(has_text=known[0][2])
+            .filter(has_text=respelled[2])
         ).to_be_visible()
         await expect(figure(page, "Created")).to_have_text("3")
         assert await participants(site, "dry") == 5

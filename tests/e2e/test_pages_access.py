@@ -117,6 +117,8 @@ VISITS: Mapping[str, Mapping[str, Show]] = {
     "lists": {
         "inbox": at("/"),
         "imports": at("/imports"),
+        "own inbox": at("/?mine=true"),
+        "imports found": at("/imports?q=access&sort=FILENAME&mine=true"),
         "no imports": at("/imports?state=FAILED"),
         "new import": at("/imports/new"),
         "sign in": at("/sign-in"),

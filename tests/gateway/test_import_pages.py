@@ -1,5 +1,6 @@
 """Pages of imports: one that has stopped, and the list."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ from sqlalchemy import update
 
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from tests.support.gateway import GOOD, HEADER, Stack, import_in, sheet, token, until
+from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -47,3 +49,44 @@ async def test_an_import_that_has_stopped_says_why_and_offers_its_answers(stack:
         ended = await sue.post(f"/imports/{uuid}/cancel", data=form)
         assert ended.status_code == 303
         assert (await until(sue, uuid, "CANCELLED"))["reason"] == "wrong file"
+
+
+async def test_imports_are_found_by_name_uploader_and_event(stack: Stack) -> None:
+    async with visitor(stack, "lia") as lia, visitor(stack, "max") as maxi:
+        content = sheet(HEADER, *GOOD)
+        names = ("Zebra 100%.csv", "apple 100%.csv", "apple 1000.csv")
+        mine = [await import_in(lia, "COLUMN_MAPPING", content, filename=each) for each in names]
+        theirs = await import_in(maxi, "COLUMN_MAPPING", content, filename="ZEBRA.csv")
+
+        found = await lia.get("/api/imports", params={"createdBy": "lia", "sort": "OLDEST"})
+        assert [each["identifier"] for each in found.json()] == mine
+        assert {each["contextName"] for each in found.json()} == {"City Marathon"}
+        # Wildcards of databases are looked for as they stand.
+        some = await lia.get("/api/imports", params={"search": "100%", "sort": "FILENAME"})
+        assert {each["originalFilename"] for each in some.json()} == {names[0], names[1]}
+        some = await lia.get("/api/imports", params={"search": "zebra", "size": 1, "page": 1})
+        assert some.headers["x-total-count"] == "2"
+        assert "search=zebra" in some.headers["link"]
+        of_event = {"importType": "EVENT_PARTICIPANT", "contextId": 7, "createdBy": "max"}
+        [one] = (await lia.get("/api/imports", params=of_event)).json()
+        assert one["identifier"] == theirs
+        other = await lia.get("/api/imports", params={**of_event, "contextId": 8})
+        assert other.json() == []
+
+        page = (await lia.get("/imports?q=zebra&sort=FILENAME")).text
+        assert "2 imports found." in page
+        assert "City Marathon" in page and "by <bdi>max</bdi>" in page
+        assert 'href="/imports?q=zebra&amp;state=FAILED&amp;sort=FILENAME&amp;"' in page
+        only = (await lia.get("/imports?q=zebra&mine=true")).text
+        assert "1 import found." in only and "ZEBRA.csv" not in only
+
+        async def waits_in(address: str) -> set[str]:
+            text = (await lia.get(address)).text
+            return set(re.findall("/imports/([0-9a-f-]{36})", text))
+
+        async def is_shown() -> bool:
+            return {*mine, theirs} <= await waits_in("/")
+
+        await eventually(is_shown)
+        assert await waits_in("/?mine=true") == set(mine)
+        assert 'hx-get="/?mine=true"' in (await lia.get("/?mine=true")).text

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from contracts.blobs import BlobRef
@@ -30,6 +31,30 @@ class Page(Generic[T]):
     items: Sequence[T]
     total: int
     """How many there are on all pages."""
+
+
+class ImportSorting(StrEnum):
+    """In which order imports are listed."""
+
+    NEWEST = "NEWEST"
+    OLDEST = "OLDEST"
+    FILENAME = "FILENAME"
+    """By the name of the file; of the same name the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFilter:
+    """Which imports are listed; None and "": all."""
+
+    state: SpreadsheetState | None = None
+    import_type: str | None = None
+    context_id: int | None = None
+    """Event, membership period or race."""
+    by: str | None = None
+    """Who uploaded them."""
+    text: str = ""
+    """Part of the name of the file, whatever its case."""
+    sorting: ImportSorting = ImportSorting.NEWEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.spreadsheets import audit_trail, value_rules
-from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
+from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts, read_names
 from adapters.database.spreadsheets.records import (
     CellsView,
     ColumnsView,
@@ -248,6 +248,13 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         """Events, membership periods and races that imports of organisations can belong to."""
         async with self._database.reading() as connection:
             return await read_contexts(connection, organisations)
+
+    async def context_names(
+        self, organisations: Collection[int], wanted: Collection[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], str]:
+        """Names of some events, periods and races of organisations, by table and id."""
+        async with self._database.reading() as connection:
+            return await read_names(connection, organisations, wanted)
 
     async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
         """Note a file on its way in, so that it is found if it never becomes an import."""

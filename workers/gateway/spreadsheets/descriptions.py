@@ -29,6 +29,7 @@ PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "originalFilename": ("Name of the file that was uploaded", "registrations.xlsx"),
     "organisationId": ("Organisation that it belongs to", 1),
     "contextId": ("Event, membership period or race; null: none", 7),
+    "contextName": ("Name of the event, period or race; in lists alone", "City Marathon"),
     "totalRows": ("Rows of the file; null until they are counted", 150),
     "processedRows": ("Rows with an outcome", 148),
     "successCount": ("Rows created, updated or skipped", 147),

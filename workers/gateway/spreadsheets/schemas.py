@@ -111,6 +111,7 @@ class ImportView(View):
     has_report: bool
     undo_status: UndoState | None
     version: int
+    context_name: str | None = None
     column_mappings: list[ColumnMappingView] | None = None
     cell_mappings: list[CellMappingView] | None = None
 

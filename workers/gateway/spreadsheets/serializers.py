@@ -37,9 +37,12 @@ def import_view(
     row: SpreadsheetRow,
     columns: ColumnsView | None = None,
     cells: CellsView | None = None,
+    context_name: str | None = None,
 ) -> schemas.ImportView:
-    """The status of an import; mappings that are not given do not appear."""
+    """The status of an import; what is not given does not appear."""
     mappings: dict[str, object] = {}
+    if context_name is not None:
+        mappings["context_name"] = context_name
     if columns is not None:
         mappings["column_mappings"] = column_views(columns)
     if cells is not None:

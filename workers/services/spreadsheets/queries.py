@@ -75,6 +75,21 @@ class SpreadsheetQueries(SpreadsheetStatuses):
             raise no_role()
         return await self._views.contexts(who.organisations)
 
+    async def context_names(
+        self, who: Identity, rows: Sequence[SpreadsheetRow]
+    ) -> Mapping[str, str]:
+        """Name of the event, period or race of imports, by uuid; of those that have one."""
+        tables = {
+            each.name: each.context.table for each in self.types() if each.context is not None
+        }
+        wanted = {
+            row.uuid: (tables[row.import_type], row.context_id)
+            for row in rows
+            if row.context_id is not None and row.import_type in tables
+        }
+        names = await self._views.context_names(who.organisations, set(wanted.values()))
+        return {uuid: names[each] for uuid, each in wanted.items() if each in names}
+
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
         """Column mappings with sample values, and their version."""
         await self.kept(who, uuid)
