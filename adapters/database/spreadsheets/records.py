@@ -20,6 +20,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from contracts.spreadsheets.reviews import Operation
+from domain.spreadsheets.plain_words import record_title
 
 T = TypeVar("T")
 
@@ -144,6 +145,8 @@ class SpreadsheetRow:
     updated_at: datetime
     finished_at: datetime | None
     purged_at: datetime | None
+    round: int = 0
+    """0: every row is processed for the first time; later: rows that had waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,10 @@ class Difference:
     column: str
     before: str | None
     after: str | None
+    record: str = ""
+    """What the row is to people, as `Person`."""
+    title: str = ""
+    """What people call the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +255,8 @@ class UndoConflict:
     row_id: int
     reason: str
     """Follows the row: `was changed since`."""
+
+    @property
+    def record(self) -> str:
+        """What the row is to people, as `Person`."""
+        return record_title(self.table)

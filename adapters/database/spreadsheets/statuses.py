@@ -179,4 +179,5 @@ def _status(row: Any) -> SpreadsheetRow:
         updated_at=row.updated_at,
         finished_at=row.finished_at,
         purged_at=row.purged_at,
+        round=row.mark_round,
     )

@@ -112,7 +112,7 @@ async def test_nothing_is_learnt_of_it_and_all_are_answered_together(
     assert (await prepared.decide_these((decision,), confirm=True)).open == 0
     assert await setup.count("remembered_values") == 0
     *_, decided, _ = await setup.select("decisions", "subject decision")
-    assert decided == ("SAME_BIB: 1 questions of the kind SAME_BIB", "ignored")
+    assert decided == ("SAME_BIB: 1 questions: another person has the same bib", "ignored")
     assert (await prepared.process()).counts.created == 3
 
 

@@ -109,6 +109,8 @@ class ImportView(View):
     auto_start: bool
     dry_run: bool
     has_report: bool
+    rows_per_second: float | None
+    seconds_left: int | None
     undo_status: UndoState | None
     version: int
     context_name: str | None = None
@@ -204,6 +206,8 @@ class DifferenceView(View):
     row_number: int
     table: str
     column: str
+    record: str
+    title: str
     before: str | None
     after: str | None
 
@@ -237,6 +241,7 @@ class UndoConflictView(View):
 
     row_number: int
     table: str
+    record: str
     reason: str
 
 

@@ -1,6 +1,7 @@
 """From the service's answers to what goes over the wire."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +27,7 @@ from domain.spreadsheets.types.base import SheetType
 from domain.tabular.values import readable
 from workers.gateway.spreadsheets import schemas
 from workers.gateway.spreadsheets.review_schemas import CorrectionView
+from workers.services.spreadsheets.pace import pace_of
 from workers.services.spreadsheets.result_rows import ShownRow
 from workers.services.spreadsheets.upload_form import LayoutBody
 
@@ -48,6 +50,7 @@ def import_view(
     if cells is not None:
         mappings["cell_mappings"] = cell_views(cells)
     counts = row.counts
+    pace = pace_of(row, datetime.now(UTC))
     return schemas.ImportView(
         identifier=row.uuid,
         import_type=row.import_type,
@@ -74,6 +77,8 @@ def import_view(
         auto_start=row.auto_start,
         dry_run=row.dry_run,
         has_report=row.report is not None,
+        rows_per_second=None if pace is None else round(pace.rows_per_second, 1),
+        seconds_left=None if pace is None else pace.seconds_left,
         undo_status=row.undo_state,
         version=row.version,
         **mappings,  # pyright: ignore[reportArgumentType]
@@ -234,6 +239,8 @@ def summary_view(view: SummaryView) -> schemas.SummaryView:
                 row_number=each.line,
                 table=each.table,
                 column=each.column,
+                record=each.record,
+                title=each.title,
                 before=each.before,
                 after=each.after,
             )
@@ -268,7 +275,9 @@ def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> schemas.Undo
         requested_at=view.requested_at,
         finished_at=view.finished_at,
         conflicts=[
-            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            schemas.UndoConflictView(
+                row_number=each.line, table=each.table, record=each.record, reason=each.reason
+            )
             for each in conflicts
         ],
     )
@@ -284,7 +293,9 @@ def undo_preview_view(
         restored=counts.restored,
         left_alone=counts.left_alone,
         conflicts=[
-            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            schemas.UndoConflictView(
+                row_number=each.line, table=each.table, record=each.record, reason=each.reason
+            )
             for each in conflicts
         ],
     )

@@ -3,7 +3,7 @@
 import errno
 import uuid as uuids
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.database.spreadsheets.views import (
@@ -158,8 +158,11 @@ class SpreadsheetQueries(SpreadsheetStatuses):
 
     async def summary(self, who: Identity, uuid: str) -> SummaryView:
         """Rows per outcome, rows that wait, and what was changed in rows that were there."""
-        await self.kept(who, uuid)
-        return await self._views.summary(uuid)
+        row = await self.kept(who, uuid)
+        found = await self._views.summary(uuid)
+        if not found.differences:
+            return found
+        return replace(found, differences=await self._choices.in_words(row, found.differences))
 
     async def report(self, who: Identity, uuid: str) -> ReportFile:
         """Fetch the error report: the user's rows that did not go in, with comments.

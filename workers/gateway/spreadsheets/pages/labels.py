@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.spreadsheets import MappingStatus, Outcome, SpreadsheetState
+from workers.gateway.pages.renderer import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,23 @@ def step_title(step: str) -> str:
     return _STEPS.get(step, "Save where the import stands")
 
 
+def speed(rows_per_second: float) -> str:
+    """How many rows a second, or a minute where there is less than one."""
+    if rows_per_second < 1:
+        return f"{plural(max(1, round(rows_per_second * 60)), 'row')} a minute"
+    return f"{plural(round(rows_per_second), 'row')} a second"
+
+
+def length(seconds: int) -> str:
+    """A length of time in its largest unit, rounded up."""
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds > size:
+            return plural(-(-seconds // size), unit)
+    return "a minute" if seconds > _MOMENT else "a few seconds"
+
+
+_MOMENT: Final = 20
+"""Seconds."""
 _ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
 _TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
 
