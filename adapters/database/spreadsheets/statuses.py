@@ -107,7 +107,7 @@ class SqlSpreadsheetStatuses:
 
 def _conditions(organisations: Collection[int], wanted: ImportFilter) -> list[ColumnElement[bool]]:
     imports = spreadsheet_imports.c
-    conditions = [imports.organisation_id.in_(sorted(organisations))]
+    conditions: list[ColumnElement[bool]] = [imports.organisation_id.in_(sorted(organisations))]
     for column, value in (
         (imports.state, wanted.state),
         (imports.import_type, wanted.import_type),
