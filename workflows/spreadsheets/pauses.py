@@ -118,7 +118,8 @@ class SpreadsheetPauses:
             now.state,
             now.waiting_since,
             now.assignee,
-            self._run.missing_titles,
+            # Commands of the terminal take names.
+            self._run.missing_fields,
             now.cells,
             now.review if now.in_review else None,
         )
