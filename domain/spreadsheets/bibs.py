@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from contracts.spreadsheets import CellMapping, MappingStatus
@@ -23,7 +24,7 @@ SAME_BIB: Final = SheetField(
     creates=True,
 )
 """Whether a row has a bib that another person has too. No column means it, as with `PERSON`."""
-QUESTIONS: Final[Mapping[str, SheetField]] = {each.name: each for each in (PERSON, SAME_BIB)}
+QUESTIONS: Final = MappingProxyType({each.name: each for each in (PERSON, SAME_BIB)})
 """Fields whose values are questions about rows, by name: nothing in a column means them."""
 REASON: Final = "another person has the same bib"
 _TEXT_CHARACTERS: Final = 200

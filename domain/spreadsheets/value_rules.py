@@ -1,6 +1,7 @@
 """One answer for many values: what a rule may say, and how the trail names it."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from contracts.errors import INVALID_DECISION
@@ -11,10 +12,12 @@ from domain.spreadsheets.decisions import CHOICES, AnswerRefused, refuse_malform
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import Entity
 
-REASONS: Final[Mapping[str, str]] = {
-    **{kind.value: reason for kind, reason in people.REASONS.items()},
-    SAME_BIB.name: REASON,
-}
+REASONS: Final = MappingProxyType(
+    {
+        **{kind.value: reason for kind, reason in people.REASONS.items()},
+        SAME_BIB.name: REASON,
+    }
+)
 """Kind of a question to what makes it unclear, in words."""
 
 

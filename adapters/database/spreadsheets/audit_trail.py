@@ -83,7 +83,7 @@ async def pseudonymise(connection: AsyncConnection, run: str) -> None:
         .values(by=bindparam("who"), subject=bindparam("what"), alternatives="[]")
     )
     await connection.execute(change, changes)
-    of_people = decisions.c.subject.in_(QUESTIONS)
+    of_people = decisions.c.subject.in_(sorted(QUESTIONS))
     await connection.execute(
         update(decisions)
         .where(

@@ -107,7 +107,7 @@ async def learn_values(
         select(values.c.field, values.c.value, values.c.target_id, values.c.target_name)
         .where(
             values.c.import_id == opened.id,
-            values.c.field.not_in(QUESTIONS),
+            values.c.field.not_in(sorted(QUESTIONS)),
             (
                 (values.c.status == MappingStatus.MANUAL_MATCHED.value)
                 & values.c.target_id.is_not(None)

@@ -77,7 +77,7 @@ async def apply(
     wanted = ValueFilter(rule.field, rule.status, rule.question, rule.text)
     conditions = list(wanted.conditions(import_id))
     if rule.field is None:
-        conditions.append(spreadsheet_values.c.field.not_in(QUESTIONS))
+        conditions.append(spreadsheet_values.c.field.not_in(sorted(QUESTIONS)))
     if rule.confirm:
         return await _confirm(connection, conditions, rule.min_score)
     if rule.ignore:
