@@ -1,6 +1,7 @@
 """How the rows of an import are understood, as the database has it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 
@@ -8,6 +9,7 @@ from activities.spreadsheets.contexts import fields_of, load_context, people_ans
 from activities.spreadsheets.staged_reader import Plan
 from adapters.ports import SpreadsheetStore
 from contracts.spreadsheets import CellMapping, SpreadsheetOrder
+from domain.spreadsheets.bibs import decided_bibs
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.people_matching import PeopleAnswers, decided_people
 from domain.spreadsheets.sheet_types import SheetTypes
@@ -40,8 +42,10 @@ async def load_plan(
     context = await load_context(store, types, order, today, only=mapped)
     book = ValueBook(fields, context, counting=counting)
     people: dict[str, CellMapping] = {}
+    bibs: dict[str, CellMapping] = {}
     async for page in store.mappings(order.uuid):
         people |= decided_people(page)
+        bibs |= decided_bibs(page)
         book.load(
             mapping.model_copy(update={"target_id": made[mapping.id]})
             if mapping.id in made
@@ -51,5 +55,5 @@ async def load_plan(
     sheet_type = types.get(order.import_type)
     answers = PeopleAnswers()
     if sheet_type.is_about_people:
-        answers = await people_answers(store, order, people)
+        answers = replace(await people_answers(store, order, people), bibs=bibs)
     return Plan(sheet_type, fields, edits.columns, context, book, answers, edits)

@@ -105,7 +105,7 @@ class ReviewChanging:
         head = list(islice(self._plan.edited(chain(*map(rows_of, head_blocks))), HEAD_ROWS))
         async with WorkerThread() as thread:
             hours = await self._hours(thread)
-            validator = self._plan.validator(None, head, None, hours)
+            validator = self._plan.validator(None, head, None, hours=hours)
             if self._rows is not None:
                 blocks = await self._reviews.blocks_with(self._uuid, self._rows)
                 await thread.run(partial(self._look, validator, blocks))

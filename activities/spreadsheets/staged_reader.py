@@ -11,6 +11,7 @@ from activities.seen_keys import SeenKeys
 from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
+from domain.spreadsheets.bibs import BibMatcher
 from domain.spreadsheets.conversion import HEAD_ROWS, hours_of
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
@@ -101,6 +102,7 @@ class Plan:
         seen: SeenKeys | None,
         head: Sequence[SourceRow],
         file: FilePeople | None,
+        bibs: SeenKeys | None = None,
         hours: Mapping[str, int] | None = None,
     ) -> RowValidator:
         """A validator for these rows.
@@ -109,6 +111,7 @@ class Plan:
             seen: The natural keys of the rows before.
             head: The first rows.
             file: The people of the rows before.
+            bibs: The bibs of the rows before; None: nothing is asked about bibs.
             hours: Of `hours`; None: the first rows tell.
         """
         return RowValidator(
@@ -120,6 +123,7 @@ class Plan:
             seen,
             head,
             PeopleMatcher(self.people, file),
+            None if bibs is None else BibMatcher(self.people.bibs, bibs),
             hours,
             self._notations,
         )
@@ -187,10 +191,12 @@ class SheetReader:
         # Of two parked rows of one key the second was refused when it was read first.
         seen = SeenKeys(self._path.parent) if self._parked is None else None
         file = FilePeople(self._path.parent) if self._parked is None else None
-        for each in filter(None, (seen, file)):
+        # Of parked rows too: those that went in before are in the database.
+        bibs = SeenKeys(self._path.parent)
+        for each in filter(None, (seen, file, bibs)):
             self._held.callback(each.close)
         hours = self._plan.hours(self._staged.read())
-        self._validator = self._plan.validator(seen, head, file, hours)
+        self._validator = self._plan.validator(seen, head, file, bibs, hours)
         if self._parked is None:
             self._rows = self._plan.edited(self._staged.read())
         else:

@@ -14,7 +14,7 @@ from activities.heartbeat import Heartbeater
 from activities.scratch import fetched, scratch_folder
 from activities.spreadsheets.staged_rows import is_blank, staged_line
 from activities.threads import WorkerThread
-from adapters.ports import Blobs, Documents, SpreadsheetStore
+from adapters.ports import BlobNotFound, Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
@@ -54,10 +54,17 @@ async def fetched_rows(blobs: Blobs, staged: Staged, scratch: Path) -> AsyncGene
     """
     with scratch_folder(scratch) as folder:
         path = folder / "rows"
-        found = await blobs.download(staged.rows.name, path)
+        try:
+            found = await blobs.download(staged.rows.name, path)
+        except BlobNotFound as error:
+            raise BlobNotFound(
+                "the rows that were read from the file are not in the blob store any more; "
+                "upload the file again"
+            ) from error
         if (found.size, found.sha256) != (staged.rows.size, staged.rows.sha256):
             raise RuleViolation(
-                f"{staged.rows.name} has changed since the rows were staged; upload the file again"
+                "the rows in the blob store have changed since the file was read; "
+                "upload the file again"
             )
         yield path
 

@@ -35,6 +35,7 @@ from contracts.spreadsheets import (
     DecideCells,
     MappingStatus,
 )
+from domain.spreadsheets.bibs import BIB, BIBS, QUESTIONS
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import FILE_ROWS, PEOPLE, PERSON
@@ -118,10 +119,10 @@ class SpreadsheetValues:
     async def _collect_people(
         self, work: CollectInput, fields: Sequence[SheetField], heart: Heartbeater
     ) -> None:
-        """Find the rows of which it is unclear whom they are about."""
+        """Find the rows of which it is unclear whom they are about, and bibs of two people."""
         order = work.order
         answers = await people_answers(self._store, order, {})
-        columns = [column for column in work.columns if column.target in IDENTIFYING]
+        columns = [column for column in work.columns if column.target in {*IDENTIFYING, BIB}]
         context = await load_context(self._store, self._types, order, _today(), only=())
         # Other columns are checked when the rows are written.
         sheet_type = replace(self._types.get(order.import_type), check=check_person)
@@ -170,7 +171,7 @@ class SpreadsheetValues:
         found = await self._store.cell_mapping(order.uuid, ids)
         mappings = {mapping.id: mapping for mapping in found}
         fields = {each.name: each for each in await fields_of(self._store, self._types, order)}
-        fields[PERSON.name] = PERSON
+        fields |= QUESTIONS
         asked = {mapping.field for mapping in found}
         asked |= {rule.field for rule in decide.rules if rule.field in fields}
         candidates = await self._candidates(decide, asked)
@@ -184,7 +185,7 @@ class SpreadsheetValues:
                 reasons.append(f"there is no value {decision.id} in this import")
                 continue
             choices = candidates[field.resolver]
-            if field is PERSON:
+            if field.name in QUESTIONS:
                 choices = {**choices, **_suggested(mapping)}
             if counts[decision.id] > 1:
                 reasons.append(f"value {decision.id} is decided twice")
@@ -207,12 +208,13 @@ class SpreadsheetValues:
         """What the values that are decided about may mean, by kind and id."""
         order = decide.order
         context = await load_context(
-            self._store, self._types, order, decide.at.date(), only=asked - {PERSON.name}
+            self._store, self._types, order, decide.at.date(), only=asked - QUESTIONS.keys()
         )
         found: dict[str, Mapping[int, Entity]] = {
             kind: {entity.id: entity for entity in entities}
             for kind, entities in context.entities.items()
         }
+        found[BIBS] = {}
         wanted = {
             decision.target_id
             for decision in decide.decisions

@@ -65,6 +65,8 @@ class FieldFacts(Contract):
     """Cells refer to rows of another table, found by the resolver of this name."""
     creates: bool = False
     """A person may have a missing candidate created."""
+    title: Annotated[str, StringConstraints(max_length=100)] = ""
+    """As people call it; "" in runs of earlier releases."""
 
 
 class ColumnMapping(Contract):

@@ -4,7 +4,7 @@ Plain functions over contracts: nothing here knows of a running workflow.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from contracts.spreadsheets import (
 )
 from domain.notices import LAST_REMINDERS
 from domain.spreadsheets import review_guidance
+from domain.spreadsheets.plain_words import titled
 
 CHOICES: Final = "targetEntityId, confirm, ignore, create and reset"
 """What can be decided about a value."""
@@ -255,32 +256,33 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
         raise AnswerRefused(f"the import is {state}; this answer needs {names}", WRONG_STATE)
 
 
-def refuse_open_fields(answer: MappingsAnswer) -> None:
-    """For answers that end the mapping of columns.
+def refuse_open_fields(answer: MappingsAnswer, titles: Mapping[str, str]) -> None:
+    """For answers that end the mapping of columns; fields are named by their titles.
 
     Raises:
         AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.missing_fields:
-        named = ", ".join(answer.missing_fields[:_NAMED])
+        named = ", ".join(titled(answer.missing_fields[:_NAMED], titles))
         raise AnswerRefused(f"required fields have no column yet: {named}", STILL_OPEN, answer)
 
 
-def refuse_open_values(answer: MappingsAnswer) -> None:
-    """For answers that end the mapping of values.
+def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> None:
+    """For answers that end the mapping of values; fields are named by their titles.
 
     Raises:
         AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.cells.open:
-        message = f"{answer.cells.open} values are not decided yet: {named(answer)}"
+        message = f"{answer.cells.open} values are not decided yet: {named(answer, titles)}"
         raise AnswerRefused(message, STILL_OPEN, answer)
 
 
-def named(answer: MappingsAnswer) -> str:
+def named(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:
     """The first open values, for a sentence."""
     first = answer.cells.first_open[:_NAMED]
-    return ", ".join(f"{value.field} {value.value!r}" for value in first)
+    fields = titled((value.field for value in first), titles)
+    return ", ".join(f"{title} {value.value!r}" for title, value in zip(fields, first, strict=True))
 
 
 class Nudge(StrEnum):

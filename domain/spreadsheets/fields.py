@@ -162,7 +162,11 @@ class SheetField:
     def facts(self) -> FieldFacts:
         """What a run knows about it."""
         return FieldFacts(
-            name=self.name, required=self.required, resolver=self.resolver, creates=self.creates
+            name=self.name,
+            required=self.required,
+            resolver=self.resolver,
+            creates=self.creates,
+            title=self.title[:100],
         )
 
 

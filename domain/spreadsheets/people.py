@@ -132,15 +132,27 @@ class KnownPerson:
     id: int
     key: str
     identity: Identity
+    bibs: tuple[str, ...] = ()
+    """Those of the query that are the person's."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeopleQuery:
-    """What known people are looked up by; any of the three makes one a candidate."""
+    """What known people are looked up by; any of the three makes one a candidate.
+
+    Attributes:
+        name_keys: See `Identity`.
+        mail_keys: See `Identity`.
+        keys: See `Identity`.
+        bibs: Bibs of rows; who has one in `bibs_of` is found too.
+        bibs_of: Table with bibs, and id of the event or race in it.
+    """
 
     name_keys: Sequence[str] = ()
     mail_keys: Sequence[str] = ()
     keys: Sequence[str] = ()
+    bibs: Sequence[str] = ()
+    bibs_of: tuple[str, int] | None = None
 
 
 def identity_of(

@@ -65,6 +65,7 @@ class PeopleAnswers:
         remembered: Digest of a question to what people answered in earlier imports: id of a
             person, and whether it is the same.
         import_uuid: Makes keys of people who are others than those with the same data.
+        bibs: Question about a bib to what was answered.
     """
 
     import_uuid: str = ""
@@ -73,6 +74,7 @@ class PeopleAnswers:
     remembered: Mapping[str, Mapping[int, bool]] = field(
         default_factory=dict[str, Mapping[int, bool]]
     )
+    bibs: Mapping[str, CellMapping] = field(default_factory=dict[str, CellMapping])
 
     def chosen(self) -> set[int]:
         """Ids of the people that were chosen."""

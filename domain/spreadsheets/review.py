@@ -20,6 +20,7 @@ PROBLEMS: Final = 200_000
 NEW_VALUE: Final = (
     "is not known; correct it, or choose what it means when it is asked for after the review"
 )
+SAME_BIB: Final = "another person has this bib too; it is asked after the review"
 UNCLEAR_PERSON: Final = "it is not clear who is meant; it is asked after the review"
 REASON: Final = 500
 
@@ -142,6 +143,9 @@ def problems_of(checked: "CheckedRows") -> Iterator[RowProblem]:
             RowProblem(row.line, int(column), text, NEW_VALUE)
             for column, text in checked.open.get(i, ())
         ]
+        if i in checked.same_bib:
+            column, text = checked.same_bib[i]
+            found.append(RowProblem(row.line, int(column), text, SAME_BIB))
         person = checked.people.get(i)
         if not found and person is not None and i in checked.waiting and person.key is None:
             found.append(RowProblem(row.line, 0, None, UNCLEAR_PERSON))

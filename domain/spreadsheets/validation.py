@@ -2,20 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final
 
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.bibs import BIB, BibMatcher, bearers_of
 from domain.spreadsheets.blanks import without_blanks
+from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRows
 from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
-from domain.spreadsheets.records import FoundValue, ParkedRow, TargetRows
-from domain.spreadsheets.types.base import SheetRows, SheetType
+from domain.spreadsheets.records import ParkedRow
+from domain.spreadsheets.types.base import SheetType
 from domain.spreadsheets.types.people import IDENTIFYING, identities
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
@@ -24,78 +25,14 @@ from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
+__all__ = ["CheckedRows", "RowValidator", "SourceRow", "ValidatedRows"]
+
 VALUE_CHARACTERS: Final = 200
 REASON_CHARACTERS: Final = 500
 NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
 
 _MISSING: Final = Flaw("is missing")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
-
-
-class SourceRow(NamedTuple):
-    """A row of the staged file."""
-
-    line: int
-    """As the user's program shows it, from 1."""
-    offset: int
-    """Byte of the staged file where the row begins."""
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True, slots=True)
-class ValidatedRows:
-    """Some rows of a spreadsheet; the fields are those of a chunk."""
-
-    lines: Sequence[int]
-    main: str
-    targets: Sequence[TargetRows]
-    errors: Sequence[tuple[int, Sequence[Problem]]]
-    skipped: Sequence[tuple[int, str]]
-    parked: Sequence[ParkedRow]
-    found: Sequence[FoundValue]
-
-
-class CheckedRows:
-    """Rows as far as they are checked without the database."""
-
-    def __init__(self, source: Sequence[SourceRow]) -> None:
-        self.source = source
-        self.identities: Sequence[Identity | None] = ()
-        """Who each row is about, where its type is about people; None: it cannot be read."""
-        self.people: dict[int, Resolved] = {}
-        """The person of each row that has one."""
-        self.left_out: set[int] = set()
-        """Rows that a person decided to leave out."""
-        self.values: dict[str, Sequence[Any]] = {}
-        self.problems: dict[int, list[Problem]] = defaultdict(list)
-        self.blank: set[int] = set()
-        self.waiting: set[int] = set()
-        """Rows with a value without a known meaning."""
-        self.unclear: set[tuple[int, str]] = set()
-        """Cells that a row rule cannot check."""
-        self.open: dict[int, list[tuple[str, str | None]]] = defaultdict(list)
-        """Header and text of cells without a known meaning."""
-        self.flaws: dict[int, list[tuple[str, str | None, str]]] | None = None
-        """Header, text and fault of cells, in the place of problems where only cells are checked:
-        a review may have as many of them as cells, and a problem for each takes half a second."""
-
-    @property
-    def bad(self) -> set[int]:
-        """Rows that are not written, whatever is answered."""
-        return self.problems.keys() | self.blank
-
-    @property
-    def rows(self) -> SheetRows:
-        """All of them, whatever is wrong with them."""
-        return SheetRows(len(self.source), self.values)
-
-    def without(self, *left_out: Collection[int]) -> tuple[SheetRows, list[int]]:
-        """Some of the rows, and their places."""
-        places = range(len(self.source))
-        if not any(left_out):
-            return self.rows, list(places)
-        kept = [not any(i in some for some in left_out) for i in places]
-        return self.rows.only(kept), list(compress(places, kept))
 
 
 class RowValidator:
@@ -113,6 +50,7 @@ class RowValidator:
         seen: Keys of the file so far; None: they were looked at in an earlier round.
         head: The first rows of the file, which settle how numbers and dates are written.
         people: Finds the person of each row; None: everyone is another person.
+        bibs: Finds bibs that two people have; None: nothing is asked about bibs.
         hours: The most hours that times of each field write out, in any row; None: `head` tells.
         notations: Of fields whose notation a person has chosen; `head` tells of the others.
     """
@@ -127,6 +65,7 @@ class RowValidator:
         seen: KeyOccurrences | None,
         head: Sequence[SourceRow],
         people: PeopleMatcher | None = None,
+        bibs: BibMatcher | None = None,
         hours: Mapping[str, int] | None = None,
         notations: Mapping[str, Notation] | None = None,
     ) -> None:
@@ -145,6 +84,10 @@ class RowValidator:
         self._book = book
         self._seen = seen
         self._people = people if sheet_type.is_about_people else None
+        bib = by_name.get(BIB)
+        has_bibs = bib is not None and bib.target == f"{sheet_type.main}.bib"
+        is_mapped = self._people is not None and has_bibs and BIB in self._headers
+        self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
         cells = [row.cells for row in head]
         self._notations = {**notations_of(self._mapped, cells), **(notations or {})}
@@ -213,7 +156,13 @@ class RowValidator:
 
     def query(self, checked: CheckedRows) -> PeopleQuery | None:
         """What to look up before rows are settled; None: nothing."""
-        return None if self._people is None else self._people.query(checked.identities)
+        if self._people is None:
+            return None
+        query = self._people.query(checked.identities)
+        if self._bibs is None or self._context.context_id is None:
+            return query
+        bibs = sorted({bib for bib in checked.values[BIB] if isinstance(bib, str)})
+        return replace(query, bibs=bibs, bibs_of=(self._type.main, self._context.context_id))
 
     def settle(
         self,
@@ -231,6 +180,7 @@ class RowValidator:
         rows = checked.source
         self._find_people(checked, known, parked)
         self._note_duplicates(checked)
+        self._find_bibs(checked, known)
         problems, blank = checked.problems, checked.blank
         waiting = checked.waiting - problems.keys() - blank - checked.left_out
         good, places = checked.without(problems, blank, waiting, checked.left_out)
@@ -240,6 +190,8 @@ class RowValidator:
         found = self._book.take_found()
         if self._people is not None:
             found += self._people.take_found()
+        if self._bibs is not None:
+            found += self._bibs.take_found()
         return ValidatedRows(
             lines=[rows[i].line for i in places],
             main=self._type.main,
@@ -258,6 +210,7 @@ class RowValidator:
         """As `pass_over`, for checked rows and the people that `query` asks for."""
         self._find_people(checked, known, None, counted=True)
         self._note_duplicates(checked)
+        self._find_bibs(checked, known, counted=True)
 
     def _identities(self, checked: CheckedRows) -> Sequence[Identity | None]:
         unclear = {i for i, name in checked.unclear if name in IDENTIFYING}
@@ -385,6 +338,26 @@ class RowValidator:
         for i, line, (number, first) in zip(places, lines, occurrences, strict=True):
             if number > 1:
                 checked.problems[i].append(Problem(line=line, reason=f"duplicate of row {first}"))
+
+    def _find_bibs(
+        self, checked: CheckedRows, known: Sequence[KnownPerson], *, counted: bool = False
+    ) -> None:
+        """Find the rows with a bib that another person has, and what was answered about it."""
+        if self._bibs is None:
+            return
+        _, places = checked.without(checked.problems, checked.blank, checked.left_out)
+        bibs = list(checked.values[BIB])
+        lines = [row.line for row in checked.source]
+        keys = {i: each.key for i, each in checked.people.items()}
+        bearers = bearers_of(lines, bibs, checked.identities, keys, places)
+        answers = self._bibs.match(list(bearers.values()), known, counted=counted)
+        for i, answer in zip(bearers, answers, strict=True):
+            if answer.waits:
+                checked.waiting.add(i)
+                checked.same_bib[i] = self._headers[BIB], bibs[i]
+            elif answer.empty:
+                bibs[i] = None
+        checked.values[BIB] = bibs
 
     def _problem(self, line: int, name: str, cell: Cell, reason: str) -> Problem:
         return Problem(

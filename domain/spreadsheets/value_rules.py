@@ -1,13 +1,24 @@
 """One answer for many values: what a rule may say, and how the trail names it."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 from contracts.errors import INVALID_DECISION
 from contracts.spreadsheets import CellDecision, CellDecisions, CellRule
+from domain.spreadsheets import people
+from domain.spreadsheets.bibs import QUESTIONS, REASON, SAME_BIB
 from domain.spreadsheets.decisions import CHOICES, AnswerRefused, refuse_malformed_values
 from domain.spreadsheets.fields import SheetField
-from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.records import Entity
+
+REASONS: Final = MappingProxyType(
+    {
+        **{kind.value: reason for kind, reason in people.REASONS.items()},
+        SAME_BIB.name: REASON,
+    }
+)
+"""Kind of a question to what makes it unclear, in words."""
 
 
 def refuse_malformed_answer(answer: CellDecisions) -> None:
@@ -62,7 +73,7 @@ def check_rule(
     field = fields.get(rule.field)
     if field is None or field.resolver is None:
         return f"rule {place}: values of {rule.field} refer to nothing"
-    if rule.target_id is not None and field is PERSON:
+    if rule.target_id is not None and field.name in QUESTIONS:
         return f"rule {place}: not every question is about one person; answer them by themselves"
     if rule.create and not field.creates:
         return f"rule {place}: {field.title} takes what is there already; leave the values empty"
@@ -89,7 +100,8 @@ def described(rule: CellRule, count: int) -> str:
     """The values that a rule has answered, as the trail names them."""
     words = [f"{rule.field or 'every field'}: {count} values"]
     if rule.question is not None:
-        words = [f"{rule.field}: {count} questions of the kind {rule.question}"]
+        kind = REASONS.get(rule.question, rule.question)
+        words = [f"{rule.field}: {count} questions: {kind}"]
     if rule.text:
         words.append(f"with “{rule.text}”")
     if rule.min_score:

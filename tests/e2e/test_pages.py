@@ -237,7 +237,10 @@ async def test_a_dry_run_shows_what_would_change_and_changes_nothing(site: Pages
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(page.get_by_role("heading", name="What would change")).to_be_visible()
         await expect(
-            page.get_by_role("row").filter(has_text=known[0][2]).filter(has_text=respelled[2])
+            page.get_by_role("table", name="Differences")
+            .get_by_role("row")
+            .filter(has_text=known[0][2])
+            .filter(has_text=respelled[2])
         ).to_be_visible()
         await expect(figure(page, "Created")).to_have_text("3")
         assert await participants(site, "dry") == 5
@@ -253,6 +256,9 @@ async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: PagesS
         await expect(
             page.get_by_role("row").filter(has_text="is not a mail address")
         ).to_have_count(1)
+        wrong = page.get_by_role("row").filter(has_text="is not a mail address")
+        await expect(wrong).to_contain_text("Ada L")
+        await expect(wrong).to_contain_text("“no mail”")
         async with page.expect_download() as download:
             await page.get_by_role("link", name="Download the error report").click()
         assert (await download.value).suggested_filename == "wrong-errors.xlsx"

@@ -1,7 +1,7 @@
 """Pages for everybody: screen readers, small windows, dark rooms; and not for intruders."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -16,7 +16,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HEADERS = ("First name", "Last name", "E-Mail", "Squat")
 GOOD = [person for _, person in people("access", 4)]
-WINDOWS: Sequence[tuple[int, Scheme]] = ((1280, "light"), (1280, "dark"), (400, "light"))
+WINDOWS: Sequence[tuple[int, Scheme]] = (
+    (1280, "light"),
+    (1280, "dark"),
+    # What is left of 1280 px at 200 % zoom.
+    (640, "dark"),
+    (400, "light"),
+)
 
 
 async def columns(site: PagesSetup, page: Page) -> None:
@@ -74,16 +80,49 @@ async def reading(site: PagesSetup, page: Page) -> None:
 
 
 async def processing(site: PagesSetup, page: Page) -> None:
-    await show_as(site, page, state="PROCESSING", reason=None, total=1000, created=250)
+    begun = datetime.now(UTC) - timedelta(seconds=25)
+    await show_as(
+        site, page, state="PROCESSING", reason=None, total=1000, created=250, state_since=begun
+    )
+    await expect(page.get_by_text("rows a second")).to_contain_text("done in about 2 minutes")
 
 
 async def stuck(site: PagesSetup, page: Page) -> None:
-    await show_as(site, page, reason="the blob store does not answer")
+    await show_as(site, page, step="process rows", reason="the blob store does not answer")
+    await expect(page.get_by_text("Process the rows: this did not work")).to_be_visible()
+    await page.get_by_text("Cancel the import").click()
 
 
 async def purged(site: PagesSetup, page: Page) -> None:
     await done(site, page)
     await show_as(site, page, filename="", by="", purged_at=datetime.now(UTC))
+
+
+async def preview(site: PagesSetup, page: Page) -> None:
+    address = page.url
+    await page.get_by_role("link", name="See first what can be taken back").click()
+    await expect(page.get_by_text("8 records would be deleted")).to_be_visible()
+    await page.goto(address)
+    await page.get_by_text("Undo this import").click()
+
+
+async def bibs(site: PagesSetup, page: Page) -> None:
+    """Two people with one bib: asked about, and answered with the keyboard."""
+    rows = [(*person, str(7 + place // 2)) for place, person in people("bibs", 4)]
+    await site.upload(page, site.file("bibs.csv", [(*HEADERS[:3], "Startnummer"), *rows]))
+    await page.get_by_role("button", name="Confirm the columns").click()
+    group = page.get_by_role("group", name="Questions about bibs")
+    await expect(group).to_contain_text("2 people: another person has the same bib")
+
+
+async def answered(site: PagesSetup, page: Page) -> None:
+    await page.get_by_role("button", name="Both have this bib").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("group", name="Questions about bibs")).to_have_count(0)
+    await page.get_by_role("button", name="Confirm and process the rows").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="All done: 4 rows")).to_be_visible()
+    await expect(page.get_by_text("Bib: 8").first).to_be_visible()
 
 
 async def trail(site: PagesSetup, page: Page) -> None:
@@ -117,6 +156,8 @@ VISITS: Mapping[str, Mapping[str, Show]] = {
     "lists": {
         "inbox": at("/"),
         "imports": at("/imports"),
+        "own inbox": at("/?mine=true"),
+        "imports found": at("/imports?q=access&sort=FILENAME&mine=true"),
         "no imports": at("/imports?state=FAILED"),
         "new import": at("/imports/new"),
         "sign in": at("/sign-in"),
@@ -131,7 +172,8 @@ VISITS: Mapping[str, Mapping[str, Show]] = {
     },
     "values": {"values": values},
     "two tabs": {"conflict": conflict, "trail": trail},
-    "the end": {"done": done, "undone": undone},
+    "two bibs": {"bibs": bibs, "answered": answered},
+    "the end": {"done": done, "preview": preview, "undone": undone},
     "purged": {"purged": purged},
 }
 """Visits to the site, and the pages that each of them sees."""

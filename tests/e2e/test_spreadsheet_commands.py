@@ -138,6 +138,9 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     over = await run_docflow_in_thread("cancel", uuid, context=context)
     assert over.exit_code == 1 and "accepts no further answers" in over.stderr
 
+    preview = await terminal.json("undo", uuid, "--preview")
+    assert (preview["left_alone"], preview["conflicts"]) == (0, [])
+    assert preview["deleted"] > 0
     await terminal.docflow("undo", uuid)
     undo: dict[str, Any] = {}
 

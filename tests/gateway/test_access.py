@@ -128,3 +128,23 @@ async def test_a_token_without_a_known_role_opens_nothing(stack: Stack, waiting:
     async with stack.browser(bearer) as nora:
         for path in ("/api/imports", "/api/inbox", f"/api/imports/{waiting}"):
             assert (await nora.get(path)).status_code == 403
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(BODIES))
+async def test_access_comes_before_the_content_of_a_body(
+    stack: Stack, waiting: str, method: str, path: str
+) -> None:
+    async def send(bearer: str, content: str) -> httpx.Response:
+        async with stack.browser(bearer) as browser:
+            return await browser.request(
+                method,
+                path.replace("{uuid}", waiting),
+                content=content,
+                headers={"content-type": "application/json"},
+            )
+
+    for content in ("{", '{"no": "field"}'):
+        assert (await send("", content)).status_code == 401
+        assert (await send("x.y.z", content)).headers["www-authenticate"].startswith("Bearer error")
+        assert (await send(token("vera", 1, "viewer"), content)).status_code == 403
+        assert (await send(token(), content)).status_code == 422

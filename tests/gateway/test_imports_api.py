@@ -14,7 +14,6 @@ from tests.support.gateway import (
     GOOD,
     HEADER,
     JUNIOR,
-    MASTERS,
     ODD,
     SENIOR,
     STRANGE,
@@ -227,8 +226,10 @@ async def test_a_dry_run_reports_what_would_change(stack: Stack) -> None:
                 "rowNumber": 2,
                 "table": "event_participants",
                 "column": "category_id",
-                "before": str(SENIOR),
-                "after": str(MASTERS),
+                "record": "Event participant",
+                "title": "Category",
+                "before": "Senior (18+)",
+                "after": "Masters (40+)",
             }
         ]
         refused = await anna.post(f"/api/imports/{uuid}/undo")

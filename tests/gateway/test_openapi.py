@@ -96,6 +96,12 @@ async def test_results_name_what_is_wrong_with_which_cell(stack: Stack) -> None:
         ("Email", "anna-at-example"),
     ]
     assert row["problems"][0]["reason"] == "is missing"
+    assert row["name"] == "Anna"
+    assert row["cells"] == [
+        {"column": "First name", "targetField": "FIRST_NAME", "value": "Anna"},
+        {"column": "Email", "targetField": "EMAIL", "value": "anna-at-example"},
+        {"column": "Category", "targetField": "EVENT_CATEGORY_NAME", "value": "Junior (U18)"},
+    ]
 
 
 def unresolved(document: dict[str, Any], part: Any) -> list[str]:

@@ -44,7 +44,9 @@ async def test_questions_about_people_are_grouped_and_answered_together(stack: S
         await until(anna, uuid, "COMPLETED")
         summary = (await anna.get(f"{url}/results/summary")).json()
         assert summary[Outcome.UPDATED.lower()] == 2
-        assert {each["column"] for each in summary["differences"]} == {"email"}
+        assert {
+            (each["column"], each["record"], each["title"]) for each in summary["differences"]
+        } == {("email", "Person", "Email")}
 
 
 async def _waits(browser: Any, url: str) -> bool:

@@ -53,6 +53,7 @@ async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> No
         summary = (await anna.get(f"/api/imports/{uuid}/results/summary")).json()
         assert (summary["created"], summary["skipped"], summary["error"]) == (3, 1, 0)
         results = (await anna.get(f"/api/imports/{uuid}/results")).json()
+        assert all(each["name"] and each["cells"] for each in results)
         [corrected] = results[0]["corrections"]
         assert (corrected["before"], corrected["by"]) == ("rosa(at)example.org", "anna")
         assert corrected["after"] == "rosa@example.org"

@@ -1,6 +1,7 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -10,7 +11,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from workers import catalogue
 from workers.gateway import inbox as inbox_api
+from workers.gateway.http.access import refusal_of
 from workers.gateway.http.auth import Tokens
 from workers.gateway.http.counting import CountedResponses
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
@@ -18,6 +21,7 @@ from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.parts import GatewayPart
 from workers.health_server import live, readiness_answer
+from workers.pipelines.base import Audience
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
 from workers.settings.gateway import GatewaySettings
@@ -65,7 +69,15 @@ def create_app(
     app.include_router(inbox_api.router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
-    handle_problems(app, problems)
+    importing = {
+        route.path
+        for pipeline in catalogue.PIPELINES
+        if pipeline.audience is Audience.ORGANISATION and pipeline.name in parts
+        for router in parts[pipeline.name].routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+    }
+    handle_problems(app, problems, partial(refusal_of, importing=importing))
     _describe(app)
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}
     pages = pages_router(own, inbox, tokens, settings, namespace=namespace)

@@ -168,7 +168,7 @@ class SpreadsheetAnswers:
             if not self._run.order.review:
                 raise refusals.wrong_state("only an import with a review can be incomplete")
             return
-        refusals.refuse_open_fields(self._run.mappings())
+        refusals.refuse_open_fields(self._run.mappings(), self._run.titles)
 
     def _has_moved_on(self) -> bool:
         state = self._run.now.state
@@ -264,7 +264,7 @@ class SpreadsheetAnswers:
         if answer.import_now:
             raise refusals.wrong_state("the rows are not being reviewed")
         self._check_values_open(answer.expected_version)
-        refusals.refuse_open_values(self._run.mappings())
+        refusals.refuse_open_values(self._run.mappings(), self._run.titles)
 
     async def start(self, answer: Confirmation) -> MappingsAnswer:
         """Confirm what is being mapped, and skip what comes before the rows."""

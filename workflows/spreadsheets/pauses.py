@@ -118,6 +118,7 @@ class SpreadsheetPauses:
             now.state,
             now.waiting_since,
             now.assignee,
+            # Commands of the terminal take names.
             self._run.missing_fields,
             now.cells,
             now.review if now.in_review else None,
@@ -159,7 +160,7 @@ class SpreadsheetPauses:
         now = self._run.now
         assert now.waiting_since is not None and now.touched is not None
         review = now.review if now.in_review else None
-        wanted = decisions.awaited(now.state, self._run.missing_fields, now.cells, review)
+        wanted = decisions.awaited(now.state, self._run.missing_titles, now.cells, review)
         order = self._run.notices.order(
             kind,
             now.state,
@@ -198,7 +199,7 @@ class SpreadsheetPauses:
             assignee=now.assignee,
             notify=now.notify,
             waiting_since=now.waiting_since,
-            open=decisions.awaited(now.state, self._run.missing_fields, now.cells),
+            open=decisions.awaited(now.state, self._run.missing_titles, now.cells),
             link=self._run.order.link,
         )
         # A person who could not be notified now is notified next time; the inbox shows it anyway.

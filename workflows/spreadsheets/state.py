@@ -1,6 +1,6 @@
 """The state of one spreadsheet import, shared by its workflow, its answers and its pauses."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
 from temporalio import workflow
@@ -20,6 +20,7 @@ from contracts.spreadsheets import (
     StatusRecord,
 )
 from domain.spreadsheets import decisions
+from domain.spreadsheets.plain_words import field_titles, titled
 from workflows import policies
 from workflows.cancellation import Cancellation
 from workflows.failures import explain, reraise_cancellation
@@ -93,6 +94,16 @@ class SpreadsheetRun:
     def missing_fields(self) -> tuple[str, ...]:
         """Required fields that no column has."""
         return decisions.missing_fields(self.now.columns, self.now.fields)
+
+    @property
+    def titles(self) -> Mapping[str, str]:
+        """What people call the fields, by name."""
+        return field_titles(self.now.fields)
+
+    @property
+    def missing_titles(self) -> Sequence[str]:
+        """Required fields that no column has, as people call them."""
+        return titled(self.missing_fields, self.titles)
 
     def mappings(self) -> MappingsAnswer:
         """What an accepted update returns."""

@@ -120,6 +120,7 @@ event_participants = Table(
     text_column("notes"),
     UniqueConstraint("event_id", "person_id"),
     Index(None, "person_id"),
+    Index(None, "event_id", "bib"),
     sqlite_autoincrement=True,
 )
 
@@ -187,6 +188,7 @@ race_results = Table(
     text_column("status"),
     UniqueConstraint("race_id", "person_id"),
     Index(None, "person_id"),
+    Index(None, "race_id", "bib"),
     sqlite_autoincrement=True,
 )
 

@@ -86,6 +86,8 @@ spreadsheet_imports = Table(
     Column("purged_at", UtcDateTime),
     Column("journal_purged_at", UtcDateTime),
     Index(None, "organisation_id", "created_at"),
+    Index(None, "organisation_id", "filename"),
+    Index(None, "organisation_id", "context_id", "created_at"),
     Index(None, "state", "state_since"),
     Index(None, "by", "created_at"),
 )

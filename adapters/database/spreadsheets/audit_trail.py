@@ -15,7 +15,7 @@ from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheets import decisions
 from contracts.spreadsheets import Alternative, DecisionRecord
-from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.bibs import QUESTIONS
 
 PIPELINE: Final = "spreadsheets"
 _PSEUDONYM: Final = re.compile(r"person [0-9]+")
@@ -83,7 +83,7 @@ async def pseudonymise(connection: AsyncConnection, run: str) -> None:
         .values(by=bindparam("who"), subject=bindparam("what"), alternatives="[]")
     )
     await connection.execute(change, changes)
-    of_people = decisions.c.subject.in_((PERSON.name,))
+    of_people = decisions.c.subject.in_(sorted(QUESTIONS))
     await connection.execute(
         update(decisions)
         .where(

@@ -10,6 +10,7 @@ from adapters.database.bulk.protocol import BulkEngine, RowBatch
 from adapters.database.spreadsheets.target_tables import parents_of, target_table
 from adapters.database.storable import unstorable
 from contracts.problems import Problem
+from domain.spreadsheets.plain_words import column_title
 from domain.spreadsheets.records import SheetChunk, TargetRows
 
 _KEY_BYTES: Final = 2_000
@@ -29,10 +30,17 @@ async def find_faults(
         if not target.rows:
             continue
         for place, problem in _unstorable(chunk, target).items():
-            faults.setdefault(target.origin[place], (problem,))
+            faults.setdefault(target.origin[place], (_in_words(problem),))
         for place, problem in (await _dangling(connection, bulk, chunk, target)).items():
-            faults.setdefault(target.origin[place], (problem,))
+            faults.setdefault(target.origin[place], (_in_words(problem),))
     return faults
+
+
+def _in_words(problem: Problem) -> Problem:
+    """People know fields, not columns of tables."""
+    if problem.column is None:
+        return problem
+    return problem.model_copy(update={"column": column_title(problem.column)})
 
 
 def _unstorable(chunk: SheetChunk, target: TargetRows) -> Mapping[int, Problem]:

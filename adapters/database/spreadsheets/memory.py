@@ -20,9 +20,9 @@ from adapters.database.spreadsheets.locked_import import LockedImport
 from adapters.database.spreadsheets.records import LearntColumn, LearntValue, Page
 from adapters.database.spreadsheets.statuses import count, paged
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.bibs import QUESTIONS
 from domain.spreadsheets.blanks import says_nothing
 from domain.spreadsheets.match_keys import header_key, value_key
-from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.records import RememberedValue
 
 _DECIDED = (MappingStatus.MANUAL_MATCHED, MappingStatus.IGNORED)
@@ -107,7 +107,7 @@ async def learn_values(
         select(values.c.field, values.c.value, values.c.target_id, values.c.target_name)
         .where(
             values.c.import_id == opened.id,
-            values.c.field != PERSON.name,
+            values.c.field.not_in(sorted(QUESTIONS)),
             (
                 (values.c.status == MappingStatus.MANUAL_MATCHED.value)
                 & values.c.target_id.is_not(None)

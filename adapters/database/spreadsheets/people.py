@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,10 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
-from adapters.database.models.people import persons
+from adapters.database.models.people import TARGETS, persons
 from adapters.database.models.spreadsheets import remembered_people, spreadsheet_values
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.locked_import import LockedImport
+from adapters.database.spreadsheets.target_tables import target_table
 from contracts.spreadsheets import MappingStatus
 from domain.spreadsheets.people import (
     FILE_ROWS,
@@ -70,7 +72,30 @@ async def find_people(
                 connection, persons, ("organisation_id", organisation_id), column, values, _COLUMNS
             )
             found |= {row[0]: _known(bulk, tuple(row)) for row in rows}
+    bibs = await _bibs(connection, bulk, query)
+    missing = sorted(bibs.keys() - found.keys())
+    for each in await people_by_id(connection, bulk, organisation_id, missing):
+        found[each.id] = each
+    for id in bibs.keys() & found.keys():
+        found[id] = replace(found[id], bibs=tuple(sorted(bibs[id])))
     return [found[id] for id in sorted(found)]
+
+
+async def _bibs(
+    connection: AsyncConnection, bulk: BulkEngine, query: PeopleQuery
+) -> Mapping[int, Sequence[str]]:
+    """Id of each person who has one of the bibs, and which."""
+    found: dict[int, list[str]] = defaultdict(list)
+    if query.bibs_of is None or not query.bibs:
+        return found
+    name, context_id = query.bibs_of
+    context, person = TARGETS[name]
+    rows = await bulk.lookup(
+        connection, target_table(name), (context, context_id), "bib", query.bibs, (person, "bib")
+    )
+    for _, id, bib in rows:
+        found[id].append(bib)
+    return found
 
 
 async def people_by_id(

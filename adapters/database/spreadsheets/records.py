@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from contracts.blobs import BlobRef
@@ -19,6 +20,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from contracts.spreadsheets.reviews import Operation
+from domain.spreadsheets.plain_words import record_title
 
 T = TypeVar("T")
 
@@ -30,6 +32,30 @@ class Page(Generic[T]):
     items: Sequence[T]
     total: int
     """How many there are on all pages."""
+
+
+class ImportSorting(StrEnum):
+    """In which order imports are listed."""
+
+    NEWEST = "NEWEST"
+    OLDEST = "OLDEST"
+    FILENAME = "FILENAME"
+    """By the name of the file; of the same name the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFilter:
+    """Which imports are listed; None and "": all."""
+
+    state: SpreadsheetState | None = None
+    import_type: str | None = None
+    context_id: int | None = None
+    """Event, membership period or race."""
+    by: str | None = None
+    """Who uploaded them."""
+    text: str = ""
+    """Part of the name of the file, whatever its case."""
+    sorting: ImportSorting = ImportSorting.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +147,8 @@ class SpreadsheetRow:
     updated_at: datetime
     finished_at: datetime | None
     purged_at: datetime | None
+    round: int = 0
+    """0: every row is processed for the first time; later: rows that had waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +220,10 @@ class Difference:
     column: str
     before: str | None
     after: str | None
+    record: str = ""
+    """What the row is to people, as `Person`."""
+    title: str = ""
+    """What people call the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +257,8 @@ class UndoConflict:
     row_id: int
     reason: str
     """Follows the row: `was changed since`."""
+
+    @property
+    def record(self) -> str:
+        """What the row is to people, as `Person`."""
+        return record_title(self.table)

@@ -1,17 +1,32 @@
 """Reading where spreadsheet imports stand: status rows alone, which lists and commands show."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
 
+from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.spreadsheets import COUNTS, spreadsheet_imports
-from adapters.database.spreadsheets.records import Page, SpreadsheetRow, UndoView
+from adapters.database.spreadsheets.records import (
+    ImportFilter,
+    ImportSorting,
+    Page,
+    SpreadsheetRow,
+    UndoView,
+)
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, RowCounts, SpreadsheetState, UndoCounts, UndoState
 
+EVERY_IMPORT: Final = ImportFilter()
+_MOST_WAITING: Final = 1_000
+_NEWEST: Final = (spreadsheet_imports.c.created_at.desc(), spreadsheet_imports.c.id.desc())
+_ORDERS: Final[Mapping[ImportSorting, Sequence[ColumnElement[Any]]]] = {
+    ImportSorting.NEWEST: _NEWEST,
+    ImportSorting.OLDEST: (spreadsheet_imports.c.created_at, spreadsheet_imports.c.id),
+    ImportSorting.FILENAME: (spreadsheet_imports.c.filename, *_NEWEST),
+}
 _LARGE: Final = frozenset({"preview", "fields"})
 """Columns of the status row that a status is read without."""
 
@@ -40,27 +55,34 @@ class SqlSpreadsheetStatuses:
     async def list(
         self,
         organisations: Collection[int],
+        wanted: ImportFilter = EVERY_IMPORT,
         *,
-        state: SpreadsheetState | None = None,
-        import_type: str | None = None,
         page: int = 0,
         size: int = 20,
     ) -> Page[SpreadsheetRow]:
-        """Imports of these organisations, the newest first."""
+        """Imports of these organisations."""
         imports = spreadsheet_imports
-        conditions: list[ColumnElement[bool]] = [
-            imports.c.organisation_id.in_(sorted(organisations))
-        ]
-        if state is not None:
-            conditions.append(imports.c.state == state.value)
-        if import_type is not None:
-            conditions.append(imports.c.import_type == import_type)
-        order = (imports.c.created_at.desc(), imports.c.id.desc())
-        query = select(*_status_columns()).where(*conditions).order_by(*order)
+        conditions = _conditions(organisations, wanted)
+        query = select(*_status_columns()).where(*conditions).order_by(*_ORDERS[wanted.sorting])
         async with self._database.reading() as connection:
             total = await connection.execute(count(imports, *conditions))
             rows = await connection.execute(paged(query, page, size))
             return Page([_status(row) for row in rows], total.scalar_one())
+
+    async def waiting(self, organisations: Collection[int], by: str) -> Sequence[str]:
+        """Imports that a person has uploaded and that wait for somebody; at most 1,000."""
+        imports = spreadsheet_imports
+        query = (
+            select(imports.c.uuid)
+            .where(
+                *_conditions(organisations, ImportFilter(by=by)),
+                imports.c.waiting_since.is_not(None),
+            )
+            .order_by(imports.c.created_at)
+            .limit(_MOST_WAITING)
+        )
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query)).scalars())
 
     async def undo(self, uuid: str) -> UndoView | None:
         """Progress of an undo; None: none has begun."""
@@ -81,6 +103,22 @@ class SqlSpreadsheetStatuses:
     async def _status(self, uuid: str) -> Any:
         async with self._database.reading() as connection:
             return (await connection.execute(reading_status(), {"uuid": uuid})).one_or_none()
+
+
+def _conditions(organisations: Collection[int], wanted: ImportFilter) -> list[ColumnElement[bool]]:
+    imports = spreadsheet_imports.c
+    conditions: list[ColumnElement[bool]] = [imports.organisation_id.in_(sorted(organisations))]
+    for column, value in (
+        (imports.state, wanted.state),
+        (imports.import_type, wanted.import_type),
+        (imports.context_id, wanted.context_id),
+        (imports.by, wanted.by),
+    ):
+        if value is not None:
+            conditions.append(column == value)
+    if wanted.text:
+        conditions.append(imports.filename.icontains(clean(wanted.text), autoescape=True))
+    return conditions
 
 
 def count(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
@@ -141,4 +179,5 @@ def _status(row: Any) -> SpreadsheetRow:
         updated_at=row.updated_at,
         finished_at=row.finished_at,
         purged_at=row.purged_at,
+        round=row.mark_round,
     )

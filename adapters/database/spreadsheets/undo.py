@@ -33,6 +33,7 @@ from contracts.spreadsheets import (
     UndoResult,
     UndoState,
 )
+from domain.spreadsheets.plain_words import record_title
 
 PREVIEWED: Final = 100
 """Rows that a preview names."""
@@ -256,6 +257,6 @@ async def _first_problems(connection: AsyncConnection, opened: LockedImport) -> 
         .limit(PROBLEMS_NAMED)
     )
     return tuple(
-        f"row {row.line}: {row.table_name.replace('_', ' ')} {row.row_id} {row.reason}"
+        f"row {row.line}: {record_title(row.table_name).lower()} {row.row_id} {row.reason}"
         for row in rows
     )

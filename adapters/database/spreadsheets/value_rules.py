@@ -13,8 +13,8 @@ from adapters.database.models.spreadsheets import spreadsheet_values
 from adapters.database.spreadsheets import audit_trail
 from adapters.database.spreadsheets.value_decisions import IGNORED, MATCHED, SHOWN
 from contracts.spreadsheets import CellRule, MappingStatus
+from domain.spreadsheets.bibs import QUESTIONS
 from domain.spreadsheets.match_keys import search_key
-from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.records import Entity
 
 _TOGETHER: Final = 500
@@ -77,7 +77,7 @@ async def apply(
     wanted = ValueFilter(rule.field, rule.status, rule.question, rule.text)
     conditions = list(wanted.conditions(import_id))
     if rule.field is None:
-        conditions.append(spreadsheet_values.c.field != PERSON.name)
+        conditions.append(spreadsheet_values.c.field.not_in(sorted(QUESTIONS)))
     if rule.confirm:
         return await _confirm(connection, conditions, rule.min_score)
     if rule.ignore:

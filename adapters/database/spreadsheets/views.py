@@ -1,15 +1,19 @@
 """Reading spreadsheet imports, for people: status, mappings, results, trail."""
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.dialects import bulk_of
 from adapters.database.codec import clean, load_problems
+from adapters.database.models.people import TARGETS
 from adapters.database.models.spreadsheets import (
     decisions,
     spreadsheet_columns,
@@ -21,7 +25,7 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_values,
 )
 from adapters.database.spreadsheets import audit_trail, value_rules
-from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts
+from adapters.database.spreadsheets.contexts import AvailableContext, read_contexts, read_names
 from adapters.database.spreadsheets.records import (
     CellsView,
     ColumnsView,
@@ -44,6 +48,7 @@ from adapters.database.spreadsheets.statuses import (
     paged,
     reading_status,
 )
+from adapters.database.spreadsheets.target_tables import parents_of
 from adapters.database.spreadsheets.value_rules import EVERY_VALUE, ValueFilter
 from adapters.database.spreadsheets.values import mapping_of
 from contracts.spreadsheets import (
@@ -201,17 +206,12 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             if row is None:
                 return SummaryView(RowCounts(), 0, ())
             query = select(differences).where(differences.c.import_id == row.id)
-            found = await connection.execute(query.order_by(differences.c.place))
-            return SummaryView(
-                counts_of(row),
-                row.parked,
-                [
-                    Difference(
-                        each.line, each.table_name, each.column_name, each.before, each.after
-                    )
-                    for each in found
-                ],
-            )
+            rows = await connection.execute(query.order_by(differences.c.place))
+            found = [
+                Difference(each.line, each.table_name, each.column_name, each.before, each.after)
+                for each in rows
+            ]
+            return SummaryView(counts_of(row), row.parked, await _with_names(connection, found))
 
     async def decisions(self, uuid: str, *, page: int = 0, size: int = 50) -> Page[DecisionRecord]:
         """Who decided what, the newest first."""
@@ -249,6 +249,13 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         async with self._database.reading() as connection:
             return await read_contexts(connection, organisations)
 
+    async def context_names(
+        self, organisations: Collection[int], wanted: Collection[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], str]:
+        """Names of some events, periods and races of organisations, by table and id."""
+        async with self._database.reading() as connection:
+            return await read_names(connection, organisations, wanted)
+
     async def note_upload(self, uuid: str, blob_name: str, subject: str, at: datetime) -> None:
         """Note a file on its way in, so that it is found if it never becomes an import."""
         values = {
@@ -273,6 +280,40 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
         query = select(noted.scalar_subquery() + opened.scalar_subquery())
         async with self._database.reading() as connection:
             return (await connection.execute(query)).scalar_one()
+
+
+async def _with_names(
+    connection: AsyncConnection, found: Sequence[Difference]
+) -> Sequence[Difference]:
+    """Differences in which rows that are referred to have their names, not their ids."""
+    wanted: dict[Table, set[int]] = defaultdict(set)
+    for each in found:
+        if (parent := _parent(each)) is not None:
+            wanted[parent].update(
+                int(value) for value in (each.before, each.after) if value and value.isdecimal()
+            )
+    names: dict[tuple[Table, str | None], str] = {}
+    for parent, ids in wanted.items():
+        query = select(parent.c.id, parent.c.name).where(parent.c.id.in_(sorted(ids)))
+        names |= {(parent, str(row.id)): row.name for row in await connection.execute(query)}
+    return [
+        each
+        if (parent := _parent(each)) is None
+        else replace(
+            each,
+            before=names.get((parent, each.before), each.before),
+            after=names.get((parent, each.after), each.after),
+        )
+        for each in found
+    ]
+
+
+def _parent(difference: Difference) -> Table | None:
+    """The table that a column refers to, where its rows have names."""
+    if difference.table not in TARGETS:
+        return None
+    parent = parents_of(difference.table).get(difference.column)
+    return parent if parent is not None and "name" in parent.c else None
 
 
 @lru_cache

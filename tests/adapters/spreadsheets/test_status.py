@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from adapters.database import Database
+from adapters.database.spreadsheets.records import ImportFilter, ImportSorting
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.blobs import BlobRef
@@ -174,16 +176,24 @@ async def test_people_see_the_imports_of_their_organisations(
     assert await views.get(orders[0].uuid, {2, 3}) is None
     assert await views.get(orders[0].uuid, ()) is None
 
-    async def listed(*organisations: int, **more: object) -> tuple[list[int], int]:
-        page = await views.list(organisations, **more)  # type: ignore[arg-type]
+    async def listed(
+        *organisations: int, page: int = 0, size: int = 20, **wanted: Any
+    ) -> tuple[list[int], int]:
+        page_ = await views.list(organisations, ImportFilter(**wanted), page=page, size=size)
         places = {each.uuid: n for n, each in enumerate(orders)}
-        return [places[row.uuid] for row in page.items], page.total
+        return [places[row.uuid] for row in page_.items], page_.total
 
     assert await listed() == ([], 0)
     assert await listed(1) == ([9, 6, 3, 0], 4)
     assert await listed(1, 2, page=1, size=3) == ([6, 4, 3], 8)
     assert await listed(1, 3, state=SpreadsheetState.CANCELLED) == ([11, 9, 8, 6], 4)
     assert await listed(2, import_type="RESULT") == ([7, 1], 2)
+    assert await listed(1, sorting=ImportSorting.OLDEST) == ([0, 3, 6, 9], 4)
+    name = orders[0].filename
+    assert await listed(1, text=name[1:].upper()) == ([9, 6, 3, 0], 4)
+    assert await listed(1, text=name[1:-2] + "%", sorting=ImportSorting.FILENAME) == ([], 0)
+    assert await listed(1, by=orders[0].by, context_id=999) == ([], 0)
+    assert await views.waiting([1], orders[0].by) == []
 
 
 async def test_every_change_raises_the_revision(

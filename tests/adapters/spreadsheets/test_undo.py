@@ -87,9 +87,9 @@ async def test_rows_changed_since_are_left_alone_and_reported(
     ]
     ids = dict(await table(database, "persons", "person_key id"))
     assert result.problems == (
-        f"row 2: persons {ids['email:anna']} was changed since",
-        f"row 4: persons {ids['email:cleo']} was changed since",
-        f"row 5: persons {ids['k:dora']} was changed since",
+        f"row 2: person {ids['email:anna']} was changed since",
+        f"row 4: person {ids['email:cleo']} was changed since",
+        f"row 5: person {ids['k:dora']} was changed since",
     )
     page = await views.undo_conflicts(sheet.uuid, page=1, size=1)
     assert page.total == 3
@@ -113,9 +113,7 @@ async def test_rows_that_others_refer_to_stay(
     )
     result = await sheet.undo()
     assert result.counts == UndoCounts(deleted=2, left_alone=1)
-    assert result.problems == (
-        f"row 2: persons {ids['email:anna']} is referred to by race results",
-    )
+    assert result.problems == (f"row 2: person {ids['email:anna']} is referred to by race results",)
     assert [key for key, *_ in await people(database)] == ["email:anna"]
     assert len(await table(database, "event_participants", "id")) == 1
 

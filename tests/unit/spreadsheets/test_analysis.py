@@ -283,7 +283,10 @@ async def test_fields_of_custom_lists_belong_to_the_run(setup: SpreadsheetSetup)
     analysis = await setup.analyse(order)
     assert analysis.columns[-1].target == "CUSTOM_LIST_T_SHIRT"
     assert analysis.fields[-1] == FieldFacts(
-        name="CUSTOM_LIST_T_SHIRT", resolver=analysis.fields[-1].resolver, creates=True
+        name="CUSTOM_LIST_T_SHIRT",
+        resolver=analysis.fields[-1].resolver,
+        creates=True,
+        title="T-shirt",
     )
 
 

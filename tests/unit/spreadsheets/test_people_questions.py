@@ -113,7 +113,10 @@ async def test_one_answer_settles_all_questions_of_a_kind(setup: SpreadsheetSetu
     assert [value.id for value in summary.first_open] == [spelling.id]
     assert spelling.question == "SPELLING"
     trail = await setup.select("decisions", "subject decision")
-    assert trail[-1] == ("PERSON: 2 questions of the kind MAIL_MISSING", "confirmed")
+    assert trail[-1] == (
+        "PERSON: 2 questions: the same name, and one of the two has no mail address",
+        "confirmed",
+    )
     await prepared.decide_these((CellDecision(id=spelling.id, create=True),), 3, confirm=True)
     await prepared.process()
     assert await setup.count("persons") == 4

@@ -97,7 +97,7 @@ async def test_tampered_rows_are_refused(setup: SpreadsheetSetup) -> None:
     path = setup.folder / "other"
     path.write_bytes(b'[2,"2"]\n')
     await setup.blobs.upload(path, staged.rows.name)
-    with pytest.raises(Exception, match="has changed since the rows were staged"):
+    with pytest.raises(Exception, match="have changed since the file was read"):
         async with fetched_rows(setup.blobs, staged, setup.scratch):
             pass
 

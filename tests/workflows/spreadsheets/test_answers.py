@@ -44,7 +44,7 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
         for name in ("confirm_column_mappings", "start"):
             refusal = await refusal_of(handle, name, ANN)
             assert refusal.type == STILL_OPEN
-            assert "LAST_NAME" in refusal.message
+            assert "Last name" in refusal.message
             assert MappingsAnswer.model_validate(refusal.details[0]).missing_fields == (
                 "LAST_NAME",
             )

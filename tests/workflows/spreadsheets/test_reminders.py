@@ -51,7 +51,7 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
         assert (await reported(timedelta(days=19), 4))[3:] == ["reminder"]
         notice = script.notices[1]
         assert (notice.assignee, notice.notify) == ("ann", "ann@example.org")
-        assert "LAST_NAME" in notice.reason and notice.about["open"] == notice.reason
+        assert "Last name" in notice.reason and notice.about["open"] == notice.reason
         assert notice.gives_up_at is not None and notice.waiting_since is not None
         assert notice.gives_up_at - notice.waiting_since == timedelta(days=90)
         assert [step.command.split()[2] for step in notice.steps] == ["columns", "confirm-columns"]

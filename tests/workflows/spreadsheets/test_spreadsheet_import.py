@@ -168,7 +168,7 @@ async def test_signals_do_what_updates_do(spreadsheets: SpreadsheetRuns) -> None
         await handle.signal("confirm_column_mappings")
         status = await status_when(handle, lambda s: s.last_refusal is not None)
         assert status.last_refusal is not None
-        assert "LAST_NAME" in status.last_refusal
+        assert "Last name" in status.last_refusal
         await handle.signal(
             "update_column_mappings", columns(ColumnDecision(id=1, target="LAST_NAME"))
         )

@@ -179,18 +179,49 @@ def show_answer(
 
 
 @app.command()
-def undo(context: typer.Context, uuid: UuidArgument) -> None:
+def undo(
+    context: typer.Context,
+    uuid: UuidArgument,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Say what would be taken back, and change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Take the rows of an import back; records that were changed since are left alone.
 
     \b
-    Example:
+    Examples:
+      docflow spreadsheets undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --preview
       docflow spreadsheets undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
     """
-    run(_undo(cli_context(context), uuid))
+    action = _preview_undo if preview else _undo
+    run(action(cli_context(context), parse_uuid(uuid), as_json=as_json))
 
 
-async def _undo(cli: CliContext, text: str) -> None:
-    uuid = parse_uuid(text)
+async def _preview_undo(cli: CliContext, uuid: str, *, as_json: bool) -> None:
+    async with open_access(cli) as access:
+        found, conflicts = await access.service.preview_undo(access.who, uuid)
+    counts = found.counts
+    if as_json:
+        left = [
+            {"line": each.line, "record": each.record, "reason": each.reason} for each in conflicts
+        ]
+        print_json({"uuid": uuid, **counts.model_dump(mode="json"), "conflicts": left})
+        return
+    typer.echo(
+        f"{counts.deleted:,} records would be deleted, {counts.restored:,} would get their values "
+        f"back, {counts.left_alone:,} rows would be left alone; nothing was changed"
+    )
+    for each in conflicts:
+        typer.echo(one_line(f"row {each.line}: {each.record.lower()} {each.reason}"))
+    if len(conflicts) < counts.left_alone:
+        typer.echo(f"the first {len(conflicts):,} of {counts.left_alone:,}", err=True)
+
+
+async def _undo(cli: CliContext, uuid: str, *, as_json: bool) -> None:
     async with open_access(cli) as access:
         await access.service.undo(access.who, uuid)
+    if as_json:
+        print_json({"uuid": uuid, "undo": "RUNNING"})
+        return
     typer.echo(f"undoing {uuid}; see `docflow spreadsheets show {uuid}`")

@@ -30,6 +30,7 @@ OPTIONS: Mapping[str, str] = {
     "organisationId": "--organisation",
     "contextId": "--context",
     "headerLine": "--header-line",
+    "noHeader": "--no-header",
     "autoStart": "--auto-start",
     "dryRun": "--dry-run",
     "targetField": "--field",

@@ -52,6 +52,10 @@ def submit(
     header_line: Annotated[
         int | None, typer.Option(min=1, help="Line of the header; found out if absent.")
     ] = None,
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", help="There is no header: columns are called by letters."),
+    ] = False,
     notify: Annotated[str | None, typer.Option(metavar="MAIL", help="Where reminders go.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,6 +79,7 @@ def submit(
         "encoding": encoding,
         "delimiter": delimiter,
         "headerLine": header_line,
+        "noHeader": no_header or None,
     }
     given = {name: str(value) for name, value in fields.items() if value is not None}
     run(_submit(cli_context(context), file, given, organisation, notify, as_json=as_json))

@@ -62,8 +62,11 @@ async def _list(
     *,
     as_json: bool,
 ) -> None:
+    from adapters.database.spreadsheets.records import ImportFilter
+
+    wanted = ImportFilter(state=state, import_type=import_type)
     async with open_statuses(cli, organisation=organisation) as (statuses, who):
-        found = await statuses.list(who, state=state, import_type=import_type, page=page, size=size)
+        found = await statuses.list(who, wanted, page=page, size=size)
     if as_json:
         print_json([to_json(row) for row in found.items])
         return

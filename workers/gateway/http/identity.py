@@ -8,7 +8,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from workers.gateway.http.auth import Tokens, Unauthorised
 from workers.services.identity import Identity
 
-_BEARER: Final = HTTPBearer(
+BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
     scheme_name="token",
@@ -16,14 +16,20 @@ _BEARER: Final = HTTPBearer(
 )
 
 
-async def _identify(
+async def identify(
     request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
 ) -> Identity:
+    """Read the token of a request.
+
+    Raises:
+        Unauthorised: There is none, or it is not valid.
+        KeysUnavailable: It cannot be checked at the moment.
+    """
     if credentials is None:
         raise Unauthorised("send a token in the header Authorization: Bearer ...", missing=True)
     tokens = cast("Tokens", request.app.state.tokens)
     return await tokens.identify(credentials.credentials)
 
 
-Who = Annotated[Identity, Depends(_identify)]
+Who = Annotated[Identity, Depends(identify)]

@@ -1,7 +1,7 @@
 """Every error as problem details (RFC 9457)."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -12,6 +12,7 @@ from fastapi_problem.error import Problem
 from fastapi_problem.handler import ExceptionHandler
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Match
 
 from adapters.ports import PortError
@@ -43,12 +44,17 @@ _RETRY_SECONDS: Final = "5"
 """When to try again while something does not answer."""
 
 
-def handle_problems(app: FastAPI, further: Mapping[type[ServiceError], MakeProblem]) -> None:
+def handle_problems(
+    app: FastAPI,
+    further: Mapping[type[ServiceError], MakeProblem],
+    refusal: Callable[[Request], Awaitable[Exception | None]] | None = None,
+) -> None:
     """Answer every error of an application with a problem.
 
     Args:
         app: What raises them.
         further: Refusals that say more than others.
+        refusal: Finds why the sender of a malformed request has no access; None where they have.
     """
     handler = ExceptionHandler(
         # The first that matches counts.
@@ -67,6 +73,12 @@ def handle_problems(app: FastAPI, further: Mapping[type[ServiceError], MakeProbl
     )
     for kind in handler.handlers:
         app.add_exception_handler(kind, handler)
+
+    async def malformed(request: Request, error: Exception) -> Response:
+        found = None if refusal is None else await refusal(request)
+        return handler(request, found or error)
+
+    app.add_exception_handler(RequestValidationError, malformed)
 
 
 def _handler(make: MakeProblem) -> Callable[[ExceptionHandler, Request, Any], Problem]:

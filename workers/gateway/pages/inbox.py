@@ -52,15 +52,23 @@ class InboxPage:
         self._namespace = namespace
         self._pages = pages
 
-    async def show(self, request: Request) -> Response:
-        """Runs of every pipeline that wait for a person; a script gets the table alone."""
+    async def show(self, request: Request, mine: bool = False) -> Response:
+        """Runs of every pipeline that wait for a person; a script gets the table alone.
+
+        With `mine` only those that the visitor has started.
+        """
         visitor = await self._site.visitor(request)
         found = await self._inbox.read(visitor.who)
+        if mine:
+            own = {id for each in self._pages.values() for id in await each.started_by(visitor.who)}
+            found = [entry for entry in found if entry.workflow_id in own]
         questions = await self._questions(visitor, found)
         entries = [self._waiting(entry, questions.get(entry.workflow_id)) for entry in found]
         outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
-        return self._site.page(request, visitor, template, entries=entries, outages=outages)
+        return self._site.page(
+            request, visitor, template, entries=entries, outages=outages, mine=mine
+        )
 
     async def _questions(
         self, visitor: Visitor, entries: Sequence[InboxEntry]

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from adapters.database.spreadsheets.records import ImportFilter, ImportSorting
 from contracts.spreadsheets import SpreadsheetState, TypeName
 from workers.gateway.http.event_stream import event_stream
 from workers.gateway.http.identity import Who
@@ -88,20 +89,26 @@ async def list_imports(
     organisation_id: Annotated[int | None, Query(alias="organisationId", ge=1, le=2**53)] = None,
     status: SpreadsheetState | None = None,
     import_type: Annotated[TypeName | None, Query(alias="importType")] = None,
+    context_id: Annotated[
+        int | None,
+        Query(alias="contextId", ge=1, le=2**53, description="With importType: of one event."),
+    ] = None,
+    created_by: Annotated[
+        str | None, Query(alias="createdBy", max_length=200, description="Who uploaded them.")
+    ] = None,
+    search: Annotated[
+        str, Query(max_length=200, description="Part of the file name, whatever its case.")
+    ] = "",
+    sort: ImportSorting = ImportSorting.NEWEST,
     page: PageNumber = 0,
     size: PageSize = 20,
 ) -> list[ImportView]:
-    """Imports of your organisations, the newest first."""
-    found = await service.list(
-        who,
-        organisation=organisation_id,
-        state=status,
-        import_type=import_type,
-        page=page,
-        size=size,
-    )
+    """Imports of your organisations, the newest first unless another order is asked for."""
+    wanted = ImportFilter(status, import_type, context_id, created_by, search, sort)
+    found = await service.list(who, wanted, organisation=organisation_id, page=page, size=size)
     describe_page(request, response, found.total, page, size)
-    return [serializers.import_view(row) for row in found.items]
+    names = await service.context_names(who, found.items)
+    return [serializers.import_view(row, context_name=names.get(row.uuid)) for row in found.items]
 
 
 @router.get(

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from adapters.database.spreadsheets.views import ValueFilter
 from contracts.spreadsheets import FieldName, MappingsAnswer
 from domain.spreadsheets.people import QuestionKind
+from domain.spreadsheets.plain_words import titled
 from workers.gateway.http.identity import Who
 from workers.gateway.spreadsheets import examples, serializers
 from workers.gateway.spreadsheets.bodies import (
@@ -108,9 +109,10 @@ async def put_columns(
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.update_columns(who, uuid, [each.decision() for each in body], version)
     if answer.missing_fields:
+        titles = {each.name: each.title for each in await service.fields(who, uuid)}
         raise StillOpen(
             "the decisions are saved; required fields without a column: "
-            + ", ".join(answer.missing_fields),
+            + ", ".join(titled(answer.missing_fields, titles)),
             answer,
             saved=True,
         )

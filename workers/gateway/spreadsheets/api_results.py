@@ -55,12 +55,14 @@ async def get_results(
     page: PageNumber = 0,
     size: PageSize = 50,
 ) -> list[ResultView]:
-    """Outcome of each row, by its number in the file."""
+    """Outcome of each row by its number in the file, with its cells and what is wrong with them."""
     found = await service.results(who, uuid, outcome=outcome, page=page, size=size)
     describe_page(request, response, found.total, page, size)
     row = await service.get(who, uuid)
-    headers, changed = await service.review.corrections(row, [each.line for each in found.items])
-    return serializers.result_views(found.items, headers, changed)
+    lines = [each.line for each in found.items]
+    headers, changed = await service.review.corrections(row, lines)
+    shown = await service.result_rows.read(row, lines)
+    return serializers.result_views(found.items, headers, changed, shown)
 
 
 @router.get("/results/summary")

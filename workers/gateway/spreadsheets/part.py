@@ -1,10 +1,11 @@
 """What the gateway serves of spreadsheets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
+from contracts.spreadsheets import workflow_id
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
@@ -29,6 +30,7 @@ from workers.gateway.spreadsheets.pages.value_files import ValueFilePages
 from workers.gateway.spreadsheets.problems import still_open
 from workers.pipelines.base import Context
 from workers.resources.spreadsheets import spreadsheet_resources
+from workers.services.identity import Identity
 from workers.services.spreadsheets.errors import StillOpen
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.spreadsheets import SpreadsheetSettings
@@ -73,6 +75,9 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
     def type_titles() -> Mapping[str, str]:
         return {each.name: each.title for each in service.types()}
 
+    async def started_by(who: Identity) -> Collection[str]:
+        return [workflow_id(uuid) for uuid in await service.waiting_of(who)]
+
     return GatewayPart(
         service=service,
         description=_DESCRIPTION,
@@ -96,6 +101,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             menu=_MENU,
             type_titles=type_titles,
             state_titles=labels.WAITING,
+            started_by=started_by,
         ),
     )
 

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import Field
+
 from contracts.spreadsheets import (
     MappingsAnswer,
     MappingStatus,
@@ -107,8 +109,11 @@ class ImportView(View):
     auto_start: bool
     dry_run: bool
     has_report: bool
+    rows_per_second: float | None
+    seconds_left: int | None
     undo_status: UndoState | None
     version: int
+    context_name: str | None = None
     column_mappings: list[ColumnMappingView] | None = None
     cell_mappings: list[CellMappingView] | None = None
 
@@ -168,14 +173,30 @@ class ProblemView(View):
     reason: str
 
 
+class ResultCellView(View):
+    """A cell of a column that fills a field."""
+
+    column: str
+    target_field: str
+    value: str
+
+
 class ResultView(View):
     """Outcome of a row."""
 
     id: int
     row_number: int
+    name: str | None = Field(
+        description="Whom the row is about, or else its first cell; null: it is no longer kept",
+        examples=["Anna Meier"],
+    )
     outcome: Outcome
     message: str | None
     problems: list[ProblemView]
+    cells: list[ResultCellView] = Field(
+        description="Its cells that are not blank, in columns that fill a field",
+        examples=[[{"column": "Vorname", "targetField": "FIRST_NAME", "value": "Anna"}]],
+    )
     corrections: list[CorrectionView]
 
 
@@ -185,6 +206,8 @@ class DifferenceView(View):
     row_number: int
     table: str
     column: str
+    record: str
+    title: str
     before: str | None
     after: str | None
 
@@ -218,6 +241,7 @@ class UndoConflictView(View):
 
     row_number: int
     table: str
+    record: str
     reason: str
 
 

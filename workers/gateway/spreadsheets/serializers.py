@@ -1,6 +1,7 @@
 """From the service's answers to what goes over the wire."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +27,8 @@ from domain.spreadsheets.types.base import SheetType
 from domain.tabular.values import readable
 from workers.gateway.spreadsheets import schemas
 from workers.gateway.spreadsheets.review_schemas import CorrectionView
+from workers.services.spreadsheets.pace import pace_of
+from workers.services.spreadsheets.result_rows import ShownRow
 from workers.services.spreadsheets.upload_form import LayoutBody
 
 _SHOWN: Final = 200
@@ -36,14 +39,18 @@ def import_view(
     row: SpreadsheetRow,
     columns: ColumnsView | None = None,
     cells: CellsView | None = None,
+    context_name: str | None = None,
 ) -> schemas.ImportView:
-    """The status of an import; mappings that are not given do not appear."""
+    """The status of an import; what is not given does not appear."""
     mappings: dict[str, object] = {}
+    if context_name is not None:
+        mappings["context_name"] = context_name
     if columns is not None:
         mappings["column_mappings"] = column_views(columns)
     if cells is not None:
         mappings["cell_mappings"] = cell_views(cells)
     counts = row.counts
+    pace = pace_of(row, datetime.now(UTC))
     return schemas.ImportView(
         identifier=row.uuid,
         import_type=row.import_type,
@@ -70,6 +77,8 @@ def import_view(
         auto_start=row.auto_start,
         dry_run=row.dry_run,
         has_report=row.report is not None,
+        rows_per_second=None if pace is None else round(pace.rows_per_second, 1),
+        seconds_left=None if pace is None else pace.seconds_left,
         undo_status=row.undo_state,
         version=row.version,
         **mappings,  # pyright: ignore[reportArgumentType]
@@ -175,6 +184,7 @@ def result_views(
     rows: Sequence[ResultRow],
     headers: Mapping[int, str] = MappingProxyType({}),
     changed: Mapping[int, ReviewedRow] = MappingProxyType({}),
+    shown: Mapping[int, ShownRow] = MappingProxyType({}),
 ) -> list[schemas.ResultView]:
     """Outcomes of rows; a row's number is its id.
 
@@ -182,16 +192,22 @@ def result_views(
         rows: The outcomes.
         headers: Id of each column to its header.
         changed: Rows that were corrected in the review.
+        shown: Rows as they were imported, as far as they are kept.
     """
     return [
         schemas.ResultView(
             id=row.line,
             row_number=row.line,
+            name=(shown[row.line].name or None) if row.line in shown else None,
             outcome=row.outcome,
             message=row.message,
             problems=[
                 schemas.ProblemView(column=each.column, value=each.value, reason=each.reason)
                 for each in row.problems
+            ],
+            cells=[
+                schemas.ResultCellView(column=each.column, target_field=each.field, value=each.text)
+                for each in (shown[row.line].cells if row.line in shown else ())
             ],
             corrections=[
                 CorrectionView(
@@ -223,6 +239,8 @@ def summary_view(view: SummaryView) -> schemas.SummaryView:
                 row_number=each.line,
                 table=each.table,
                 column=each.column,
+                record=each.record,
+                title=each.title,
                 before=each.before,
                 after=each.after,
             )
@@ -257,7 +275,9 @@ def undo_view(view: UndoView, conflicts: Sequence[UndoConflict]) -> schemas.Undo
         requested_at=view.requested_at,
         finished_at=view.finished_at,
         conflicts=[
-            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            schemas.UndoConflictView(
+                row_number=each.line, table=each.table, record=each.record, reason=each.reason
+            )
             for each in conflicts
         ],
     )
@@ -273,7 +293,9 @@ def undo_preview_view(
         restored=counts.restored,
         left_alone=counts.left_alone,
         conflicts=[
-            schemas.UndoConflictView(row_number=each.line, table=each.table, reason=each.reason)
+            schemas.UndoConflictView(
+                row_number=each.line, table=each.table, record=each.record, reason=each.reason
+            )
             for each in conflicts
         ],
     )

@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from activities.spreadsheets.contexts import fields_of, load_context
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
-from adapters.database.spreadsheets.views import SpreadsheetRow
+from adapters.database.spreadsheets.views import Difference, SpreadsheetRow
 from contracts.spreadsheets import CellMapping
+from domain.spreadsheets.bibs import SAME_BIB
 from domain.spreadsheets.entities import CANDIDATES
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.plain_words import (
+    column_title,
+    column_titles,
+    record_title,
+    shown_value,
+)
 from domain.spreadsheets.records import Entity
 from domain.spreadsheets.resolution import resolver_of
 from domain.spreadsheets.sheet_types import SheetTypes
@@ -70,6 +77,9 @@ class Choices:
         """
         if field == PERSON.name and self._types.get(row.import_type).is_about_people:
             return await self._store.search_people(row.organisation_id, query, CANDIDATES)
+        if field == SAME_BIB.name:
+            # Who keeps a bib stands beside each question.
+            return ()
         found = next((each for each in await self._declared(row) if each.name == field), None)
         if found is None:
             raise Refused("targetField: this import has no such field")
@@ -79,6 +89,25 @@ class Choices:
         context = await load_context(self._store, self._types, row, today, only={field})
         # A long list takes a while to go through.
         return await asyncio.to_thread(resolver_of(found.resolver).candidates, context, query)
+
+    async def in_words(
+        self, row: SpreadsheetRow, differences: Sequence[Difference]
+    ) -> Sequence[Difference]:
+        """Differences with what people call their rows, columns and values."""
+        known = row.import_type in self._types
+        fields = column_titles(await self._declared(row) if known else ())
+
+        def one(each: Difference) -> Difference:
+            field = fields.get((each.table, each.column))
+            return replace(
+                each,
+                record=record_title(each.table),
+                title=column_title(each.column) if field is None else field.title,
+                before=shown_value(field, each.before),
+                after=shown_value(field, each.after),
+            )
+
+        return [one(each) for each in differences]
 
     async def _declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
         if row.import_type not in self._types:

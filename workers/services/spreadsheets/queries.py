@@ -3,7 +3,7 @@
 import errno
 import uuid as uuids
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.database.spreadsheets.views import (
@@ -75,6 +75,21 @@ class SpreadsheetQueries(SpreadsheetStatuses):
             raise no_role()
         return await self._views.contexts(who.organisations)
 
+    async def context_names(
+        self, who: Identity, rows: Sequence[SpreadsheetRow]
+    ) -> Mapping[str, str]:
+        """Name of the event, period or race of imports, by uuid; of those that have one."""
+        tables = {
+            each.name: each.context.table for each in self.types() if each.context is not None
+        }
+        wanted = {
+            row.uuid: (tables[row.import_type], row.context_id)
+            for row in rows
+            if row.context_id is not None and row.import_type in tables
+        }
+        names = await self._views.context_names(who.organisations, set(wanted.values()))
+        return {uuid: names[each] for uuid, each in wanted.items() if each in names}
+
     async def columns(self, who: Identity, uuid: str) -> ColumnsView:
         """Column mappings with sample values, and their version."""
         await self.kept(who, uuid)
@@ -143,8 +158,11 @@ class SpreadsheetQueries(SpreadsheetStatuses):
 
     async def summary(self, who: Identity, uuid: str) -> SummaryView:
         """Rows per outcome, rows that wait, and what was changed in rows that were there."""
-        await self.kept(who, uuid)
-        return await self._views.summary(uuid)
+        row = await self.kept(who, uuid)
+        found = await self._views.summary(uuid)
+        if not found.differences:
+            return found
+        return replace(found, differences=await self._choices.in_words(row, found.differences))
 
     async def report(self, who: Identity, uuid: str) -> ReportFile:
         """Fetch the error report: the user's rows that did not go in, with comments.

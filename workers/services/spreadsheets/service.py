@@ -47,6 +47,7 @@ from workers.services.spreadsheets.queries import (
     ReportFile,
     SpreadsheetQueries,
 )
+from workers.services.spreadsheets.result_rows import ResultRows
 from workers.services.spreadsheets.reviews import SpreadsheetReviewService
 from workers.services.spreadsheets.runs import SpreadsheetRuns
 from workers.services.spreadsheets.upload_form import Upload, problems_of
@@ -86,6 +87,8 @@ class SpreadsheetService(SpreadsheetQueries):
             self, store, views, self._runs, self._choices, scratch
         )
         """Reviews of rows before they are written."""
+        self.result_rows = ResultRows(store, views, blobs, self._choices)
+        """The rows behind outcomes."""
         self.value_files = SpreadsheetValueFiles(self, store, types, scratch)
         """Values out as a spreadsheet, and their meanings back in."""
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)

@@ -1,11 +1,16 @@
 """What the status rows of spreadsheet imports show; needs the database alone."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-from adapters.database.spreadsheets.records import Page, SpreadsheetRow, UndoView
-from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
-from contracts.spreadsheets import SpreadsheetState
+from adapters.database.spreadsheets.records import (
+    ImportFilter,
+    Page,
+    SpreadsheetRow,
+    UndoView,
+)
+from adapters.database.spreadsheets.statuses import EVERY_IMPORT, SqlSpreadsheetStatuses
 from workers.services.errors import NotFound, no_role
 from workers.services.identity import Identity
 
@@ -27,20 +32,18 @@ class SpreadsheetStatuses:
     async def list(
         self,
         who: Identity,
+        wanted: ImportFilter = EVERY_IMPORT,
         *,
         organisation: int | None = None,
-        state: SpreadsheetState | None = None,
-        import_type: str | None = None,
         page: int = 0,
         size: int = 20,
     ) -> Page[SpreadsheetRow]:
-        """Imports, the newest first.
+        """Imports of their organisations.
 
         Args:
             who: Who asks.
+            wanted: Which of them, and in which order.
             organisation: Only of this one; one that is not theirs has none.
-            state: Only in this state.
-            import_type: Only of this type.
             page: From 0.
             size: Items of a page, at most 200.
         """
@@ -49,9 +52,13 @@ class SpreadsheetStatuses:
         mine = who.organisations
         if organisation is not None:
             mine = tuple(id for id in mine if id == organisation)
-        return await self._rows.list(
-            mine, state=state, import_type=import_type, page=page, size=min(size, LARGEST_PAGE)
-        )
+        return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
+
+    async def waiting_of(self, who: Identity) -> Sequence[str]:
+        """Imports that this person has uploaded and that wait for somebody; at most 1,000."""
+        if not who.may_read:
+            raise no_role()
+        return await self._rows.waiting(who.organisations, who.subject)
 
     async def get(self, who: Identity, uuid: str) -> SpreadsheetRow:
         """The status of an import; answered for purged ones as well."""

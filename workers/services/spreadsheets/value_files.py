@@ -21,6 +21,7 @@ from contracts.spreadsheets import (
     MappingStatus,
     SpreadsheetState,
 )
+from domain.spreadsheets.bibs import QUESTIONS, SAME_BIB
 from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.resolution import resolver_of
 from domain.spreadsheets.sheet_types import SheetTypes
@@ -40,11 +41,17 @@ MEANING: Final = "meaning"
 _HEADERS: Final = (NUMBER, "field", VALUE, "rows", "suggestion", MEANING, "also possible")
 _IGNORE, _CREATE, _CONFIRM = "(leave empty)", "(add)", "(as suggested)"
 _OTHER, _LEAVE_OUT = "(another person)", "(leave the row out)"
+_WITHOUT, _BOTH = "(import without the bib)", "(both have it)"
 _WORDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys((_IGNORE, _LEAVE_OUT), "ignore"),
-    **dict.fromkeys((_CREATE, _OTHER), "create"),
+    **dict.fromkeys((_IGNORE, _LEAVE_OUT, _WITHOUT), "ignore"),
+    **dict.fromkeys((_CREATE, _OTHER, _BOTH), "create"),
     _CONFIRM: "confirm",
 }
+_OF_QUESTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    PERSON.name: (_OTHER, _LEAVE_OUT),
+    SAME_BIB.name: (_BOTH, _WITHOUT),
+}
+"""What answers to questions are called, in place of add and leave empty."""
 _NAMED: Final = 5
 """Faults of a file that a refusal names."""
 
@@ -150,7 +157,7 @@ class SpreadsheetValueFiles:
         context = await load_context(self._store, self._types, row, datetime.now(UTC).date())
         declared = self._types.get(row.import_type).fields_for(context.custom_lists)
         resolvers = {each.name: each.resolver for each in declared if each.resolver}
-        creating = {PERSON.name, *(each.name for each in declared if each.creates)}
+        creating = {*QUESTIONS, *(each.name for each in declared if each.creates)}
 
         def target(mapping: CellMapping, meaning: str) -> int | None:
             for each in mapping.alternatives:
@@ -205,13 +212,13 @@ def _write(path: Path, pages: Iterator[CellMapping], fields: Mapping[str, FieldV
 def _row(mapping: CellMapping, field: FieldView | None) -> tuple[object, ...]:
     suggested = mapping.alternatives[0] if mapping.alternatives else None
     words = [_CONFIRM] if suggested else []
-    if mapping.field == PERSON.name:
-        words += [_OTHER, _LEAVE_OUT]
+    if mapping.field in _OF_QUESTIONS:
+        words += _OF_QUESTIONS[mapping.field]
     else:
         words += [_IGNORE, _CREATE] if field and field.creates else [_IGNORE]
     return (
         mapping.id,
-        field.title if field else PERSON.title,
+        field.title if field else QUESTIONS[mapping.field].title,
         mapping.value,
         mapping.rows,
         f"{suggested.name} ({suggested.score:.0%})" if suggested else None,
@@ -222,11 +229,11 @@ def _row(mapping: CellMapping, field: FieldView | None) -> tuple[object, ...]:
 
 def _meaning(mapping: CellMapping) -> str:
     """What a value means now, as the file says it; "" where that is open."""
-    is_person = mapping.field == PERSON.name
+    create, ignore = _OF_QUESTIONS.get(mapping.field, (_CREATE, _IGNORE))
     if mapping.status is MappingStatus.IGNORED:
-        return _LEAVE_OUT if is_person else _IGNORE
+        return ignore
     if mapping.create:
-        return _OTHER if is_person else _CREATE
+        return create
     return (mapping.target_name or "").strip()
 
 

@@ -35,6 +35,7 @@ class SpreadsheetVerbs:
 
     async def list(self, environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
         """Imports of all organisations."""
+        from adapters.database.spreadsheets.records import ImportFilter
         from adapters.database.spreadsheets.statuses import SqlSpreadsheetStatuses
         from workers.resources.tables import open_tables
 
@@ -42,9 +43,10 @@ class SpreadsheetVerbs:
             views = SqlSpreadsheetStatuses(database)
             page = await views.list(
                 await views.organisations(),
-                state=SpreadsheetState(filters.state) if filters.state else None,
-                import_type=filters.more.get("type"),
-                page=0,
+                ImportFilter(
+                    state=SpreadsheetState(filters.state) if filters.state else None,
+                    import_type=filters.more.get("type"),
+                ),
                 size=filters.limit,
             )
         return [

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
-from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.bibs import QUESTIONS
 from workers.gateway.pages.forms import Form
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.downloads import ReportDownload
@@ -89,7 +89,7 @@ class HandlingPages:
         titles: dict[str, str] = {}
         if row.purged_at is None:
             titles = {field.name: field.title for field in await service.fields(visitor.who, uuid)}
-            titles[PERSON.name] = PERSON.title
+            titles |= {name: each.title for name, each in QUESTIONS.items()}
         found = await service.decisions(visitor.who, uuid, page=page, size=_TRAIL_PAGE)
         return self._site.page(
             request,

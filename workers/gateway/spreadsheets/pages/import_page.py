@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ from workers.gateway.spreadsheets.pages.forms import Choice
 from workers.gateway.spreadsheets.pages.review_forms import FIRST_ROWS, RowsPlace
 from workers.gateway.spreadsheets.pages.review_panel import FIRST_REVIEW, ReviewRequest
 from workers.gateway.spreadsheets.pages.value_place import FIRST, ValuePlace
+from workers.services.spreadsheets.pace import pace_of
 from workers.services.spreadsheets.review_rows import RowFilter
 from workers.services.spreadsheets.service import SpreadsheetService
 
@@ -183,6 +185,7 @@ class ImportPage:
             row=row,
             panel=panel,
             waiting=_waiting_for(row),
+            pace=pace_of(row, datetime.now(UTC)),
             live=_live(row, client.panel if notice else panel, row.version, client.confirmed),
             notice=notice,
             announcement=announcement,
@@ -227,6 +230,7 @@ class ImportPage:
             "focus": view_request.focus,
             "announcement": view_request.announcement,
             "waiting": _waiting_for(row),
+            "pace": pace_of(row, datetime.now(UTC)),
             "heading": _heading(row),
         }
         version = row.version

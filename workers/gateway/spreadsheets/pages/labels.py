@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.spreadsheets import MappingStatus, Outcome, SpreadsheetState
+from workers.gateway.pages.renderer import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,41 @@ DECISIONS: Final[Mapping[str, str]] = {
     "undo": "Undone",
 }
 
+_STEPS: Final[Mapping[str, str]] = {
+    "make the status row": "Prepare the import",
+    "read the top of the file": "Read the top of the file",
+    "put the rows aside": "Read all rows of the file",
+    "collect values": "Collect the values",
+    "check the rows": "Check the rows",
+    "confirm the rows": "Confirm the rows",
+    "process rows": "Process the rows",
+    "write the error report": "Write the error report",
+    "record the end": "Save how the import has ended",
+}
+
+
+def step_title(step: str) -> str:
+    """What a step is called; those without a title of their own save where the import stands."""
+    return _STEPS.get(step, "Save where the import stands")
+
+
+def speed(rows_per_second: float) -> str:
+    """How many rows a second, or a minute where there is less than one."""
+    if rows_per_second < 1:
+        return f"{plural(max(1, round(rows_per_second * 60)), 'row')} a minute"
+    return f"{plural(round(rows_per_second), 'row')} a second"
+
+
+def length(seconds: int) -> str:
+    """A length of time in its largest unit, rounded up."""
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds > size:
+            return plural(-(-seconds // size), unit)
+    return "a minute" if seconds > _MOMENT else "a few seconds"
+
+
+_MOMENT: Final = 20
+"""Seconds."""
 _ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
 _TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
 

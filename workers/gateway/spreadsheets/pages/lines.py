@@ -6,6 +6,7 @@ from typing import Final
 
 from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
+from domain.spreadsheets.bibs import SAME_BIB
 from domain.spreadsheets.people import PERSON
 from workers.gateway.pages.renderer import ago
 from workers.gateway.spreadsheets.pages.forms import (
@@ -21,6 +22,9 @@ from workers.gateway.spreadsheets.pages.forms import (
 )
 from workers.services.spreadsheets.choices import FieldView
 
+_LEFT_EMPTY: Final = {SAME_BIB.name: "Import the row without the bib"}
+_CREATED: Final = {PERSON.name: "Another person", SAME_BIB.name: "Both have this bib"}
+"""What it is called to answer a question with “create”, by field."""
 _LONGEST_NAME: Final = 60
 """Characters of a header within an option."""
 
@@ -227,10 +231,10 @@ def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence
         if choice not in (OPEN, LEFT_OUT, CREATE):
             found.setdefault(choice, ValueOption(choice, chosen_name(choice), False))
     is_person = cell.field == PERSON.name
-    left_out = "Leave the row out" if is_person else "Leave empty"
+    left_out = "Leave the row out" if is_person else _LEFT_EMPTY.get(cell.field, "Leave empty")
     options = [*found.values(), ValueOption(LEFT_OUT, left_out, False)]
     if creates:
-        added = "Another person" if is_person else f"Add “{cell.value}”"
+        added = _CREATED.get(cell.field, f"Add “{cell.value}”")
         options.append(ValueOption(CREATE, added, False))
     return [
         ValueOption(it.choice, it.text, meaning(it.choice) == meaning(chosen), it.score)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from adapters.database.spreadsheets.views import SpreadsheetRow, ValueFilter
 from contracts.spreadsheets import FINAL, CellMapping, Layout, Outcome, UndoState
-from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.bibs import QUESTIONS
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.forms import Choice
 from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, value_lines
@@ -81,7 +81,10 @@ async def values(
         kept = await chosen_cells(service, who, row.uuid, choices)
         items = [*(cell for cell in kept if cell.id not in there), *items]
     fields = {field.name: field for field in await service.fields(who, row.uuid)}
-    fields[PERSON.name] = FieldView(PERSON.name, PERSON.title, False, PERSON.resolver, True, ())
+    fields |= {
+        each.name: FieldView(each.name, each.title, False, each.resolver, True, ())
+        for each in QUESTIONS.values()
+    }
     lines = value_lines(items, fields, choices or {}, await _trail(service, who, row, choices))
     return {
         "version": found.version,
@@ -118,9 +121,9 @@ async def _each(
     place: ValuePlace,
     fields: Mapping[str, FieldView],
 ) -> Each | None:
-    """What one answer would be for; None: for nothing. People are asked about by themselves."""
-    counts = dict(await service.cell_counts(who, row.uuid, place.wanted))
-    counts.pop(PERSON.name, None)
+    """What one answer would be for; None: for nothing. Questions are answered by themselves."""
+    found = await service.cell_counts(who, row.uuid, place.wanted)
+    counts = {name: count for name, count in found.items() if name not in QUESTIONS}
     if not counts:
         return None
     name = place.field or (next(iter(counts)) if len(counts) == 1 else "")
@@ -147,10 +150,12 @@ async def done(
     if undo is not None and undo.counts.left_alone:
         conflicts = await service.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
     summary = await service.summary(who, row.uuid)
+    results = await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE)
     return {
         "summary": summary,
         "counts": {outcome: getattr(summary.counts, outcome.lower()) for outcome in Outcome},
-        "results": await service.results(who, row.uuid, outcome=outcome, page=page, size=ROWS_PAGE),
+        "results": results,
+        "shown": await service.result_rows.read(row, [each.line for each in results.items]),
         "outcome": outcome,
         "page": page,
         "size": ROWS_PAGE,

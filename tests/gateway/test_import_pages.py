@@ -1,0 +1,92 @@
+"""Pages of imports: one that has stopped, and the list."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from adapters.database.models.spreadsheets import spreadsheet_imports
+from tests.support.gateway import GOOD, HEADER, Stack, import_in, sheet, token, until
+from tests.support.waiting import eventually
+from workers.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@asynccontextmanager
+async def visitor(stack: Stack, subject: str, *roles: str) -> AsyncIterator[httpx.AsyncClient]:
+    bearer = token(subject, 1, *roles)
+    async with stack.browser(bearer) as browser:
+        browser.cookies.set(COOKIE, bearer)
+        yield browser
+
+
+async def set_row(stack: Stack, uuid: str, **values: Any) -> None:
+    table = spreadsheet_imports
+    async with stack.resources.database.transaction() as connection:
+        await connection.execute(update(table).where(table.c.uuid == uuid).values(values))
+
+
+async def test_an_import_that_has_stopped_says_why_and_offers_its_answers(stack: Stack) -> None:
+    async with visitor(stack, "sue") as sue, visitor(stack, "vic", "viewer") as vic:
+        uuid = await import_in(sue, "COLUMN_MAPPING", sheet(HEADER, *GOOD))
+        await set_row(stack, uuid, step="process rows", reason="the database refused a row")
+        page = (await sue.get(f"/imports/{uuid}")).text
+        assert "Process the rows: this did not work" in page
+        assert "the database refused a row" in page
+        assert f'action="/imports/{uuid}/retry"' in page
+        assert page.count(f'action="/imports/{uuid}/cancel"') == 1
+        looked = (await vic.get(f"/imports/{uuid}")).text
+        assert "Only an importer can try the step again" in looked
+        assert "/retry" not in looked
+
+        csrf = page.split('name="csrf" value="')[1].split('"')[0]
+        form = {"csrf": csrf, "reason": "wrong file"}
+        ended = await sue.post(f"/imports/{uuid}/cancel", data=form)
+        assert ended.status_code == 303
+        assert (await until(sue, uuid, "CANCELLED"))["reason"] == "wrong file"
+
+
+async def test_imports_are_found_by_name_uploader_and_event(stack: Stack) -> None:
+    async with visitor(stack, "lia") as lia, visitor(stack, "max") as maxi:
+        content = sheet(HEADER, *GOOD)
+        names = ("Zebra 100%.csv", "apple 100%.csv", "apple 1000.csv")
+        mine = [await import_in(lia, "COLUMN_MAPPING", content, filename=each) for each in names]
+        theirs = await import_in(maxi, "COLUMN_MAPPING", content, filename="ZEBRA.csv")
+
+        found = await lia.get("/api/imports", params={"createdBy": "lia", "sort": "OLDEST"})
+        assert [each["identifier"] for each in found.json()] == mine
+        assert {each["contextName"] for each in found.json()} == {"City Marathon"}
+        # Wildcards of databases are looked for as they stand.
+        some = await lia.get("/api/imports", params={"search": "100%", "sort": "FILENAME"})
+        assert {each["originalFilename"] for each in some.json()} == {names[0], names[1]}
+        some = await lia.get("/api/imports", params={"search": "zebra", "size": 1, "page": 1})
+        assert some.headers["x-total-count"] == "2"
+        assert "search=zebra" in some.headers["link"]
+        of_event = {"importType": "EVENT_PARTICIPANT", "contextId": 7, "createdBy": "max"}
+        [one] = (await lia.get("/api/imports", params=of_event)).json()
+        assert one["identifier"] == theirs
+        other = await lia.get("/api/imports", params={**of_event, "contextId": 8})
+        assert other.json() == []
+
+        page = (await lia.get("/imports?q=zebra&sort=FILENAME")).text
+        assert "2 imports found." in page
+        assert "City Marathon" in page and "by <bdi>max</bdi>" in page
+        assert 'href="/imports?q=zebra&amp;state=FAILED&amp;sort=FILENAME&amp;"' in page
+        only = (await lia.get("/imports?q=zebra&mine=true")).text
+        assert "1 import found." in only and "ZEBRA.csv" not in only
+
+        async def waits_in(address: str) -> set[str]:
+            text = (await lia.get(address)).text
+            return set(re.findall("/imports/([0-9a-f-]{36})", text))
+
+        async def is_shown() -> bool:
+            return {*mine, theirs} <= await waits_in("/")
+
+        await eventually(is_shown)
+        assert await waits_in("/?mine=true") == set(mine)
+        assert 'hx-get="/?mine=true"' in (await lia.get("/?mine=true")).text
