@@ -10,7 +10,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
-from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+)
 from temporalio.service import RPCError
 
 from contracts.transfers import FileJobOrder, TransferView, file_job_id, queue_task_queue
@@ -63,6 +68,9 @@ async def killed_once(
         while dying.exitcode is None:
             await ended(dying, WITHIN)
             await assert_under_way(run)
+            # Its worker dies before Temporal learns of the end of that activity.
+            running = (await run.describe()).status is WorkflowExecutionStatus.RUNNING
+            assert running, f"{run.id}: ended without {death.activity}"
     finally:
         dying.kill()
     assert dying.exitcode == -signal.SIGKILL, f"{order.queue}: {log.read_text()}"

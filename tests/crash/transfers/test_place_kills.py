@@ -45,7 +45,8 @@ pytestmark = pytest.mark.chaos
 BYTES: Final = 4 << 20
 EMPTY: Final = "empty.db"
 """A database at the newest schema: every round has a copy."""
-ACTIVITIES: Final = ("read_file", "write_file", "settle_source") if CHAOS else ("write_file",)
+ACTIVITIES: Final = ("read_file", "write_file") if CHAOS else ("write_file",)
+SETTLING: Final = ("settle_source",) if CHAOS else ()
 MANY: Final = [
     *("folder", "sftp-non-atomic", "azure", "https"),
     pytest.param("openssh", marks=pytest.mark.openssh),
@@ -177,6 +178,7 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
                 await round.assert_done(await round.run(client, death))
 
         async with asyncio.TaskGroup() as group:
-            for activity in ACTIVITIES:
+            # A web server lets nobody move its files.
+            for activity in (*ACTIVITIES, *(() if far.kind == "https" else SETTLING)):
                 for _ in range(kills(1, 3)):
                     group.create_task(one(activity))
