@@ -56,7 +56,13 @@ class Database:
         self.engine = engine
         self.dialect = engine.dialect.name
         self._writing = engine.execution_options(**{_WRITES: True})
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+        # SQLite begins no transaction but those of writers. To set the level again and again would
+        # cost two round trips to its thread, and lose the connection to a cancel between them.
+        self._reading = (
+            engine
+            if self.dialect == "sqlite"
+            else engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
         # SQLite lets writers poll for their turn; within a process they queue up instead.
         self._turn = asyncio.Lock() if self.dialect == "sqlite" else None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from pydantic_core import to_jsonable_python
 from temporalio.testing import ActivityEnvironment
 
 from adapters.files.texts.pool import FileTexts
@@ -16,7 +17,6 @@ from contracts.batches import (
     DocumentEvent,
     GroupEnd,
     GroupOrder,
-    GroupProgress,
     LoadOrder,
 )
 from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
@@ -70,10 +70,10 @@ async def texts() -> AsyncIterator[FileTexts]:
 async def load_group(loading: DocumentLoading, events: Sequence[DocumentEvent]) -> None:
     """One group, as the server runs it: after a lost worker with its last heartbeat."""
     order = GroupOrder(key=KEY, loads=tuple(LoadOrder(event=event) for event in events))
-    attempt, heartbeat = 1, list[GroupProgress]()
+    attempt, heartbeat = 1, list[Any]()
     while True:
         environment = ActivityEnvironment()
-        details = [each.model_dump(mode="json") for each in heartbeat[-1:]]
+        details = to_jsonable_python(heartbeat[-1:])
         environment.info = replace(
             environment.info,
             attempt=attempt,

@@ -355,7 +355,7 @@ async def test_many_cases_in_any_order_load_every_batch_once(installations: Inst
     async with installations(timings=calm, limits=room) as installation:
         # The account has no more than the leases say: nothing but them keeps it from refusing.
         limit_account(installation.cloud, room, {"clone": 3, "subscribe": 3})
-        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
+        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 10), batches=3)
 
         async def all_done() -> bool:
             assert not await parked(installation.client, installation.task_queue)
