@@ -13,6 +13,8 @@ COLUMNS: Final = 256
 """Columns of one spreadsheet that can be mapped."""
 FIELDS: Final = 128
 """Fields of one import type, custom lists included."""
+FIELD_TITLE: Final = 80
+"""Characters of what people call a field."""
 DECISIONS: Final = 200
 """Value decisions of one update."""
 RULES: Final = 20
@@ -65,7 +67,7 @@ class FieldFacts(Contract):
     """Cells refer to rows of another table, found by the resolver of this name."""
     creates: bool = False
     """A person may have a missing candidate created."""
-    title: Annotated[str, StringConstraints(max_length=100)] = ""
+    title: Annotated[str, StringConstraints(max_length=FIELD_TITLE)] = ""
     """As people call it; "" in runs of earlier releases."""
 
 

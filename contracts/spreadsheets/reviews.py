@@ -21,7 +21,7 @@ from contracts.spreadsheets.mappings import (
     Person,
     ReviewCounts,
 )
-from contracts.spreadsheets.runs import SpreadsheetOrder, Staged
+from contracts.spreadsheets.runs import CHECK_REASON, SpreadsheetOrder, Staged
 
 REVIEW: Final = "REVIEW"
 """The step of a run whose rows are being reviewed; its state is CELL_MAPPING."""
@@ -30,8 +30,6 @@ CELLS: Final = 200_000
 ROWS: Final = 10_000
 """Rows that one operation leaves out or takes in again."""
 EXAMPLES: Final = 5
-CHECK_REASON: Final = 500
-"""Characters of why rows could not be checked."""
 
 ReviewText = Annotated[str, StringConstraints(max_length=2_000)]
 """What a person writes into a cell."""

@@ -31,6 +31,8 @@ from contracts.spreadsheets.states import SpreadsheetState
 TASK_QUEUE: Final = "spreadsheets"
 """Where runs are started and workers of this pipeline look for work."""
 SHEETS_NAMED: Final = 50
+CHECK_REASON: Final = 500
+"""Characters of why rows could not be checked."""
 DAY: Final = 24 * 3600
 
 Uuid = Annotated[
@@ -38,6 +40,7 @@ Uuid = Annotated[
 ]
 """Names one import in URLs; the workflow id is `spreadsheet/{uuid}`."""
 Reason = Annotated[str, StringConstraints(max_length=2000)]
+CheckReason = Annotated[str, StringConstraints(max_length=CHECK_REASON)]
 Step = Annotated[str, StringConstraints(max_length=100)]
 
 
@@ -300,7 +303,7 @@ class SpreadsheetProgress(Contract):
     escalated: bool = False
     in_review: bool = False
     """Rows are being reviewed; the state is CELL_MAPPING."""
-    check_failure: Reason | None = None
+    check_failure: CheckReason | None = None
     """Why the last check of all rows in the review has failed; None: it has not."""
     reviewed: bool = False
     review: ReviewCounts = ReviewCounts()
@@ -355,7 +358,7 @@ class SpreadsheetStatus(Contract):
     """Why the last signal was not taken."""
     review: ReviewCounts | None = None
     """While rows are reviewed: their figures."""
-    check_failure: Reason | None = None
+    check_failure: CheckReason | None = None
     """While rows are reviewed: why all of them could not be checked at the newest version."""
     waiting_for: Dependency | None = None
     """What docflow itself needs and does not answer; the run continues when it does."""

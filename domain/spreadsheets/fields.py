@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from contracts.spreadsheets import FieldFacts
+from contracts.spreadsheets import FIELD_TITLE, FieldFacts
 from domain.tabular.fields import (
     CODE_CHARACTERS,
     LINE_CHARACTERS,
@@ -166,7 +166,7 @@ class SheetField:
             required=self.required,
             resolver=self.resolver,
             creates=self.creates,
-            title=self.title[:100],
+            title=self.title[:FIELD_TITLE],
         )
 
 

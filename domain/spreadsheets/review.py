@@ -95,7 +95,7 @@ class RememberedEdit:
         """Why it is suggested."""
         if self.is_of_file:
             return "done in an earlier file with the same headers"
-        return f"done in an earlier file to {' and '.join(self.headers)}"
+        return f"done in an earlier file to {' and '.join(sorted(self.headers))}"
 
 
 @dataclass(frozen=True, slots=True)

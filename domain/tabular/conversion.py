@@ -81,12 +81,12 @@ class Flaw:
 
 def transpose(rows: Sequence[Sequence[Cell]], width: int) -> list[Sequence[Cell]]:
     """Rows of any length as `width` columns; what is not there is None."""
-    lengths = set(map(len, rows))
+    longest = max(map(len, rows), default=0)
     columns: list[Sequence[Cell]]
-    if len(lengths) == 1 and (length := lengths.pop()):
+    if longest and min(map(len, rows)) == longest:
         # Slices of all cells in one list take a third of the time.
         cells = list(chain.from_iterable(rows))
-        columns = [cells[place::length] for place in range(min(length, width))]
+        columns = [cells[place::longest] for place in range(min(longest, width))]
     else:
         columns = list(islice(zip_longest(*rows), width))
     columns.extend([(None,) * len(rows)] * (width - len(columns)))

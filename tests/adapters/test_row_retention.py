@@ -252,7 +252,10 @@ async def test_lists_and_removals_are_answered_by_an_index(
         [(statement, parameters)] = asked
         async with database.transaction() as connection:
             await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-            if index != "pk_transfers":
+            if index == "pk_transfers":
+                # Where nothing is stored, any order by another index costs as little.
+                await connection.exec_driver_sql("DROP INDEX ix_transfers_at")
+            else:
                 await connection.exec_driver_sql("SET LOCAL enable_sort = off")
             await connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
             plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)

@@ -145,7 +145,7 @@ async def test_values_that_no_database_can_hold_are_errors_and_the_rest_is_loade
         **dict.fromkeys((3, 4, 5, 6, 9), "ERROR"),
         10: "SKIPPED",
     }
-    assert reported[3][1] == "last_name: holds a character that cannot be stored; remove it"
+    assert reported[3][1] == "Last name: holds a character that cannot be stored; remove it"
     assert "2,000 bytes" in str(reported[5][1])
     assert reported[9][1] == "Bib: is not a number"
     assert reported[10][1] == "blank"
@@ -172,7 +172,7 @@ async def test_a_row_without_what_its_table_needs_is_an_error(
     assert [key for key, *_ in await people(database)] == ["email:anna"]
     assert (await results(database, sheet.uuid))[1] == (
         *(3, "ERROR"),
-        "custom_list_item_id: is missing; fill it in",
+        "Choice: is missing; fill it in",
     )
 
 
@@ -188,7 +188,7 @@ async def test_a_row_that_refers_to_something_deleted_is_an_error(
     ((_, outcome, message), _) = await results(database, sheet.uuid)
     assert outcome == "ERROR"
     assert message == (
-        "category_id: refers to a row of event categories that is not there any more; "
+        "Category: refers to a row of event categories that is not there any more; "
         "map the value again"
     )
     assert await people(database) == [("email:bert", "Becker", "Berlin")]
