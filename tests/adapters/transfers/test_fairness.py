@@ -62,6 +62,6 @@ async def test_an_account_does_not_wait_for_the_burst_of_another_one(
                 return "QUIET" in order
 
             await eventually(came)
-    # It was sent after all of the others, and takes several steps. How many of them pass by depends
-    # on how busy the machine is; without turns all do.
-    assert order.index("QUIET") < BURST * 0.75, order
+    # It was sent after all of the others, and takes several steps. How many of them pass by differs
+    # from run to run; without turns all do.
+    assert order.index("QUIET") < BURST, order
