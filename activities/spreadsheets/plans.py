@@ -9,9 +9,10 @@ from activities.spreadsheets.contexts import fields_of, load_context, people_ans
 from activities.spreadsheets.staged_reader import Plan
 from adapters.ports import SpreadsheetStore
 from contracts.spreadsheets import CellMapping, SpreadsheetOrder
-from domain.spreadsheets.bibs import decided_bibs
+from domain.spreadsheets.bibs import SAME_BIB
 from domain.spreadsheets.edits import Edits
-from domain.spreadsheets.people_matching import PeopleAnswers, decided_people
+from domain.spreadsheets.people import PERSON
+from domain.spreadsheets.people_matching import PeopleAnswers, decided
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.value_book import ValueBook
 
@@ -44,8 +45,8 @@ async def load_plan(
     people: dict[str, CellMapping] = {}
     bibs: dict[str, CellMapping] = {}
     async for page in store.mappings(order.uuid):
-        people |= decided_people(page)
-        bibs |= decided_bibs(page)
+        people |= decided(PERSON, page)
+        bibs |= decided(SAME_BIB, page)
         book.load(
             mapping.model_copy(update={"target_id": made[mapping.id]})
             if mapping.id in made

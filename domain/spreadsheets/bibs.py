@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from contracts.spreadsheets import CellMapping, MappingStatus
+from contracts.spreadsheets import CellMapping
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.people import FILE_ROWS, PERSON, Identity, KnownPerson
 from domain.spreadsheets.records import FoundValue
@@ -60,15 +60,6 @@ class BibAnswer:
 
 
 _KEPT: Final = BibAnswer()
-
-
-def decided_bibs(mappings: Iterable[CellMapping]) -> dict[str, CellMapping]:
-    """What is decided about bibs, among all values of an import."""
-    return {
-        each.value: each
-        for each in mappings
-        if each.field == SAME_BIB.name and each.status is not MappingStatus.UNMATCHED
-    }
 
 
 class BibMatcher:

@@ -138,13 +138,13 @@ class KnownPerson:
 
 @dataclass(frozen=True, slots=True)
 class PeopleQuery:
-    """What known people are looked up by; any of the three makes one a candidate.
+    """What known people are looked up by: whoever fits any of these is found.
 
     Attributes:
         name_keys: See `Identity`.
         mail_keys: See `Identity`.
         keys: See `Identity`.
-        bibs: Bibs of rows; who has one in `bibs_of` is found too.
+        bibs: Bibs of rows; who has one in `bibs_of` is found.
         bibs_of: Table with bibs, and id of the event or race in it.
     """
 

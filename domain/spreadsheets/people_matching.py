@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from contracts.spreadsheets import CellMapping, MappingStatus
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import (
     FILE_ROWS,
     PERSON,
@@ -107,12 +108,12 @@ class _Candidate(NamedTuple):
     name: str
 
 
-def decided_people(mappings: Iterable[CellMapping]) -> dict[str, CellMapping]:
-    """What is decided about people, among all values of an import."""
+def decided(question: SheetField, mappings: Iterable[CellMapping]) -> dict[str, CellMapping]:
+    """Answers to questions about rows, such as `PERSON`, among all values of an import."""
     return {
         each.value: each
         for each in mappings
-        if each.field == PERSON.name and each.status is not MappingStatus.UNMATCHED
+        if each.field == question.name and each.status is not MappingStatus.UNMATCHED
     }
 
 

@@ -11,6 +11,7 @@ from contracts.problems import Problem
 from contracts.spreadsheets import (
     Alternative,
     CellMapping,
+    ColumnMapping,
     Layout,
     MappingStatus,
     Outcome,
@@ -176,6 +177,21 @@ class ColumnsView:
 
     version: int
     columns: Sequence[ColumnView]
+
+    @property
+    def mappings(self) -> Sequence[ColumnMapping]:
+        """What each column means, without what else it could."""
+        return [
+            ColumnMapping(
+                id=each.id,
+                index=each.index,
+                header=each.header,
+                target=each.target,
+                status=each.status,
+                confidence=each.confidence,
+            )
+            for each in self.columns
+        ]
 
 
 @dataclass(frozen=True, slots=True)

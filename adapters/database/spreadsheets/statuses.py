@@ -70,7 +70,7 @@ class SqlSpreadsheetStatuses:
             return Page([_status(row) for row in rows], total.scalar_one())
 
     async def waiting(self, organisations: Collection[int], by: str) -> Sequence[str]:
-        """Imports that a person has uploaded and that wait for somebody; at most 1,000."""
+        """Imports that a person has uploaded and that wait for an answer; at most 1,000."""
         imports = spreadsheet_imports
         query = (
             select(imports.c.uuid)

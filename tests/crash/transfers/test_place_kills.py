@@ -178,7 +178,7 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
                 await round.assert_done(await round.run(client, death))
 
         async with asyncio.TaskGroup() as group:
-            # A web server lets nobody move its files.
+            # Files of a web server cannot be moved.
             for activity in (*ACTIVITIES, *(() if far.kind == "https" else SETTLING)):
                 for _ in range(kills(1, 3)):
                     group.create_task(one(activity))

@@ -1,4 +1,4 @@
-"""Access before content: what a caller without access sends is not worth a word about it."""
+"""Access before content: a caller without access is not told what is wrong with a body."""
 
 from collections.abc import Collection
 

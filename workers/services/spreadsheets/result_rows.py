@@ -11,7 +11,7 @@ from activities.spreadsheets.staging import staged_name
 from adapters.database.spreadsheets.store import SqlSpreadsheetStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
 from adapters.ports import BlobNotFound, Blobs
-from contracts.spreadsheets import ColumnMapping, MappingStatus
+from contracts.spreadsheets import MappingStatus
 from domain.spreadsheets.checked_rows import SourceRow
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.types.people import EMAIL, FIRST_NAME, LAST_NAME
@@ -75,26 +75,14 @@ class ResultRows:
             return {}
         operations = await self._reviews.operations(row.uuid) if is_reviewed else ()
         titles = {each.name: each.title for each in await self._choices.fields(row)}
-        edits = Edits(await self._columns(row), operations, titles)
+        columns = (await self._views.columns(row.uuid)).mappings
+        edits = Edits(columns, operations, titles)
         return {
             each.line: _shown(
                 each._replace(cells=edits.cells(each.line, each.cells)), edits, titles
             )
             for each in found
         }
-
-    async def _columns(self, row: SpreadsheetRow) -> Sequence[ColumnMapping]:
-        return [
-            ColumnMapping(
-                id=each.id,
-                index=each.index,
-                header=each.header,
-                target=each.target,
-                status=each.status,
-                confidence=each.confidence,
-            )
-            for each in (await self._views.columns(row.uuid)).columns
-        ]
 
     async def _reviewed(self, row: SpreadsheetRow, wanted: Collection[int]) -> Sequence[SourceRow]:
         blocks = await self._reviews.blocks_with(row.uuid, sorted(wanted))

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapters.database.spreadsheets.reviews import SqlReviewStore
 from adapters.database.spreadsheets.views import SpreadsheetRow, SqlSpreadsheetViews
-from contracts.spreadsheets import FINAL, ColumnMapping
+from contracts.spreadsheets import FINAL
 from contracts.spreadsheets.reviews import (
     Operation,
     ReviewChange,
@@ -174,17 +174,7 @@ class ReviewChanges:
 
     async def edits(self, row: SpreadsheetRow, version: int | None = None) -> Edits:
         """The corrections as they are, or as they were at a version."""
-        columns = [
-            ColumnMapping(
-                id=each.id,
-                index=each.index,
-                header=each.header,
-                target=each.target,
-                status=each.status,
-                confidence=each.confidence,
-            )
-            for each in (await self._views.columns(row.uuid)).columns
-        ]
+        columns = (await self._views.columns(row.uuid)).mappings
         titles = {each.name: each.title for each in await self._choices.fields(row)}
         operations = await self._reviews.operations(row.uuid)
         counted = [each for each in operations if version is None or each.version <= version]

@@ -55,7 +55,7 @@ class SpreadsheetStatuses:
         return await self._rows.list(mine, wanted, page=page, size=min(size, LARGEST_PAGE))
 
     async def waiting_of(self, who: Identity) -> Sequence[str]:
-        """Imports that this person has uploaded and that wait for somebody; at most 1,000."""
+        """Imports that this person has uploaded and that wait for an answer; at most 1,000."""
         if not who.may_read:
             raise no_role()
         return await self._rows.waiting(who.organisations, who.subject)
