@@ -1,7 +1,7 @@
-"""Streams between the event loop and blocking code that runs in a thread of its own.
+"""Blocking code in threads beside the event loop.
 
-Not the loop's own pool: a thread that waits for bytes whose reading needs another thread of the
-same pool would wait without end once all of them do.
+Streams have a thread of their own, not one of the loop's pool: a thread that waits for bytes whose
+reading needs another thread of the same pool would wait without end once all of them do.
 """
 
 import asyncio
@@ -9,10 +9,24 @@ import io
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _QUEUED: Final = 4
+
+
+async def to_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a blocking call in a thread and wait for its end, also when cancelled.
+
+    For calls that use a folder that is removed, or a connection that is closed, afterwards.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 class PulledBytes(io.RawIOBase):

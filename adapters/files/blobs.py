@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.blocks import in_blocks
 from adapters.ports import BlobNotFound, PortError, Unavailable
+from adapters.threads import to_end
 from contracts.base import problem_text
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
@@ -73,7 +74,7 @@ class FolderBlobs:
             if progress is not None:
                 loop.call_soon_threadsafe(progress, written)
 
-        return await asyncio.to_thread(self._download, name, target, report)
+        return await to_end(self._download, name, target, report)
 
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Read a blob block by block."""

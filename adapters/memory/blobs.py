@@ -1,12 +1,12 @@
 """Blobs in memory: the fake that tests share."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from itertools import count
 from pathlib import Path
 
 from adapters.ports import BlobNotFound
+from adapters.threads import to_end
 from contracts.blobs import BlobRef
 
 _PIECE = 1 << 20
@@ -37,7 +37,7 @@ class MemoryBlobs:
     ) -> BlobRef:
         """Write a blob into a new file."""
         content, etag = self._find(name)
-        await asyncio.to_thread(target.write_bytes, content)
+        await to_end(target.write_bytes, content)
         if progress is not None:
             progress(len(content))
         return _reference(name, content, etag)
@@ -50,7 +50,7 @@ class MemoryBlobs:
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Keep the bytes of a file."""
-        content = await asyncio.to_thread(source.read_bytes)
+        content = await to_end(source.read_bytes)
         if not overwrite and name in self._blobs:
             raise FileExistsError(f"there is a blob {name!r} already")
         return self._put(name, content)

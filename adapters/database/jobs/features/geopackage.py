@@ -4,22 +4,21 @@ A version is never overwritten; the one with the highest number is the table. Tw
 with the same version end with one of them having to begin again.
 """
 
-import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from adapters.database.jobs.features.package_file import open_package
 from adapters.ports import Blobs, Unavailable
 from adapters.ports.features import FeatureLoad, StoredTable
+from adapters.threads import to_end
 from contracts.jobs.vectors import LoadMode, LoadReport
 from domain.errors import RuleViolation
 from domain.jobs.vectors.loads import check_load
 
-T = TypeVar("T")
 FOLDER: Final = "geo"
 _ATTEMPTS: Final = 5
 _MOST_VERSIONS: Final = 1_000_000
@@ -55,7 +54,7 @@ class GeoPackageFeatures:
             path = Path(folder) / "table.gpkg"
             if not await self._download(name, path):
                 return None
-            return await asyncio.to_thread(_stored, path)
+            return await to_end(_stored, path)
 
     async def rows(self, name: str) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
         """All rows of the version that is the newest when the first are read."""
@@ -74,8 +73,7 @@ class GeoPackageFeatures:
             await self._silver.download(_name(load.table.name, version), before)
         after = folder / "after.gpkg"
         place = _name(load.table.name, version + 1)
-        writing = asyncio.to_thread(_written, load, before if version else None, after, place)
-        report, is_new = await _ended(writing)
+        report, is_new = await to_end(_written, load, before if version else None, after, place)
         if is_new:
             await self._silver.upload(after, place, overwrite=False)
         return report
@@ -91,16 +89,6 @@ class GeoPackageFeatures:
         found = await self._silver.list(f"{FOLDER}/{name}/", _MOST_VERSIONS)
         numbers = [int(version[1]) for each in found if (version := _VERSION.search(each.name))]
         return max(numbers, default=0)
-
-
-async def _ended(writing: Coroutine[Any, Any, T]) -> T:
-    """Wait for a thread to its end, also when cancelled: its folder is removed afterwards."""
-    task = asyncio.ensure_future(writing)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.gather(task, return_exceptions=True)
-        raise
 
 
 def _name(table: str, version: int) -> str:
