@@ -158,8 +158,9 @@ async def has_begun(client: Client) -> bool:
 
 
 async def events(client: Client, document: Document) -> list[object]:
-    """History of an import."""
+    """History of an import, to its end: its row is finished before its run is."""
     handle = client.get_workflow_handle(document.message.workflow_id)
+    await handle.result()
     return [event async for event in handle.fetch_history_events()]
 
 

@@ -227,7 +227,7 @@ _OPERATIONS = st.one_of(
 @given(
     st.lists(_OPERATIONS, max_size=6),
     _OPERATIONS,
-    st.lists(st.one_of(st.none(), _TEXTS, st.integers(0, 12)), max_size=5),
+    st.lists(st.one_of(st.none(), _TEXTS, st.integers(0, 12)), max_size=len(COLUMN)),
     st.integers(1, 3),
 )
 def test_rows_are_compared_as_if_each_list_was_applied_alone(
