@@ -99,8 +99,10 @@ class SqlJobStore:
     async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
         """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
         # Texts are written cleaned.
-        given = select(job_aliases.c.job_id).where(job_aliases.c.alias == clean(prefix_or_alias))
-        condition = or_(jobs.c.alias == clean(prefix_or_alias), jobs.c.job_id.in_(given))
+        alias = clean(prefix_or_alias)
+        asked = select(job_aliases.c.job_id).where(job_aliases.c.alias == alias)
+        # Several foreign ids may ask for the same work: the record names the first of them.
+        condition: ColumnElement[bool] = or_(jobs.c.alias == alias, jobs.c.job_id.in_(asked))
         text = prefix_or_alias.lower()
         if len(text) >= _PREFIX and set(text) <= set("0123456789abcdef"):
             condition = or_(condition, jobs.c.job_id.like(f"{text}%"))

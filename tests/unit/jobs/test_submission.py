@@ -143,18 +143,6 @@ async def test_receivers_of_a_job_that_ran_before_are_named_as_not_used(
     assert not setup.secrets.kept
 
 
-async def test_an_alias_of_a_job_that_ran_before_is_named_as_not_used(
-    setup: SubmissionSetup,
-) -> None:
-    async def asked(alias: str | None) -> tuple[str, ...]:
-        request = JobRequest(job_type="count_words", alias=alias)
-        return (await setup.service.submit(request)).notes
-
-    assert [await asked(alias) for alias in ("first", "first", None)] == [(), (), ()]
-    (note,) = await asked("second")
-    assert note == "alias is not used: the job was asked for before, as 'first'"
-
-
 async def test_a_parameter_that_readers_of_json_give_up_at_is_refused(
     setup: SubmissionSetup,
 ) -> None:

@@ -1,7 +1,7 @@
 """The one way in for jobs: HTTP, commands and queues call it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -84,13 +84,7 @@ class JobSubmission:
             Unavailable: Database or blob store do not answer.
             TemporalUnavailable: Temporal does not answer.
         """
-        done = await self.start(await self.prepare(request))
-        if done.created or request.alias in (None, done.alias):
-            return done
-        note = "alias is not used: the job was asked for before" + (
-            " without one" if done.alias is None else f", as {done.alias!r}"
-        )
-        return replace(done, notes=(*done.notes, note))
+        return await self.start(await self.prepare(request))
 
     async def prepare(self, request: JobRequest) -> PreparedJob:
         """Check a request and find its inputs; nothing is kept or started.
