@@ -17,7 +17,8 @@ def retry_after(value: str | None) -> float | None:
     else:
         try:
             moment = parsedate_to_datetime(value)
-        except ValueError:
+        except (OverflowError, ValueError):
+            # A year or a zone of so many digits overflows before it is refused.
             return None
         # A date without zone is what an HTTP date never is, and GMT is what it would mean.
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -58,14 +58,16 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             httpx.ConnectError: It has none, or none of them can be reached.
         """
         url = request.url
+        # As it is sent: names are decoded by one standard, and would be encoded by another.
+        host = url.raw_host.decode("ascii")
         failure: httpx.TransportError | None = None
-        for address in await self._addresses(url.host, url.port or 443):
+        for address in await self._addresses(host, url.port or 443):
             pinned = httpx.Request(
                 request.method,
                 url.copy_with(host=str(address)),
                 headers=request.headers,
                 stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": url.host},
+                extensions={**request.extensions, "sni_hostname": host},
             )
             try:
                 return await self._inner.handle_async_request(pinned)

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final
 
@@ -49,7 +50,10 @@ class HttpWebhooks:
             return WebhookAnswer(problem=f"no answer within {message.timeout:g} s")
         except AddressRefused as refusal:
             return WebhookAnswer(problem=str(refusal), refused=True)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except UnicodeError:
+            return WebhookAnswer(problem="its host is no name that can exist", refused=True)
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
+            # A connection whose encryption breaks off raises the error of its own library.
             return WebhookAnswer(problem=_reason(error))
         return _judged(status, headers)
 
@@ -60,15 +64,20 @@ class HttpWebhooks:
             "User-Agent": "docflow",
             **signed_headers(message.secrets, message.id, now, message.body),
         }
+        request = httpx.Request(
+            "POST",
+            message.url,
+            content=message.body,
+            headers=headers,
+            extensions={"timeout": httpx.Timeout(message.timeout).as_dict()},
+        )
         transport = GuardedTransport(self._permitted, self._resolve, self._tls)
-        # No proxy: it would make the connection, to whatever address it likes.
-        async with (
-            httpx.AsyncClient(
-                transport=transport, timeout=message.timeout, trust_env=False
-            ) as client,
-            client.stream("POST", message.url, content=message.body, headers=headers) as answer,
-        ):
-            return answer.status_code, answer.headers
+        # No client above it, which would read redirects and cookies, and might use a proxy that
+        # makes the connection to whatever address it likes.
+        async with transport:
+            answer = await transport.handle_async_request(request)
+            async with aclosing(answer):
+                return answer.status_code, answer.headers
 
     def _permitted(self, address: IPAddress) -> bool:
         return is_public(address) or (self._local and is_local(address))
@@ -91,4 +100,6 @@ def _reason(error: Exception) -> str:
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx.RemoteProtocolError):
         return "what it answered is not HTTP"
+    if isinstance(error, ssl.SSLError):
+        return f"its encryption broke off: {error.reason or type(error).__name__}"
     return f"cannot be reached: {type(error).__name__}"

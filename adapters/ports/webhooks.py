@@ -65,6 +65,16 @@ class WebhookSecrets(Protocol):
         """
         ...
 
+    async def is_other(self, job_id: str, secret: str) -> bool:
+        """Whether a secret differs from those that requests for a job brought.
+
+        False as well where none of them is kept (any more), or can be read.
+
+        Raises:
+            Unavailable: The database is not available.
+        """
+        ...
+
     def reference_of(self, name: str) -> str:
         """The reference of a secret in the settings.
 

@@ -309,6 +309,12 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "small-failed-fast": Case(_script(acts={(1, 1): "failed"}), of=_FIRST_STAGE),
         "small-asked-again": Case(_script(acts={(1, 1): 0.5}), of=_FIRST_STAGE),
         "small-asked": Case(_script(acts={(1, 0): _ASKS}), act=_answer, of=_FIRST_STAGE),
+        "small-failed-while-asked-again": Case(
+            _script(acts={(1, 1): 2.0, (1, 2): "failed"}), of=_FIRST_STAGE
+        ),
+        "small-failed-while-not-ready": Case(
+            _script(acts={(1, 1): 3_600.0, (1, 2): "failed"}), of=_FIRST_STAGE
+        ),
         "small-cancelled": Case(_script(held={"run_tasks"}), act=_cancel, of=_FIRST_STAGE),
         "small-outage": Case(_outage(), of=_FIRST_STAGE),
         "grouped": Case(_script(tasks=1_200), _GROUPED, of=_FIRST_STAGE),
@@ -327,6 +333,9 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "outage": Case(_outage(tasks=_MANY), of=_FIRST_BATCH),
         "outage-shown": Case(_outage(tasks=_MANY), of=_FIRST_BATCH),
         "failed-fast": Case(_script(tasks=_MANY, acts={(1, 0): "failed"}), of=_FIRST_BATCH),
+        "failed-while-not-ready": Case(
+            _script(tasks=_MANY, acts={(1, 0): 3_600.0, (1, 1): "failed"}), of=_FIRST_BATCH
+        ),
         "cancelled": Case(_script(tasks=_MANY, held={"run_tasks"}), act=_cancel, of=_FIRST_BATCH),
     },
     "JobRetention": {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -41,6 +42,8 @@ LONGEST: Final = timedelta(hours=1)
 """Of an activity, beyond what its tasks may take: the others of its worker may delay them."""
 QUICK: Final = timedelta(seconds=2)
 """A batch that has not worked longer reports its end alone."""
+_STOP_ENDS_PAUSES: Final = "stop-ends-pauses"
+"""Runs of releases whose stopped batches slept until their last pause was over replay so."""
 
 
 class BatchWork:
@@ -162,9 +165,19 @@ class BatchWork:
         self, working: asyncio.TaskGroup, seconds: float, due: Sequence[TaskAgain]
     ) -> None:
         events = workflow.info().get_current_history_length()
-        await workflow.sleep(pause(seconds, events), summary=f"{len(due)} tasks are done again")
+        await self._pause(pause(seconds, events), f"{len(due)} tasks are done again")
         tries = {each.position: each.tries for each in due}
         await self._do(working, [each.position for each in due], tries)
+
+    async def _pause(self, seconds: float, summary: str) -> None:
+        """Wait, but no longer than until the batch begins no further task."""
+        if not workflow.patched(_STOP_ENDS_PAUSES):
+            await workflow.sleep(seconds, summary=summary)
+            return
+        with suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: self._is_stopped, timeout=seconds, timeout_summary=summary
+            )
 
     async def _run(self, positions: tuple[int, ...], tries: dict[int, int]) -> GroupResult:
         order = GroupOrder(

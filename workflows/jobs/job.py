@@ -310,7 +310,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             status=self._status,
             stage=self._stage,
             stages=tuple(end.ref for end in self._recorded_ends()),
-            failed_count=sum(end.counts.failed for end in self._ends.values()),
+            failed_count=sum(end.counts.failed for end in self._recorded_ends()),
             began_at=workflow.info().start_time,
             reason=self._reason and self._reason[:2_000],
         )
@@ -326,7 +326,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
             attempt=self._order.attempt,
             status=self._status,
             stages=tuple(self._views.values()),
-            failed_count=sum(end.counts.failed for end in self._ends.values()),
+            failed_count=sum(end.counts.failed for end in self._recorded_ends()),
             failed=self._failed_names(),
             reason=self._reason and self._reason[:2_000],
         )

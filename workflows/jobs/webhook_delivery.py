@@ -49,9 +49,19 @@ class WebhookDelivery:
             if pause is None:
                 pause = min(FIRST_PAUSE * 2.0**pauses, LONGEST_PAUSE)
                 pauses += 1
-            await workflow.sleep(
-                min(max(pause, 1.0), LONGEST_PAUSE), summary=(attempt.problem or "try again")[:100]
-            )
+            pause = min(max(pause, 1.0), LONGEST_PAUSE)
+            _show(order, attempts, attempt.problem, pause)
+            await workflow.sleep(pause, summary=(attempt.problem or "try again")[:100])
+
+
+def _show(order: WebhookOrder, attempts: int, problem: str | None, pause: float) -> None:
+    """Show how many attempts were made, why the last one failed, and when the next one is made."""
+    most = order.receiver.retry_count + 1
+    again = workflow.now() + timedelta(seconds=pause)
+    workflow.set_current_details(
+        f"{attempts} of {most} attempts were made: {problem or 'not delivered'}\n\n"
+        f"the next one is made at {again:%Y-%m-%d %H:%M:%S} UTC"
+    )
 
 
 async def _attempted(order: WebhookOrder) -> WebhookAttempt:

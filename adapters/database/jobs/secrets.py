@@ -1,7 +1,9 @@
 """Secrets of webhooks: those that settings name, and those that came with requests, encrypted."""
 
+import hmac
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -68,6 +70,21 @@ class SqlWebhookSecrets:
             await connection.execute(
                 delete(webhook_secrets).where(webhook_secrets.c.reference == reference)
             )
+
+    async def is_other(self, job_id: str, secret: str) -> bool:
+        """Whether a secret differs from those that requests for a job brought.
+
+        False as well where none of them is kept (any more), or can be read.
+        """
+        query = select(webhook_secrets.c.encrypted).where(webhook_secrets.c.job_id == job_id)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).scalars().all()
+        known: list[bytes] = []
+        for encrypted in rows if self._cipher is not None else ():
+            with suppress(InvalidToken):
+                known.append(self._cipher.decrypt(encrypted))
+        given = secret_bytes(secret)
+        return bool(known) and not any(hmac.compare_digest(given, each) for each in known)
 
     def reference_of(self, name: str) -> str:
         """The reference of a secret in the settings.

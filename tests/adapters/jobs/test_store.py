@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from adapters.database import Database
+from adapters.database.jobs.aliases import SqlJobAliases
 from adapters.database.jobs.store import SqlJobStore
+from adapters.ports.jobs import JobAlias
 from contracts.jobs import (
     FailedTask,
     JobRecord,
@@ -142,6 +144,13 @@ async def test_tasks_are_paged_by_stage_and_ordinal(store: SqlJobStore) -> None:
 
 async def test_names_with_a_nul_find_nothing(store: SqlJobStore) -> None:
     assert not await store.find("a\0")
+
+
+async def test_every_foreign_id_of_a_job_finds_it(database: Database, store: SqlJobStore) -> None:
+    await store.put_job(a_job(alias="first"))
+    await SqlJobAliases(database).claim(JobAlias("second", "digest", ID))
+    found = [await store.find(name) for name in ("first", "second", "third")]
+    assert [[each.job_id for each in some] for some in found] == [[ID], [ID], []]
     assert not await store.jobs(limit=1, project="a\0")
     assert not await store.jobs(limit=1, job_type="a\0")
 

@@ -22,6 +22,7 @@ from tests.support.jobs.receivers import (
     cut_off,
     endless_body,
     endless_head,
+    garbled,
     lying,
     receiver,
     silent,
@@ -33,6 +34,9 @@ PROMPT = 60.0
 """Seconds: for what has an answer."""
 SHORT = 0.3
 """Seconds: for what never has one."""
+
+SLOW = WebhookAnswer(429, problem="answered 429")
+REDIRECTED = WebhookAnswer(302, problem="answered 302, a redirect, which is not followed")
 
 
 def message(url: str, timeout: float = PROMPT, **changes: Any) -> WebhookMessage:
@@ -74,7 +78,18 @@ async def test_every_valid_secret_signs_a_message() -> None:
         ),
         (
             with_status("302 Found", "Location: http://127.0.0.1:1/"),
-            WebhookAnswer(302, problem="answered 302, a redirect, which is not followed"),
+            REDIRECTED,
+        ),
+        *(
+            (with_status("429 Slow", f"Retry-After: Mon, 01 Jan {moment}"), SLOW)
+            for moment in (
+                "99999999999999999999 00:00:00 GMT",
+                "2024 00:00:00 +99999999999999999999",
+            )
+        ),
+        *(
+            (with_status("302 Found", f"Location: {place}"), REDIRECTED)
+            for place in ("http://xn--", "http://xn--a/", "https://a:b@[::1", "javascript:1")
         ),
         (lying, WebhookAnswer(problem="what it answered is not HTTP")),
         (cut_off, WebhookAnswer(problem="what it answered is not HTTP")),
@@ -176,6 +191,22 @@ async def test_the_certificate_is_checked_against_the_name() -> None:
     for answer in (other, untrusted):
         assert (answer.problem or "").startswith("its certificate is not accepted")
     assert len(site.requests) == 1
+
+
+async def test_what_a_receiver_sends_past_its_encryption_is_no_error() -> None:
+    certificate = certificate_for("hooks.example.org")
+    names = Names([("127.0.0.1",)])
+    async with receiver(garbled, tls=certificate.server) as site:
+        client = HttpWebhooks(local=True, resolve=names.resolve, tls=certificate.client)
+        answer = await client.post(message(f"https://hooks.example.org:{site.port}/"))
+    assert answer.status is None and (answer.problem or "").startswith("its encryption broke off")
+
+
+async def test_a_name_that_cannot_exist_is_given_up_at_once() -> None:
+    names = Names([("8.8.8.8",)])
+    answer = await HttpWebhooks(resolve=names.resolve).post(message("https://xn--a.example/"))
+    assert answer == WebhookAnswer(problem="its host is no name that can exist", refused=True)
+    assert not names.asked
 
 
 async def test_no_proxy_of_the_environment_makes_the_connection(

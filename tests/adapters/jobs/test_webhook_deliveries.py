@@ -112,6 +112,18 @@ async def test_keys_are_rotated(database: Database) -> None:
         await SqlWebhookSecrets(database, [new]).secrets("kept:other")
 
 
+async def test_a_secret_is_compared_with_those_that_came_for_its_job(database: Database) -> None:
+    key = Fernet.generate_key()
+    secrets = SqlWebhookSecrets(database, [key])
+    assert not await secrets.is_other(JOB, SECRET)
+    await secrets.keep(JOB, SECRET)
+    assert not await secrets.is_other(JOB, SECRET)
+    assert await secrets.is_other(JOB, "rotated")
+    assert not await secrets.is_other("cd" * 32, "rotated")
+    # Without its key it cannot be read.
+    assert not await SqlWebhookSecrets(database, [Fernet.generate_key()]).is_other(JOB, "rotated")
+
+
 async def test_without_a_key_no_secret_is_kept(database: Database) -> None:
     with pytest.raises(Denied, match="DOCFLOW_JOBS_SECRET_KEY is not set") as refusal:
         await SqlWebhookSecrets(database).keep(JOB, SECRET)

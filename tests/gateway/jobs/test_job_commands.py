@@ -67,6 +67,7 @@ async def test_webhooks_are_listed_and_sent_again() -> None:
             return "delivered" in (await docflow("jobs", "webhooks", job)).stdout
 
         await eventually(logged)
+        assert "1 of 4" in (await docflow("jobs", "webhooks", job)).stdout
         again = await docflow("jobs", "webhooks", job, "--send", "0")
         assert again.exit_code == 0, again.output
         await eventually(lambda: reported(2))

@@ -1,6 +1,7 @@
 """Servers that take webhooks, each badly in a way of its own."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -50,6 +51,13 @@ async def byte_by_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 async def lying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Speaks another protocol."""
     writer.write(b"220 mail.example.org ESMTP\r\n\r\n")
+
+
+async def garbled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Sends a record of TLS that holds no ciphertext of its session."""
+    record = b"\x17\x03\x03\x00\x20" + 32 * b"g"
+    os.write(writer.get_extra_info("socket").fileno(), record)
+    await reader.read()
 
 
 async def cut_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

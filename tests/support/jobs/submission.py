@@ -22,11 +22,17 @@ class Runs:
     """Remembers what was started."""
 
     orders: list[JobOrder] = field(default_factory=list)
+    note: str | None = None
+    """On a run that was there before."""
 
     async def start(self, order: JobOrder, *, rerun: bool = False) -> StartedJob:
         before = [each for each in self.orders if each.job_id == order.job_id]
         self.orders.append(order)
-        return StartedJob(order.job_id, 1 + len(before) * rerun, rerun or not before)
+        first = before[0] if before else order
+        created = rerun or not before
+        note = None if created else self.note
+        attempt = 1 + len(before) * rerun
+        return StartedJob(order.job_id, attempt, created, note, first.alias)
 
 
 @dataclass
@@ -50,6 +56,9 @@ class Secrets:
         if name != "client":
             raise Denied(f"there is no {name!r}")
         return f"named:{name}"
+
+    async def is_other(self, job_id: str, secret: str) -> bool:
+        return bool(self.kept) and secret not in self.kept.values()
 
     async def secrets(self, reference: str) -> Sequence[bytes]:
         return [self.kept[reference].encode()]

@@ -97,6 +97,13 @@ def body(job_id: str = "abc", stage: int = 1, **parameters: Any) -> str:
     )
 
 
+def _nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 async def test_a_message_starts_a_job_whose_alias_is_the_foreign_id(setup: Setup) -> None:
     verdict = await setup.accept(body(size=3))
     (order,) = setup.runs.orders
@@ -166,6 +173,12 @@ async def test_a_message_that_temporal_never_takes_is_refused_and_may_come_again
     [
         (body(stage=2), "StageNotSupported", "stage 2: docflow starts jobs at stage 1"),
         (body(stage=0), "StageNotSupported", "stage 0"),
+        (
+            body().replace('"stage_results": {}', '"stage_results": {"1": {"n": 3}}'),
+            "StageNotSupported",
+            "stage_results",
+        ),
+        (body(files=[_nested(65)]), "InvalidMessage", "parameters.files: is nested more than 64"),
         (body(size=0), "InvalidMessage", "parameters.size"),
         (body(files=["gone.txt"]), "InvalidMessage", "there is no file 'gone.txt'"),
         ('{"job_type": "count_words"}', "InvalidMessage", "job_id"),
@@ -241,11 +254,39 @@ async def test_a_masked_secret_is_not_taken_for_one(setup: Setup) -> None:
     assert isinstance(verdict, DeadLetter) and "write it in again" in verdict.description
 
 
-async def test_another_secret_is_no_other_content(setup: Setup) -> None:
+async def test_another_secret_under_the_same_foreign_id_is_refused(setup: Setup) -> None:
     given = {"webhook_url": "https://a.org"}
     assert isinstance(await setup.accept(body(**given, webhook_secret=SECRET)), Settle)
-    assert isinstance(await setup.accept(body(**given, webhook_secret="rotated")), Settle)
-    assert SECRET not in str(setup.aliases.kept)
+    again = await setup.accept(body(**given, webhook_secret=SECRET))
+    assert isinstance(again, Settle) and again.duplicate
+    verdict = await setup.accept(body(**given, webhook_secret="rotated"))
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "KeyReused"
+    assert "'abc' came before with another webhook_secret" in verdict.description
+    assert [each.reason for each in await setup.rejected.list()] == ["KeyReused"]
+    assert SECRET not in str(setup.aliases.kept) and len(setup.runs.orders) == 1
+
+
+async def test_a_receiver_that_would_never_be_notified_is_refused(setup: Setup) -> None:
+    """The job was asked for before, under another foreign id and without it."""
+    assert isinstance(await setup.accept(body("first")), Settle)
+    same = await setup.accept(body("second"))
+    assert isinstance(same, Settle) and same.duplicate
+    given = {"webhook_url": "https://a.org", "webhook_secret": SECRET}
+    verdict = await setup.accept(body("third", **given))
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "JobNotStarted"
+    assert "webhook_url is not used" in verdict.description and not setup.secrets.kept
+    assert setup.aliases.kept.keys() == {"first", "second"}
+
+
+async def test_a_message_that_would_not_do_a_failed_job_again_is_refused(setup: Setup) -> None:
+    await setup.accept(body("first"))
+    setup.runs.note = "this job was done before and is failed: restart continues it"
+    verdict = await setup.accept(body("second"))
+    assert isinstance(verdict, DeadLetter) and verdict.reason == "JobNotStarted"
+    assert "is failed: restart" in verdict.description
+    # The message that started it, delivered again when Temporal had forgotten its run.
+    setup.aliases.kept.clear()
+    assert isinstance(await setup.accept(body("first")), Settle)
 
 
 def test_a_body_without_a_secret_is_recorded_as_it_is() -> None:

@@ -143,6 +143,16 @@ async def test_receivers_of_a_job_that_ran_before_are_named_as_not_used(
     assert not setup.secrets.kept
 
 
+async def test_a_parameter_that_readers_of_json_give_up_at_is_refused(
+    setup: SubmissionSetup,
+) -> None:
+    value: list[Any] = []
+    for _ in range(200):
+        value = [value]
+    errors = await refused(setup, files=["a.txt"], size=value)
+    assert errors == {"parameters.size": "is nested more than 64 levels deep"}
+
+
 @pytest.mark.parametrize(
     ("given", "location", "message"),
     [

@@ -111,6 +111,26 @@ async def test_fail_fast_begins_no_further_task_and_fails_the_job(installed: Job
     assert [task.task_index for task in record.failed_tasks] == ["piece-1"]
 
 
+@pytest.mark.parametrize("pieces_of_stage", [3, 25])
+async def test_fail_fast_does_not_wait_for_what_is_not_ready(
+    installed: Jobs, pieces_of_stage: int
+) -> None:
+    """In a stage that does its tasks by itself, and in one with a batch."""
+
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.index == "piece-0":
+            raise NotReady("the scene is not there yet", 3_600)
+        first_fails(context, begun)
+
+    kind = pieces()
+    order = order_of(kind, {"pieces": pieces_of_stage})
+    async with installed(kind, act) as jobs:
+        message, _ = await failed(await jobs.start(order))
+        rows = await states(jobs, order)
+    assert f"1 of {pieces_of_stage} tasks failed" in message
+    assert rows[:2] == [TaskStatus.CANCELLED, TaskStatus.FAILED]
+
+
 async def test_continue_finishes_the_others_and_lists_what_failed(installed: Jobs) -> None:
     kind = pieces(OnFailure.CONTINUE)
     order = order_of(kind, {"pieces": 4})

@@ -103,6 +103,28 @@ async def test_a_job_that_completed_without_some_tasks_does_those_again(
 
 
 @CACHED
+async def test_tasks_left_out_before_the_stage_that_is_done_anew_still_count_as_failed(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    def act(context: TaskContext[Any], begun: int) -> None:
+        if context.index == "piece-1":
+            raise RuleViolation("crooked")
+
+    kind = pieces(OnFailure.CONTINUE, name="left_out")
+    kind.act = staticmethod(act)
+    order = order_of(kind, {"pieces": 3})
+    async with installed(server, run_worker, tmp_path, kind) as (jobs, runs):
+        await runs.start(order)
+        await ended(jobs, order)
+        await runs.restart(order.job_id, from_stage=2)
+        handle = jobs.client.get_workflow_handle_for(Job.run, job_workflow_id(order.job_id))
+        result = await handle.result()
+        record = await jobs.record(order)
+    assert (result.attempt, result.failed_count) == (2, 1)
+    assert (record.failed_count, len(record.failed_tasks)) == (1, 1)
+
+
+@CACHED
 async def test_a_failed_job_continues_at_its_failed_stage_with_what_was_given_meanwhile(
     server: Any, run_worker: Any, tmp_path: Path
 ) -> None:

@@ -1,8 +1,13 @@
 """A receiver is told how a job has ended."""
 
+import asyncio
 import json
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from contracts.jobs import (
     JobResult,
@@ -12,7 +17,49 @@ from contracts.jobs import (
     webhook_delivery_id,
 )
 from tests.support.jobs.installation import job_installation, order_of
-from tests.support.jobs.receivers import receiver, with_status
+from tests.support.jobs.receivers import Answer, receiver, with_status
+from tests.support.waiting import eventually
+from workflows.jobs.webhook_delivery import FIRST_PAUSE
+
+
+def failing_first(times: int) -> Answer:
+    """Fails at first, then takes what it is sent."""
+    left = [with_status("503 Busy")] * times
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (left.pop() if left else with_status("200 OK"))(reader, writer)
+
+    return answer
+
+
+async def test_a_receiver_that_fails_is_tried_again_and_shown_how_often(
+    server: Any, run_worker: Any, tmp_path: Path
+) -> None:
+    async with (
+        receiver(failing_first(2)) as site,
+        job_installation(server.client, tmp_path, run_worker) as jobs,
+    ):
+        hook = WebhookReceiver(url=f"http://127.0.0.1:{site.port}/hook", retry_count=3)
+        order = order_of(parameters={"n": 1, "message": "busy"}, webhooks=(hook,))
+        await jobs.run(order)
+        delivery = server.client.get_workflow_handle(
+            f"job-webhook/{order.job_id}/1/0", result_type=WebhookEnd
+        )
+
+        async def shows(text: str) -> bool:
+            found = await delivery.query(
+                "__temporal_workflow_metadata", result_type=WorkflowMetadata
+            )
+            return text in found.current_details
+
+        for number in (1, 2):
+            await eventually(partial(shows, f"{number} of 4 attempts were made: answered 503"))
+            await server.skip(delivery, timedelta(seconds=FIRST_PAUSE * number))
+        end = await delivery.result()
+        log = await jobs.opened.webhooks.log.deliveries(order.job_id)
+    assert end == WebhookEnd(delivered=True, attempts=3)
+    assert [each.order.delivery_attempt for each in log] == [3, 2, 1]
+    assert len({head.split("webhook-id: ")[1].split()[0] for head, _ in site.requests}) == 1
 
 
 async def test_the_end_of_a_job_is_delivered_once_to_each_receiver(

@@ -185,6 +185,8 @@ async def _webhooks(cli: CliContext, job: str, send: int | None, *, as_json: boo
                 {
                     **each.attempt.model_dump(mode="json"),
                     "number": each.order.number,
+                    "delivery_attempt": each.order.delivery_attempt,
+                    "attempts": each.order.receiver.retry_count + 1,
                     "url": shown(each.order.receiver.url),
                     "sent_at": each.sent_at.isoformat(),
                 }
@@ -195,13 +197,16 @@ async def _webhooks(cli: CliContext, job: str, send: int | None, *, as_json: boo
     if not found:
         typer.echo("nothing was sent so far")
         return
-    made = table("number", "sent", "to", "answer", "result", numbers=["number", "answer"])
+    made = table(
+        *("number", "sent", "to", "answer", "attempt", "result"), numbers=["number", "answer"]
+    )
     for each in found:
         made.add_row(
             text(each.order.number),
             text(moment(each.sent_at)),
             text(shown(each.order.receiver.url)),
             text(each.attempt.status_code),
+            text(f"{each.order.delivery_attempt} of {each.order.receiver.retry_count + 1}"),
             text(each.attempt.problem or "delivered"),
         )
     console().print(made)

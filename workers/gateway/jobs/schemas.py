@@ -73,6 +73,8 @@ class DeliveryView(Contract):
     """Of the job."""
     redelivery: int
     delivery_attempt: int
+    attempts: int
+    """That are made at most, unless a person asks for more."""
     message_id: str
     sent_at: datetime
     seconds: float
@@ -90,6 +92,7 @@ def delivery_view(delivery: WebhookDelivery) -> DeliveryView:
         attempt=order.attempt,
         redelivery=order.redelivery,
         delivery_attempt=order.delivery_attempt,
+        attempts=order.receiver.retry_count + 1,
         message_id=order.message_id,
         sent_at=delivery.sent_at,
         seconds=delivery.seconds,

@@ -13,7 +13,7 @@ from workers.services.bodies import RefusedMessage, printable
 from workers.services.errors import ServiceUnavailable, TemporalRefused
 from workers.services.intake import both_answer, given_back, refuse, warn_of_deliveries
 from workers.services.jobs.errors import InvalidJob
-from workers.services.jobs.messages import read_message, without_secrets
+from workers.services.jobs.messages import NOT_STARTED, read_message, without_secrets
 from workers.services.jobs.parameters import without_secret
 from workers.services.jobs.submission import JobSubmission
 from workers.services.runs import TemporalRuns
@@ -76,7 +76,7 @@ class JobIntake:
     async def _start(self, message: JobQueueMessage) -> Verdict:
         digest = digest_of(message)
         earlier = await self._aliases.get(message.job_id)
-        if earlier is not None and (verdict := await self._verdict(earlier, digest)):
+        if earlier is not None and (verdict := await self._verdict(earlier, digest, message)):
             return verdict
         job = await self._submission.prepare(
             JobRequest(
@@ -85,11 +85,12 @@ class JobIntake:
         )
         wanted = JobAlias(message.job_id, digest, job.order.job_id)
         kept = await self._aliases.claim(wanted)
-        if verdict := await self._verdict(kept, digest):
-            return verdict
-        if kept != wanted:
-            # Never started, and the files have changed since.
-            await self._aliases.move(wanted)
+        if earlier is not None or kept != wanted:
+            if verdict := await self._verdict(kept, digest, message):
+                return verdict
+            if kept != wanted:
+                # Never started, and the files have changed since.
+                await self._aliases.move(wanted)
         try:
             done = await self._submission.start(job)
         except (InvalidJob, TemporalRefused) as error:
@@ -98,9 +99,16 @@ class JobIntake:
             if isinstance(error.__cause__, RPCError):
                 return given_back(error.__cause__)
             raise
+        if done.notes and not done.created and done.alias != message.job_id:
+            await self._aliases.release(wanted)
+            raise RefusedMessage(
+                NOT_STARTED, f"{'; '.join(done.notes)}; it is job {done.job_id[:8]}"
+            )
         return Settle(job_workflow_id(done.job_id), duplicate=not done.created)
 
-    async def _verdict(self, kept: JobAlias, digest: str) -> Verdict | None:
+    async def _verdict(
+        self, kept: JobAlias, digest: str, message: JobQueueMessage
+    ) -> Verdict | None:
         """On a message whose foreign id was used before; None: its job was never started."""
         if kept.digest != digest:
             raise RefusedMessage(
@@ -109,8 +117,17 @@ class JobIntake:
                 f"{kept.job_id}: this message was not used; send it again under another job_id",
             )
         workflow_id = job_workflow_id(kept.job_id)
-        is_known = await TemporalRuns(self._client, {}).look(workflow_id) is not None
-        return Settle(workflow_id, duplicate=True) if is_known else None
+        if await TemporalRuns(self._client, {}).look(workflow_id) is None:
+            return None
+        if await self._submission.has_other_secret(kept.job_id, message.parameters):
+            raise RefusedMessage(
+                KEY_REUSED,
+                f"job_id {printable(kept.alias)[:100]!r} came before with another webhook_secret, "
+                f"which signs the messages of job {kept.job_id}: this message was not used; name "
+                "a secret that can be rotated as webhook_secret_name, or do the job again with "
+                "--rerun",
+            )
+        return Settle(workflow_id, duplicate=True)
 
 
 def digest_of(message: JobQueueMessage) -> str:

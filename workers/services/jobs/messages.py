@@ -13,6 +13,8 @@ from workers.services.verdicts import INVALID_MESSAGE
 
 STAGE_NOT_SUPPORTED: Final = "StageNotSupported"
 """The message asks to continue a job of another system."""
+NOT_STARTED: Final = "JobNotStarted"
+"""The job was asked for before, and its sender would not learn what became of it."""
 
 
 def read_message(raw: bytes) -> JobQueueMessage:
@@ -43,6 +45,12 @@ def read_message(raw: bytes) -> JobQueueMessage:
             STAGE_NOT_SUPPORTED,
             f"stage {message.stage}: docflow starts jobs at stage 1 and continues them by itself; "
             "a job that another system has begun is finished there",
+        )
+    if message.stage_results:
+        raise RefusedMessage(
+            STAGE_NOT_SUPPORTED,
+            "stage_results: a job that begins at stage 1 has none yet; one that another system has "
+            "begun is finished there",
         )
     return message
 

@@ -1,8 +1,8 @@
 """Parameters of a request: those of the job type, and those of webhooks."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -14,6 +14,9 @@ from workers.services.jobs.errors import FieldError, InvalidJob
 ERRORS_LISTED: Final = 20
 _OF_WEBHOOKS: Final = frozenset(WebhookParameters.model_fields)
 HIDDEN: Final = "***"
+LEVELS: Final = 64
+"""Of lists and objects in a parameter: readers of JSON give up at different depths, and one that a
+worker cannot read would leave its run waiting for ever."""
 
 M = TypeVar("M", bound=Contract)
 
@@ -47,6 +50,15 @@ def validated(model: type[M], given: Mapping[str, Any]) -> M:
         FieldError(f"parameters.{printable(name)[:100]}", f"is not known; {_known(model)}")
         for name in sorted(given.keys() - _names(model))
     ]
+    deep = [
+        FieldError(
+            f"parameters.{printable(name)[:100]}", f"is nested more than {LEVELS} levels deep"
+        )
+        for name, value in given.items()
+        if _is_deep(value)
+    ]
+    if deep:
+        raise InvalidJob([*errors, *deep])
     try:
         parsed = model.model_validate(dict(given))
     except ValidationError as error:
@@ -56,6 +68,19 @@ def validated(model: type[M], given: Mapping[str, Any]) -> M:
     if errors:
         raise InvalidJob(errors)
     return parsed
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(LEVELS):
+        level = [inner for each in level for inner in _within(each)]
+    return bool(level)
+
+
+def _within(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return cast(Mapping[Any, object], value).values()
+    return cast(Sequence[object], value) if isinstance(value, list | tuple) else ()
 
 
 def typed(model: type[BaseModel] | None, texts: Mapping[str, str]) -> JsonObject:

@@ -83,6 +83,15 @@ class WebhookReceivers:
             for url in urls
         )
 
+    async def has_other_secret(self, job_id: str, given: WebhookParameters) -> bool:
+        """Whether the parameters bring another secret than those that a job was asked for with.
+
+        Raises:
+            Unavailable: The database is not available.
+        """
+        secret = given.webhook_secret
+        return secret is not None and await self._secrets.is_other(job_id, secret)
+
     async def forget(self, receivers: Sequence[WebhookReceiver]) -> None:
         """Remove the secret of receivers that are not used.
 

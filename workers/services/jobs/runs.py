@@ -41,7 +41,8 @@ from workflows.jobs.job import Job
 from workflows.parking import Decision
 
 _ATTEMPT: Final = "attempt"
-"""Entry of a run's memo."""
+_ALIAS: Final = "alias"
+"""Entries of a run's memo."""
 _FAIRNESS_KEY: Final = 64
 """Bytes that the server takes."""
 _DONE: Final = (StageState.COMPLETED, StageState.SKIPPED)
@@ -57,6 +58,8 @@ class StartedJob:
     """False: it was asked for before, and this request has changed nothing."""
     note: str | None = None
     """What to know of the run that was met, and what to do."""
+    alias: str | None = None
+    """Of the run that was started or met."""
 
 
 class JobRuns:
@@ -99,10 +102,22 @@ class JobRuns:
                     "the job has not ended: cancel it before it is done again",
                     workflow_id=found.id,
                 )
-            return StartedJob(order.job_id, attempt, created=False)
+            return await self._met(found, order.job_id)
         if rerun:
             return await self._begin(order.model_copy(update={"attempt": attempt + 1}))
-        return StartedJob(order.job_id, attempt, created=False, note=_note(order.job_id, found))
+        return await self._met(found, order.job_id, _note(order.job_id, found))
+
+    async def _met(
+        self, found: WorkflowExecutionDescription, job_id: str, note: str | None = None
+    ) -> StartedJob:
+        """A run that was there before."""
+        memo = await found.memo()
+        alias = memo.get(_ALIAS)
+        if _ALIAS not in memo and self._store is not None:
+            # A run of an earlier release.
+            record = await self._store.job(job_id)
+            alias = record and record.alias
+        return StartedJob(job_id, await _attempt_of(found), created=False, note=note, alias=alias)
 
     async def _start_forgotten(self, order: JobOrder, *, rerun: bool) -> StartedJob:
         """Start a job of which Temporal knows no run (any more)."""
@@ -110,7 +125,7 @@ class JobRuns:
         if record is None:
             return await self._begin(order, WorkflowIDReusePolicy.REJECT_DUPLICATE)
         if record.status is JobStatus.COMPLETED and not rerun:
-            return StartedJob(order.job_id, record.attempt, created=False)
+            return StartedJob(order.job_id, record.attempt, created=False, alias=record.alias)
         # Under another attempt, so that nothing that was published is overwritten.
         return await self._begin(order.model_copy(update={"attempt": record.attempt + 1}))
 
@@ -132,14 +147,17 @@ class JobRuns:
                     # Of two callers at the same moment the later one meets the earlier one's run.
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     search_attributes=attributes.at_start("jobs", job_type, project),
-                    memo={_ATTEMPT: order.attempt},
+                    memo={_ATTEMPT: order.attempt, _ALIAS: order.alias},
                     priority=Priority(fairness_key=_fairness_key(project)),
                     static_summary=short(f"{job_type} for {project}"),
                     rpc_timeout=START_TIMEOUT,
                 )
             except WorkflowAlreadyStartedError:
-                return StartedJob(order.job_id, order.attempt, created=False)
-        return StartedJob(order.job_id, order.attempt, created=True)
+                found = await self._found(order.job_id)
+                if found is None:
+                    return StartedJob(order.job_id, order.attempt, created=False)
+                return await self._met(found, order.job_id)
+        return StartedJob(order.job_id, order.attempt, created=True, alias=order.alias)
 
     async def restart(self, job_id: str, from_stage: int | None = None) -> StartedJob:
         """Do the failed stage again, keeping its good tasks; or an earlier one, keeping none.

@@ -40,6 +40,8 @@ class Submitted:
     created: bool
     notes: tuple[str, ...] = ()
     """What of the request was not used, and why."""
+    alias: str | None = None
+    """Of the run that was started or met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,23 @@ class JobSubmission:
                 "webhook_url is not used: the job was asked for before, and only the request that "
                 "starts a job or its rerun names the receivers"
             )
-        return Submitted(started.job_id, started.attempt, started.created, tuple(notes))
+        return Submitted(
+            started.job_id, started.attempt, started.created, tuple(notes), started.alias
+        )
+
+    async def has_other_secret(self, job_id: str, parameters: Mapping[str, Any]) -> bool:
+        """Whether a request that came before comes with another secret of its webhooks.
+
+        Args:
+            job_id: What it was started as.
+            parameters: As it gives them now.
+
+        Raises:
+            InvalidJob: One of a webhook is wrong.
+            Unavailable: The database does not answer.
+        """
+        webhooks, _ = divided(parameters)
+        return await self._receivers.has_other_secret(job_id, webhooks)
 
     def corrected(self, record: JobRecord, given: Mapping[str, Any]) -> JsonObject:
         """Parameters that are given to a job that is parked, checked together with its others.
