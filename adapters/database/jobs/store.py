@@ -34,6 +34,7 @@ from adapters.database.engine import Database
 from adapters.database.jobs import leftovers
 from adapters.database.models.jobs import jobs
 from adapters.database.models.jobs import tasks as rows
+from adapters.database.models.webhooks import job_aliases
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
 from contracts.jobs import LARGEST_INTEGER, STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
@@ -61,6 +62,8 @@ class SqlJobStore:
             for name in _JOB_COLUMNS
             if name not in ("job_id", "created_at")
         }
+        # A rerun without a foreign id is found by that of the request before.
+        changed["alias"] = func.coalesce(insert.excluded.alias, jobs.c.alias)
         query = insert.on_conflict_do_update(
             index_elements=["job_id"],
             set_=changed,
@@ -98,7 +101,10 @@ class SqlJobStore:
     async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
         """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
         # Texts are written cleaned.
-        condition: ColumnElement[bool] = jobs.c.alias == clean(prefix_or_alias)
+        alias = clean(prefix_or_alias)
+        asked = select(job_aliases.c.job_id).where(job_aliases.c.alias == alias)
+        # Several foreign ids may ask for the same work: the record names the first of them.
+        condition: ColumnElement[bool] = or_(jobs.c.alias == alias, jobs.c.job_id.in_(asked))
         text = prefix_or_alias.lower()
         if len(text) >= _PREFIX and set(text) <= set("0123456789abcdef"):
             condition = or_(condition, jobs.c.job_id.like(f"{text}%"))

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from adapters.database import Database
+from adapters.database.jobs.aliases import SqlJobAliases
 from adapters.database.jobs.store import SqlJobStore
+from adapters.ports.jobs import JobAlias
 from contracts.jobs import (
     FailedTask,
     JobRecord,
@@ -85,6 +87,15 @@ async def test_an_older_attempt_or_look_never_replaces_a_newer_one(store: SqlJob
     await store.put_job(newer.model_copy(update={"status": JobStatus.FAILED, "updated_at": NOW}))
     found = await store.job(ID)
     assert found is not None and (found.attempt, found.status) == (2, JobStatus.PROCESSING)
+
+
+async def test_a_job_is_found_by_every_foreign_id(store: SqlJobStore, database: Database) -> None:
+    await store.put_job(a_job(alias="theirs"))
+    await SqlJobAliases(database).claim(JobAlias("another", "digest", ID))
+    await store.put_job(a_job(attempt=2))
+    for name in ("theirs", "another"):
+        assert [each.job_id for each in await store.find(name)] == [ID]
+    assert (await store.find(ID))[0].alias == "theirs"
 
 
 async def test_a_job_is_found_by_its_beginning_or_its_alias(store: SqlJobStore) -> None:
