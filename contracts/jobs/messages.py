@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from contracts.base import Contract
 from contracts.jobs.definitions import JobTypeName
 from contracts.jobs.records import JsonObject
+from contracts.jobs.texts import ShownName
 
 MESSAGE_BYTES: Final = 256 * 1024
 """A request that is longer is refused."""
@@ -28,7 +29,7 @@ class WebhookParameters(Contract):
 class JobQueueMessage(Contract):
     """A message of the queue, as the system that docflow replaces sends it."""
 
-    job_id: str = Field(min_length=1, max_length=200)
+    job_id: ShownName = Field(min_length=1, max_length=200)
     """Foreign: kept as the job's alias."""
     job_type: JobTypeName
     stage: int = 1
@@ -47,9 +48,9 @@ class JobRequest(Contract):
     job_type: JobTypeName
     parameters: JsonObject = Field(default_factory=dict, repr=False)
     """Those of the job, with those of its webhook, whose secret no log may show."""
-    project: str | None = Field(default=None, max_length=128)
+    project: ShownName | None = Field(default=None, max_length=128)
     """Fairness: work of one project does not hold that of another up. None: of the type."""
-    alias: str | None = Field(default=None, max_length=200)
+    alias: ShownName | None = Field(default=None, max_length=200)
     limit: int | None = Field(default=None, ge=1)
     """A trial run: every stage begins with no more than this many tasks."""
     rerun: bool = False

@@ -28,6 +28,15 @@ OLDEST: Final = (0, 9, 8)
 _PACKAGE: Final = "pypgstac"
 _LOCK: Final = 0x646F63676973
 """Advisory lock under which one process at a time makes what is missing."""
+_TIMES: Final = ("created", "updated")
+"""Properties that pgstac takes for texts, and so refuses to compare with a time, unless told."""
+_TELL_TIMES: Final = """
+SET LOCAL search_path TO pgstac, public;
+INSERT INTO queryables (name, definition, property_wrapper)
+SELECT name, '{"type": "string", "format": "date-time"}', 'to_tstz'
+FROM unnest(ARRAY['created', 'updated']) AS name
+WHERE name NOT IN (SELECT known.name FROM queryables AS known);
+"""
 _MAINTENANCE: Final = """
 SET LOCAL search_path TO pgstac, public;
 SELECT run_queued_queries_intransaction();
@@ -53,6 +62,8 @@ class Spatial:
     geo: bool
     pgstac: str | None
     """Release; None: there is no such schema."""
+    times: bool = False
+    """Whether pgstac knows which properties are times."""
 
     @property
     def is_ready(self) -> bool:
@@ -62,6 +73,7 @@ class Spatial:
             and self.geo
             and self.pgstac is not None
             and is_supported(self.pgstac)
+            and self.times
         )
 
 
@@ -101,6 +113,8 @@ async def make_spatial(database: Database) -> Spatial:
     # A migration queues maintenance of partitions, which would hold its locks to its end.
     async with database.transaction() as connection:
         await _run(connection, _MAINTENANCE, "finish the migration of pgstac")
+        if not (await _spatial(connection)).times:
+            await _run(connection, _TELL_TIMES, "add to the queryables of pgstac")
         return await _spatial(connection)
 
 
@@ -124,8 +138,10 @@ async def _spatial(connection: AsyncConnection) -> Spatial:
         "SELECT to_regnamespace(:geo) IS NOT NULL, to_regclass('pgstac.migrations') IS NOT NULL"
     )
     geo, pgstac = (await connection.execute(schemas, {"geo": GEO})).one()
-    version = None
+    version, times = None, False
     if pgstac:
+        known = text("SELECT count(DISTINCT name) FROM pgstac.queryables WHERE name = ANY(:names)")
+        times = (await connection.execute(known, {"names": list(_TIMES)})).scalar() == len(_TIMES)
         latest = (
             "SELECT version FROM pgstac.migrations ORDER BY datetime DESC, version DESC LIMIT 1"
         )
@@ -135,6 +151,7 @@ async def _spatial(connection: AsyncConnection) -> Spatial:
         available=frozenset(name for name, _ in found),
         geo=geo,
         pgstac=version,
+        times=times,
     )
 
 

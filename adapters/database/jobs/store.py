@@ -62,6 +62,8 @@ class SqlJobStore:
             for name in _JOB_COLUMNS
             if name not in ("job_id", "created_at")
         }
+        # A rerun without a foreign id is found by that of the request before.
+        changed["alias"] = func.coalesce(insert.excluded.alias, jobs.c.alias)
         query = insert.on_conflict_do_update(
             index_elements=["job_id"],
             set_=changed,

@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, cast
 
 import cql2
 
 from domain.errors import RuleViolation
+from domain.jobs.stac import moments
 from domain.jobs.stac.extents import box_geometry, split_box
 from domain.jobs.stac.footprints import read
-from domain.jobs.stac.validation import moment
 
 OPERATORS: Final = frozenset(
     {
@@ -24,14 +24,7 @@ OPERATORS: Final = frozenset(
                 *("intersects", "overlaps", "touches", "within"),
             )
         ),
-        *(
-            f"t_{name}"
-            for name in (
-                *("after", "before", "contains", "disjoint", "during", "equals", "finishedBy"),
-                *("finishes", "intersects", "meets", "metBy", "overlappedBy", "overlaps"),
-                *("startedBy", "starts"),
-            )
-        ),
+        *moments.FUNCTIONS,
     }
 )
 """What every store understands alike."""
@@ -44,6 +37,11 @@ _PREFIXES: Final = re.compile(rf"(?:(?:not|[-+])\s*){{{_DEPTH + 1}}}", re.IGNORE
 the process."""
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]{0,199}")
 _OPEN: Final = ("", "..")
+_GEOMETRIES: Final = (
+    *("Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon"),
+    "GeometryCollection",
+)
+_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "in", "between", "like"})
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 JsonObject = dict[str, Any]
@@ -59,9 +57,9 @@ def interval(text: str) -> Interval:
     first, slash, last = text.partition("/")
     try:
         if not slash:
-            return _moment(first), _moment(first)
-        begins = None if first in _OPEN else _moment(first)
-        ends = None if last in _OPEN else _moment(last)
+            return moments.utc(first), moments.utc(first)
+        begins = None if first in _OPEN else moments.utc(first)
+        ends = None if last in _OPEN else moments.utc(last)
     except ValueError as error:
         raise RuleViolation(f"datetime: {error}") from error
     if begins is None and ends is None:
@@ -90,13 +88,13 @@ def filter_of_text(text: str) -> JsonObject:
 
 
 def checked_filter(value: Mapping[str, Any]) -> JsonObject:
-    """A filter that every store understands: its boxes as polygons, nothing else changed.
+    """A filter that every store understands: its boxes as polygons, its times as comparisons.
 
     Raises:
         RuleViolation: It is no CQL2, or uses what is not supported.
     """
     text = _text(value)
-    made = cast(JsonObject, _checked(json.loads(text), 0))
+    made: JsonObject = _checked(json.loads(text), 0)
     try:
         cql2.parse_json(json.dumps(made)).validate()
     except (cql2.ParseError, cql2.ValidationError) as error:
@@ -111,18 +109,13 @@ def checked_geometry(value: Mapping[str, Any]) -> JsonObject:
         RuleViolation: It is no GeoJSON geometry.
     """
     _text(value)
+    if value.get("type") not in _GEOMETRIES:
+        raise RuleViolation(f"intersects: the type is none of {', '.join(_GEOMETRIES)}")
     try:
         read(value)
     except ValueError as error:
         raise RuleViolation(f"intersects: {error}") from error
     return dict(value)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return moment(text).astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError(f"{text} is, in UTC, beyond the years 1 to 9999") from error
 
 
 def _text(value: Mapping[str, Any]) -> str:
@@ -147,9 +140,27 @@ def _checked(value: Any, depth: int) -> Any:
         return box_geometry(split_box(_box(found["bbox"])))
     if "property" in found:
         _check_property(found["property"])
+        # It is the first moment of every item, as `datetime` is.
+        if found["property"] in ("start_datetime", "properties.start_datetime"):
+            return {"property": "datetime"}
+    if isinstance(ends := found.get("interval"), list):
+        return {"interval": _checked(ends, depth + 1)}
     if "op" not in found:
         return found
-    return {**found, "args": _arguments(found, depth)}
+    operator, arguments = found["op"], _arguments(found, depth)
+    if operator in moments.FUNCTIONS:
+        return moments.compared(operator, arguments)
+    if operator in _COMPARISONS and _names_times(arguments):
+        return moments.with_times(operator, arguments)
+    return {**found, "args": arguments}
+
+
+def _names_times(arguments: Sequence[Any]) -> bool:
+    match arguments:
+        case [value, [*members]]:
+            return any(moments.is_literal(each) for each in (value, *members))
+        case _:
+            return any(moments.is_literal(each) for each in arguments)
 
 
 def _arguments(found: JsonObject, depth: int) -> list[Any]:
@@ -164,6 +175,8 @@ def _arguments(found: JsonObject, depth: int) -> list[Any]:
     checked: list[Any] = _checked(arguments, depth)
     if operator.startswith("s_"):
         _check_spatial(operator, checked)
+    elif operator in _COMPARISONS and {"property": "geometry"} in checked:
+        raise RuleViolation("filter: `geometry` is compared by spatial functions alone")
     return checked
 
 

@@ -15,6 +15,8 @@ from domain.errors import RuleViolation
 from domain.jobs.stac.queries import filter_of_text
 from tests.support.jobs.stac import EVERYWHERE, found, put_scenes
 
+AT_PARIS = {"type": "Point", "coordinates": [2.5, 48.5]}
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -123,6 +125,31 @@ async def test_times_find_instants_and_ranges(
             ["east", "paris"],
         ),
         ("t_intersects(datetime, INTERVAL('2024-05-04T00:00:00Z', '..'))", ["fiji"]),
+        # A function is about the property that it names; all of these were created on one day.
+        ("t_after(created, TIMESTAMP('2024-05-02T00:00:00Z'))", []),
+        ("t_before(created, DATE('2024-05-02'))", ["fiji", "season", "east", "paris"]),
+        ("updated >= TIMESTAMP('2024-05-01T12:00:00+02:00')", ["fiji", "season", "east", "paris"]),
+        ("created < TIMESTAMP('2024-05-01T10:00:00Z')", []),
+        ("t_before(datetime, TIMESTAMP('2024-05-03T12:00:00Z'))", ["season", "east", "paris"]),
+        ("t_after(end_datetime, TIMESTAMP('2024-07-01T00:00:00Z'))", ["season"]),
+        ("t_after(start_datetime, TIMESTAMP('2024-05-03T00:00:00Z'))", ["fiji", "season"]),
+        ("t_after(TIMESTAMP('2024-05-02T12:00:00Z'), datetime)", ["east", "paris"]),
+        ("t_meets(datetime, INTERVAL('2024-05-01T10:00:00Z', '2024-05-02T00:00:00Z'))", ["paris"]),
+        (
+            "t_overlaps(INTERVAL(start_datetime, end_datetime), "
+            "INTERVAL('2024-06-01T00:00:00Z', '2024-09-01T00:00:00Z'))",
+            ["season"],
+        ),
+        ("t_disjoint(datetime, INTERVAL('2024-05-02T00:00:00Z', '..'))", ["paris"]),
+        ("t_equals(datetime, INTERVAL('..', '..'))", []),
+        ("t_intersects(datetime, INTERVAL('..', '..')) AND id = 'east'", ["east"]),
+        ("NOT t_starts(datetime, INTERVAL('..', '..')) AND id = 'east'", ["east"]),
+        ("datetime IN (TIMESTAMP('2024-05-01T10:00:00Z'), DATE('2024-05-04'))", ["fiji", "paris"]),
+        ("datetime BETWEEN DATE('2024-05-02') AND DATE('2024-05-03')", ["season", "east"]),
+        ("datetime = DATE('2024-05-03')", ["season"]),
+        ("datetime > DATE('2024-05-03')", ["fiji"]),
+        ("DATE('2024-05-03') > datetime", ["east", "paris"]),
+        ("datetime <> DATE('2024-05-03')", ["fiji", "east", "paris"]),
         ("s_intersects(geometry, POINT(2.5 48.5))", ["paris"]),
         ("s_intersects(geometry, BBOX(10, 30, 25, 50))", ["season", "east"]),
         ("s_intersects(geometry, BBOX(170, -30, -170, 0))", ["fiji"]),
@@ -151,6 +178,14 @@ async def test_filters_say_the_same_on_every_store(
         ({"filter": {"op": "="}}, "list of arguments"),
         ({"filter": {"op": "not", "args": [{"nothing": 1}]}}, "no CQL2"),
         ({"filter": {"op": "s_within", "args": [{"property": "id"}, 3]}}, "compares `geometry`"),
+        ({"filter": {"op": "=", "args": [{"property": "geometry"}, 1]}}, "spatial functions alone"),
+        ({"filter": {"op": "t_after", "args": [{"property": "datetime"}]}}, "two times"),
+        ({"filter": {"op": "t_after", "args": [{"property": "datetime"}, 3]}}, "t_after compares"),
+        (
+            {"filter": {"op": "<", "args": [{"property": "datetime"}, {"date": "2024-13-01"}]}},
+            "month must be",
+        ),
+        ({"intersects": {"type": "Feature", "geometry": AT_PARIS}}, "the type is none of"),
         ({"limit": 0}, "1 is the least"),
         ({"token": "nonsense"}, "token"),
         ({"token": "next:zz:zz"}, "token"),

@@ -36,6 +36,17 @@ async def test_postgis_schemas_and_catalogue_are_made(bare_postgis_url: str) -> 
 
 
 @pytest.mark.postgis
+async def test_an_earlier_catalogue_learns_which_properties_are_times(postgis_url: str) -> None:
+    await administer(postgis_url, "DELETE FROM pgstac.queryables WHERE name = 'updated'")
+    async with open_database(postgis_url) as database:
+        catalogue = {each.name: each for each in spatial_requirements(database)}["catalogue"]
+        found = await catalogue.found()
+        assert found.finding.state is State.MISSING and "are times" in found.details
+        assert (await catalogue.made()).finding.state is State.MADE
+        assert (await catalogue.found()).finding.state is State.OK
+
+
+@pytest.mark.postgis
 async def test_a_user_without_rights_is_given_the_commands(bare_postgis_url: str) -> None:
     await administer(bare_postgis_url, "CREATE ROLE plain LOGIN")
     try:

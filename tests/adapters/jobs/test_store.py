@@ -89,6 +89,15 @@ async def test_an_older_attempt_or_look_never_replaces_a_newer_one(store: SqlJob
     assert found is not None and (found.attempt, found.status) == (2, JobStatus.PROCESSING)
 
 
+async def test_a_job_is_found_by_every_foreign_id(store: SqlJobStore, database: Database) -> None:
+    await store.put_job(a_job(alias="theirs"))
+    await SqlJobAliases(database).claim(JobAlias("another", "digest", ID))
+    await store.put_job(a_job(attempt=2))
+    for name in ("theirs", "another"):
+        assert [each.job_id for each in await store.find(name)] == [ID]
+    assert (await store.find(ID))[0].alias == "theirs"
+
+
 async def test_a_job_is_found_by_its_beginning_or_its_alias(store: SqlJobStore) -> None:
     other = f"5eed5eed{'0' * 56}"
     await store.put_job(a_job(alias="theirs"))
@@ -144,6 +153,8 @@ async def test_tasks_are_paged_by_stage_and_ordinal(store: SqlJobStore) -> None:
 
 async def test_names_with_a_nul_find_nothing(store: SqlJobStore) -> None:
     assert not await store.find("a\0")
+    assert not await store.jobs(limit=1, project="a\0")
+    assert not await store.jobs(limit=1, job_type="a\0")
 
 
 async def test_every_foreign_id_of_a_job_finds_it(database: Database, store: SqlJobStore) -> None:
@@ -151,8 +162,6 @@ async def test_every_foreign_id_of_a_job_finds_it(database: Database, store: Sql
     await SqlJobAliases(database).claim(JobAlias("second", "digest", ID))
     found = [await store.find(name) for name in ("first", "second", "third")]
     assert [[each.job_id for each in some] for some in found] == [[ID], [ID], []]
-    assert not await store.jobs(limit=1, project="a\0")
-    assert not await store.jobs(limit=1, job_type="a\0")
 
 
 async def test_a_task_is_put_again_unless_it_was_seen_later(store: SqlJobStore) -> None:

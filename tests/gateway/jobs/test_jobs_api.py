@@ -68,6 +68,69 @@ async def test_names_that_no_text_can_hold_are_wrong_fields(jobs: JobStack) -> N
             assert answer.json()["errors"]
 
 
+async def test_texts_that_no_database_keeps_are_wrong_fields(jobs: JobStack) -> None:
+    nul = "a\0b"
+    async with jobs.browser() as olga:
+        for field, body in (
+            ("parameters.message", {"parameters": {"message": nul}}),
+            ("body.project", {"project": nul}),
+            ("body.alias", {"alias": "a\nb"}),
+        ):
+            answer = await olga.post("/api/jobs", json={"job_type": "hello_world", **body})
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"][0]["location"] == field
+        job = await submit(olga, "survey", ask=True, bad=4)
+        for body in (b'{"parameters": {"taken": "\\ud800"}}', b'{"reason": "\\u0000"}'):
+            answered = await olga.post(
+                f"/api/jobs/{job}/answer",
+                content=body,
+                headers={"content-type": "application/json"},
+            )
+            assert answered.status_code == 422, answered.text
+        await olga.delete(f"/api/jobs/{job}")
+
+
+async def test_what_a_request_for_a_known_job_names_anew_is_noted(jobs: JobStack) -> None:
+    request = {"job_type": "hello_world", "parameters": {"message": "named twice"}}
+    async with jobs.browser() as olga:
+        first = await olga.post("/api/jobs", json={**request, "alias": "first"})
+        await ended(olga, first.json()["job_id"])
+        same = await olga.post("/api/jobs", json={**request, "alias": "first"})
+        other = await olga.post("/api/jobs", json={**request, "alias": "second", "project": "x"})
+    assert (same.status_code, same.json()["notes"]) == (200, [])
+    assert other.json()["notes"] == [
+        "alias is not used: the job was asked for before, with alias 'first'",
+        "project is not used: the job was asked for before, without project",
+    ]
+
+
+async def test_parameters_that_an_endpoint_has_not_are_refused(jobs: JobStack) -> None:
+    async with jobs.browser() as olga:
+        unknown = await olga.get("/api/jobs?state=FAILED")
+        twice = await olga.get("/api/jobs?status=FAILED&status=PARKED")
+    async with jobs.browser("viewer") as vera:
+        assert (await vera.delete("/api/jobs/abcdef12?reson=x")).status_code == 403
+    for answer, name, says in (
+        (unknown, "state", "not known"),
+        (twice, "status", "more than once"),
+    ):
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["location"] == f"query.{name}"
+        assert says in answer.json()["errors"][0]["message"]
+
+
+async def test_a_job_that_has_ended_is_not_cancelled_or_answered(jobs: JobStack) -> None:
+    async with jobs.browser() as olga:
+        job = await submit(olga, "hello_world", message="over")
+        await ended(olga, job)
+        answers = [
+            await olga.delete(f"/api/jobs/{job}"),
+            await olga.post(f"/api/jobs/{job}/answer"),
+        ]
+    assert [each.status_code for each in answers] == [409, 409]
+    assert all("has ended" in each.json()["detail"] for each in answers)
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -50,6 +50,8 @@ class Api:
     async def post(self, path: str, body: Any) -> httpx.Response:
         """Search by a body."""
         async with self._client() as client:
+            if isinstance(body, bytes):
+                return await client.post(path, content=body)
             return await client.post(path, json=body)
 
     def _client(self) -> httpx.AsyncClient:
@@ -198,6 +200,16 @@ async def test_bodies_that_are_no_search_are_bad_requests(api: Api) -> None:
         assert (await api.post("/search", body)).status_code == 400, body
     both = {"bbox": [0, 0, 1, 1], "intersects": AROUND_PARIS}
     assert "exclude each other" in (await api.post("/search", both)).json()["detail"]
+
+
+async def test_a_body_that_readers_would_take_differently_is_a_bad_request(api: Api) -> None:
+    for body, says in (
+        (b'{"ids": ["paris"], "ids": ["fiji"]}', "'ids' is given more than once"),
+        (b'{"fields": {"include": ["\\ud800"]}, "sortby": [{"field": "id"}]}', "surrogate"),
+    ):
+        answer = await api.post("/search", body)
+        assert answer.status_code == 400, answer.text
+        assert says in answer.json()["detail"]
 
 
 async def test_items_are_served_with_their_links_and_types(api: Api) -> None:

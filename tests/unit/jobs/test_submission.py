@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from activities.jobs.types.hello_world import HelloWorld
 from activities.jobs.types.process_raster import ProcessRaster
@@ -105,6 +106,24 @@ async def test_every_field_that_is_wrong_is_named(setup: SubmissionSetup) -> Non
     errors = await refused(setup, size=0, files=[3], sise=4)
     assert errors.keys() == {"parameters.size", "parameters.files.0", "parameters.sise"}
     assert errors["parameters.sise"] == "is not known; known are files, size"
+
+
+async def test_texts_that_cannot_be_kept_are_named(setup: SubmissionSetup) -> None:
+    for given, location in (
+        ({"files": ["a\0b"]}, "parameters.files.0"),
+        ({"nothing": {"a": [{"b": "\ud800"}]}}, "parameters.nothing.a.0.b"),
+        ({"no\0thing": 1}, "parameters.no?thing"),
+        ({"webhook_url": HOOK, "webhook_secret": "\0" + SECRET}, "parameters.webhook_secret"),
+    ):
+        assert location in await refused(setup, **given)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\0b", "a\nb", "\x1b[31m", "\ud800"])
+async def test_names_that_people_cannot_see_are_refused(name: str) -> None:
+    for field in ("alias", "project"):
+        with pytest.raises(ValidationError, match=field):
+            JobRequest.model_validate({"job_type": "count_words", field: name})
+    assert JobRequest(job_type="count_words", alias="größe-岩 / 3").alias == "größe-岩 / 3"
 
 
 async def test_a_type_that_is_not_installed_is_refused(setup: SubmissionSetup) -> None:

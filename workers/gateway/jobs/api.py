@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body, Header, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 from fastapi.openapi.models import Example
 from fastapi.responses import StreamingResponse
 
@@ -15,6 +15,7 @@ from workers.gateway.jobs.dependencies import (
     PageSize,
     TheService,
     job_problems,
+    known_parameters,
 )
 from workers.gateway.jobs.schemas import (
     AnswerBody,
@@ -28,7 +29,12 @@ from workers.gateway.jobs.schemas import (
 from workers.services.jobs.documents import JobDocument
 from workers.services.jobs.queries import PAGE, revision
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=job_problems(401, 403, 422, 503))
+router = APIRouter(
+    prefix="/api/jobs",
+    tags=["jobs"],
+    dependencies=[Depends(known_parameters)],
+    responses=job_problems(401, 403, 422, 503),
+)
 
 _ONE = job_problems(404)
 _EXAMPLE: Final[dict[str, Example]] = {
@@ -122,7 +128,7 @@ async def restart_job(
     )
 
 
-@router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 413)})
+@router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
 async def answer_job(
     service: TheService, who: Who, job: JobName, body: AnswerBody | None = None
 ) -> JobDocument:

@@ -3,6 +3,8 @@
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi_problem.error import Problem
 
 from workers.gateway.http.problems import ProblemDescription, problem_of, problem_responses
@@ -34,6 +36,29 @@ JobName = Annotated[
     ),
 ]
 PageSize = Annotated[int, Query(alias="limit", ge=1, le=LARGEST_PAGE, description="At most.")]
+
+
+def known_parameters(request: Request) -> None:
+    """Refuse parameters of an address that an endpoint has not, or has once: a list without its
+    filter, or with half of it, would look like the answer.
+
+    Raises:
+        RequestValidationError: There is one.
+    """
+    route: APIRoute = request.scope["route"]
+    known = sorted(field.alias for field in route.dependant.query_params)
+    given = request.query_params
+    errors = [
+        {"type": "unknown", "loc": ("query", name), "msg": f"is not known; known are {known}"}
+        for name in given
+        if name not in known
+    ] + [
+        {"type": "repeated", "loc": ("query", name), "msg": "is given more than once"}
+        for name in given
+        if len(given.getlist(name)) > 1
+    ]
+    if errors:
+        raise RequestValidationError(errors)
 
 
 def job_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

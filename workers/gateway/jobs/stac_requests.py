@@ -86,7 +86,11 @@ def body_of(content: bytes) -> SearchBody:
         RuleViolation: It is no JSON, or no search; the message names the field.
     """
     try:
-        return _validated(json.loads(content or b"{}"))
+        body = json.loads(content or b"{}", object_pairs_hook=_once)
+        json.dumps(body, ensure_ascii=False).encode()
+        return _validated(body)
+    except UnicodeEncodeError as error:
+        raise RuleViolation("the body holds half of a surrogate pair: no text has that") from error
     except ValueError as error:
         raise RuleViolation(f"the body is no JSON: {error}") from error
     except RecursionError as error:
@@ -123,6 +127,16 @@ def addressed(body: SearchBody, token: str) -> Mapping[str, str]:
     if body.sortby is not None:
         made["sortby"] = text_of_sort(known["sortby"])
     return {**made, "token": token}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of two values under one name each alone would be another search."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RuleViolation(f"{twice[:50]!r} is given more than once")
+    return made
 
 
 def _validated(value: object) -> SearchBody:

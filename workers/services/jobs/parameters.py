@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.base import Contract, problem_text
 from contracts.jobs import JsonObject, WebhookParameters
+from contracts.jobs.texts import unkept
 from workers.services.bodies import printable
 from workers.services.jobs.errors import FieldError, InvalidJob
 
@@ -33,8 +35,11 @@ def divided(parameters: Mapping[str, Any]) -> tuple[WebhookParameters, JsonObjec
     """Parameters of webhooks, and those of the job.
 
     Raises:
-        InvalidJob: One of a webhook is wrong.
+        InvalidJob: One of a webhook is wrong, or a text cannot be kept as it is.
     """
+    lost = islice(unkept(parameters, "parameters"), ERRORS_LISTED)
+    if errors := [FieldError(printable(place)[:200], problem) for place, problem in lost]:
+        raise InvalidJob(errors)
     given = {name: value for name, value in parameters.items() if name in _OF_WEBHOOKS}
     rest = {name: value for name, value in parameters.items() if name not in _OF_WEBHOOKS}
     return validated(WebhookParameters, given), rest

@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,8 +12,9 @@ from adapters.ports import BlobNotFound, Blobs
 from adapters.ports.webhooks import WebhookDelivery
 from contracts.answers import Answer, AnyAnswer
 from contracts.blobs import BlobRef
-from contracts.jobs import JobOutputs, JobRequest, JobRetry
-from workers.services.errors import NotFound
+from contracts.jobs import JobOutputs, JobRecord, JobRequest, JobRetry, job_workflow_id
+from contracts.jobs.texts import text_problem
+from workers.services.errors import NotFound, WrongState
 from workers.services.identity import Identity
 from workers.services.jobs.documents import JobDocument
 from workers.services.jobs.errors import FieldError, InvalidJob
@@ -75,7 +77,11 @@ class JobService:
             InvalidJob: A field is wrong; nothing was started.
         """
         require_operator(who)
-        return await self.submission.submit(request)
+        done = await self.submission.submit(request)
+        if done.created or (request.alias is None and request.project is None):
+            return done
+        known = await self.queries.record(who, done.job_id)
+        return replace(done, notes=(*done.notes, *_not_used(request, known)))
 
     async def with_file(self, who: Identity, request: JobRequest, file: Path) -> JobRequest:
         """Upload a file to the bronze container; the request with it as its input.
@@ -101,8 +107,12 @@ class JobService:
 
     async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
         """Begin no more tasks of a job, and end it."""
+        _check_reason(reason)
         record = await self.queries.record(who, name)
-        await self._runs.cancel(record.job_id, reason)
+        try:
+            await self._runs.cancel(record.job_id, reason)
+        except NotFound as error:
+            raise _over(record) from error
 
     async def answer(
         self,
@@ -126,6 +136,7 @@ class JobService:
             InvalidJob: A parameter is wrong, or names another input; nothing has changed.
             Refused: The job is not parked, or asks for more.
         """
+        _check_reason(reason)
         record = await self.queries.record(who, name)
         answer: AnyAnswer = Answer(reason=reason, by=who.subject)
         if decision is Decision.RETRY:
@@ -133,7 +144,10 @@ class JobService:
             answer = JobRetry(parameters=given or None, by=who.subject)
         elif parameters:
             raise InvalidJob([FieldError("parameters", f"{decision} takes none")])
-        await self._runs.answer(record.job_id, decision, answer)
+        try:
+            await self._runs.answer(record.job_id, decision, answer)
+        except NotFound as error:
+            raise _over(record) from error
         return await self.queries.get(who, record.job_id)
 
     async def send_again(
@@ -165,6 +179,31 @@ class JobService:
             return await self._tiers[tier].download(blob, target)
         except BlobNotFound as error:
             raise NotFound("this file has been removed") from error
+
+
+def _not_used(request: JobRequest, known: JobRecord) -> Sequence[str]:
+    """What of a request for a job that was asked for before is not used."""
+    asked = {"alias": request.alias, "project": request.project}
+    kept = {"alias": known.alias, "project": known.project}
+    return [
+        f"{field} is not used: the job was asked for before, "
+        + (f"with {field} {kept[field]!r}" if kept[field] else f"without {field}")
+        for field, value in asked.items()
+        if value is not None and value != kept[field]
+    ]
+
+
+def _check_reason(reason: str | None) -> None:
+    if problem := text_problem(reason or ""):
+        raise InvalidJob([FieldError("reason", problem)])
+
+
+def _over(record: JobRecord) -> WrongState:
+    return WrongState(
+        "the job has ended: nothing of it can be cancelled or answered; `docflow jobs restart "
+        f"{record.job_id[:8]}` continues it",
+        workflow_id=job_workflow_id(record.job_id),
+    )
 
 
 def _digest(file: Path) -> str:

@@ -73,6 +73,12 @@ def _geo(database: Database) -> Requirement:
 
 def _pgstac(database: Database) -> Requirement:
     def judged(found: Spatial) -> Finding:
+        if found.pgstac is not None and is_supported(found.pgstac) and not found.times:
+            return Finding(
+                State.MISSING,
+                f"pgstac {found.pgstac} does not know that `created` and `updated` are times, and "
+                "refuses filters that compare them",
+            )
         if found.pgstac is not None and is_supported(found.pgstac):
             return Finding(State.OK, f"pgstac {found.pgstac}")
         oldest = ".".join(map(str, OLDEST))
