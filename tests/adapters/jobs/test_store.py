@@ -157,13 +157,6 @@ async def test_names_with_a_nul_find_nothing(store: SqlJobStore) -> None:
     assert not await store.jobs(limit=1, job_type="a\0")
 
 
-async def test_every_foreign_id_of_a_job_finds_it(database: Database, store: SqlJobStore) -> None:
-    await store.put_job(a_job(alias="first"))
-    await SqlJobAliases(database).claim(JobAlias("second", "digest", ID))
-    found = [await store.find(name) for name in ("first", "second", "third")]
-    assert [[each.job_id for each in some] for some in found] == [[ID], [ID], []]
-
-
 async def test_a_task_is_put_again_unless_it_was_seen_later(store: SqlJobStore) -> None:
     late = NOW + timedelta(seconds=9)
     done = a_task(0, status=TaskStatus.COMPLETED, result_data={"a": 1}, updated_at=late)
