@@ -40,7 +40,7 @@ class Setting:
     former: str | None = None
     """Former name, read with a warning; both names may be set only to the same value."""
     also: str | None = None
-    """Another name, read when this one is not set."""
+    """Another name, read when this one is not set; both may be set only to the same value."""
     kind: str = ""
     """Type as the reference names it, where it is not plain from the annotation."""
     default: str = ""
@@ -263,8 +263,14 @@ class MappingSource(PydanticBaseSettingsSource):
             except ValueError as error:
                 self.problems[name] = str(error)
                 return _Refused()
-        if text is None and setting.also:
-            text = self._environment.get(setting.also)
+        if setting.also and (other := self._environment.get(setting.also, "").strip()):
+            if text and text.strip() != other:
+                self.problems[name] = (
+                    f"{name} and {setting.also} are both set, to different values; remove one of "
+                    "them"
+                )
+                return _Refused()
+            text = other
         if setting.former and (former := self._environment.get(setting.former, "").strip()):
             if text and text.strip() != former:
                 self.problems[name] = (

@@ -84,7 +84,10 @@ class CloudSettings(Settings):
         str, Setting(also="AWS_DEFAULT_REGION", hint="the region that batches are built in")
     ] = Field(
         validation_alias="AWS_REGION",
-        description="region of topic, queues and functions; else `AWS_DEFAULT_REGION`",
+        description=(
+            "region of topic, queues and functions; else `AWS_DEFAULT_REGION`, which may not name "
+            "another one"
+        ),
     )
     endpoint_url: Annotated[str | None, AfterValidator(_http), Setting(kind="URL")] = Field(
         None, validation_alias="AWS_ENDPOINT_URL", description="another AWS: an emulator"

@@ -36,6 +36,14 @@ def test_few_settings_are_needed() -> None:
     assert settings.case_events_queue_url is None
 
 
+def test_two_names_of_the_region_may_not_differ() -> None:
+    same = NEEDED | {"AWS_DEFAULT_REGION": NEEDED["AWS_REGION"]}
+    assert BatchSettings.read(same).aws == AwsSettings("eu-central-1")
+    differs = "AWS_REGION and AWS_DEFAULT_REGION are both set, to different values"
+    with pytest.raises(SettingsError, match=differs):
+        BatchSettings.read(NEEDED | {"AWS_DEFAULT_REGION": "eu-west-1"})
+
+
 def test_every_setting_is_read() -> None:
     settings = BatchSettings.read(
         {
