@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,8 +25,11 @@ from contracts.batches import (
     message_key,
 )
 from tests.support.batches.tables import (
+    ATTACHED,
+    FILES,
     FIRST,
     PLAIN,
+    RELATED,
     SECOND,
     THIRD,
     SqlBatchTables,
@@ -35,13 +37,6 @@ from tests.support.batches.tables import (
     load,
     source,
 )
-
-WHERE = {"case_id": 7, "batch_id": 1, "document_id": "a"}
-RELATED = DocumentRelations(**WHERE, relations=(Relation(related_id="b"),))
-ATTACHED = DocumentAttachments(
-    **WHERE, attachments=(AttachedFile(blob_name="in/x", filename="x.txt"),)
-)
-FILES = [Attached("x.txt", source("x"))]
 
 
 async def test_checkpoints_are_those_of_a_message_until_they_are_forgotten(
@@ -74,89 +69,6 @@ async def test_checkpoints_of_a_release_that_had_one_for_each_kind_still_count(
     assert (await loads.facts(event)).done == {LoadStep.DEDUPE}
     other = event.model_copy(update={"blob_name": "in/other"})
     assert (await loads.facts(other)).done == frozenset()
-
-
-async def test_a_corrected_file_replaces_a_document_and_what_it_was_is_kept(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    await load(loads, document("a"), source("a"), replace(PLAIN, text="wrong"))
-    corrected = document("a").model_copy(update={"blob_name": "in/corrected", "tags": ("new",)})
-    for _ in range(2):
-        await load(loads, corrected, source("b"), replace(PLAIN, text="right"))
-        # The first message comes again: it was loaded.
-        assert (await loads.facts(document("a"))).done == frozenset(LoadStep)
-    assert await tables.text("a") == "right"
-    assert await tables.tags() == [("a", "new")]
-    assert await tables.versions() == [("a", "in/a", "wrong")]
-    assert await tables.batches.counts(FIRST) == DocumentCounts(loaded=1)
-
-
-async def test_a_duplicate_takes_the_place_of_bytes_that_are_replaced(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    thread = ["<1@x>"]
-    await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=thread))
-    for copy in ("b", "c"):
-        assert await load(loads, document(copy), source("a")) == "a"
-    corrected = document("a").model_copy(update={"blob_name": "in/corrected"})
-    await load(loads, corrected, source("d"), replace(PLAIN, text="other"))
-    assert (await tables.state("b"))[0] is DocumentState.LOADED
-    assert (await loads.facts(document("c"))).duplicate_of == "b"
-    assert (await tables.text("a"), await tables.text("b")) == ("other", "same")
-    assert await load(loads, document("e"), source("a")) == "b"
-    answer = replace(PLAIN, thread=["<2@x>", *thread])
-    await load(loads, document("f"), source("f"), answer)
-    assert await tables.relations() == [("f", "b", RelationKind.REPLY)]
-
-
-async def test_a_duplicate_that_was_another_document_before_gets_the_text_of_its_bytes(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    await load(loads, document("b"), source("b"), replace(PLAIN, text="former", thread=["<b@x>"]))
-    await load(loads, document("a"), source("a"), replace(PLAIN, text="same", thread=["<a@x>"]))
-    same = document("b").model_copy(update={"blob_name": "in/same"})
-    assert await load(loads, same, source("a")) == "a"
-    assert await tables.text("b") is None
-    corrected = document("a").model_copy(update={"blob_name": "in/corrected"})
-    await load(loads, corrected, source("d"), replace(PLAIN, text="other"))
-    assert (await tables.text("a"), await tables.text("b")) == ("other", "same")
-    for answer, question, content in (("c", "<a@x>", "e"), ("d", "<b@x>", "f")):
-        thread = [f"<{answer}@x>", question]
-        await load(loads, document(answer), source(content), replace(PLAIN, thread=thread))
-    assert await tables.relations() == [("c", "b", RelationKind.REPLY)]
-
-
-async def test_an_older_message_never_becomes_current(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    day = datetime(2026, 1, 2, tzinfo=UTC)
-    newer = document("a").model_copy(update={"blob_name": "in/new", "sent_at": day})
-    older = document("a").model_copy(
-        update={
-            "sent_at": day.replace(day=1),
-            "tags": ("old",),
-            "relations": (Relation(related_id="z"),),
-        }
-    )
-    await load(loads, newer, source("b"), replace(PLAIN, text="new"))
-    assert (await loads.facts(older)).superseded
-    for _ in range(2):
-        await loads.save_version(older, source("a"))
-    await loads.fail(older, "it is damaged")
-    assert await tables.versions() == [("a", "in/a", None)]
-    assert await tables.relations() == [("a", "z", RelationKind.RELATED)]
-    in_another = older.model_copy(update={"batch_id": SECOND.batch_id})
-    await loads.save_version(in_another, source("c"))
-    assert await tables.batches.counts(SECOND) == DocumentCounts(superseded=1)
-    assert await tables.batches.counts(FIRST) == DocumentCounts(loaded=1)
-    assert (await tables.state("a"), await tables.text("a")) == (
-        (DocumentState.LOADED, None),
-        "new",
-    )
-    # A worker that was thought dead writes what it has read.
-    await loads.save_text(older, replace(PLAIN, text="old"))
-    await loads.save_tags(older, older.tags)
-    assert (await tables.text("a"), await tables.tags()) == ("new", [])
 
 
 async def test_a_duplicate_has_the_tags_and_relations_of_its_message(
@@ -357,71 +269,6 @@ async def test_the_same_tag_is_written_in_one_way(tables: SqlBatchTables, loads:
         ("b", "Site  Diary"),
         ("b", "urgent"),
     ]
-
-
-@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-async def test_mails_that_answer_each_other_are_related_in_any_order_of_arrival(
-    tables: SqlBatchTables, loads: LoadStore, order: Sequence[str]
-) -> None:
-    threads = {"a": ["<1@x>"], "b": ["<2@x>", "<1@x>"]}
-    for id in order:
-        await load(loads, document(id), source(id), replace(PLAIN, thread=threads[id]))
-    assert await tables.relations() == [("b", "a", RelationKind.REPLY)]
-
-
-async def test_a_mail_that_names_its_own_id_answers_no_copy_of_itself(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    for id, thread in (("a", ["<1@x>"]), ("b", ["<1@x>", "<1@x>", "<2@x>"]), ("c", ["<2@x>"])):
-        await load(loads, document(id), source(id), replace(PLAIN, thread=thread))
-    assert await tables.relations() == [("b", "c", RelationKind.REPLY)]
-
-
-async def test_mails_of_the_same_moment_are_related(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    ids = [f"<{number}@x>" for number in range(6)]
-
-    async def bring(number: int) -> None:
-        mail = replace(PLAIN, thread=[ids[number], *ids[:number]])
-        await load(loads, document(f"{number}"), source(f"{number}"), mail)
-
-    await asyncio.gather(*(bring(number) for number in range(len(ids))))
-    assert await tables.relations() == [
-        (f"{mail}", f"{answered}", RelationKind.REPLY)
-        for mail in range(len(ids))
-        for answered in range(mail)
-    ]
-
-
-async def test_relations_and_attachments_of_their_own_messages_are_added(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    await load(loads, document("a"), source("a"))
-    for _ in range(2):
-        await loads.save_relations(RELATED, RELATED.relations)
-        await loads.save_attachments(ATTACHED, FILES)
-    assert await tables.relations() == [("a", "b", RelationKind.RELATED)]
-    assert await tables.attachments() == [("a", "in/x", "x.txt")]
-    assert (await loads.facts(RELATED)).done == {LoadStep.RELATIONS}
-    assert (await loads.facts(document("a"))).state is DocumentState.LOADED
-
-
-async def test_hundreds_of_relations_and_attachments_of_one_message_are_all_recorded(
-    tables: SqlBatchTables, loads: LoadStore
-) -> None:
-    await load(loads, document("a"), source("a"))
-    names = [f"in/{number:04}" for number in range(1_500)]
-    event = ATTACHED.model_copy(
-        update={"attachments": tuple(AttachedFile(blob_name=name, filename="x") for name in names)}
-    )
-    files = [Attached("x", source("x").model_copy(update={"name": name})) for name in names]
-    related = tuple(Relation(related_id=name[3:]) for name in names)
-    for _ in range(2):
-        await loads.save_attachments(event, files)
-        await loads.save_relations(RELATED.model_copy(update={"relations": related}), related)
-    assert [name for _, name, _ in await tables.attachments()] == names
-    assert [related for _, related, _ in await tables.relations()] == [name[3:] for name in names]
 
 
 async def test_what_a_batch_no_longer_needs_is_forgotten(

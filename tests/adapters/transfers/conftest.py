@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
@@ -23,6 +24,7 @@ from contracts.transfers import Partner, PlaceKind
 from stack.azurite import azurite
 from tests.support.aws import moto
 from tests.support.transfers.http_files import http_files
+from tests.support.transfers.installation import Installation, open_installation
 from tests.support.transfers.openpgp import OUR_PASSPHRASE, Forge, Party
 from tests.support.transfers.places import open_places
 from tests.support.transfers.secrets import PlantedSecrets
@@ -211,3 +213,12 @@ def pgp(secrets: PlantedSecrets, homes: Path) -> Iterator[GnuPg]:
     yield GnuPg(secrets, homes)
     assert not list(homes.iterdir()), "a keyring was left behind"
     homes.rmdir()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def transfers(
+    client: Client, sqlite_database_url: str, tmp_path: Path
+) -> AsyncGenerator[Installation]:
+    """Workers of transfers over tables of their own."""
+    async with open_installation(client, sqlite_database_url, tmp_path) as opened:
+        yield opened

@@ -1,39 +1,30 @@
 """Whole transfers over real tables and a real server, from their message to their rows."""
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from temporalio.client import Client, WorkflowFailureError
 from typer.testing import Result
 
 from activities import dependencies
-from adapters.ports.transfers import StatusRow
 from contracts.answers import Answer
 from contracts.dependencies import outage_id
-from contracts.errors import KEY_REUSED
 from contracts.transfers import (
-    Receipt,
-    ReceiptStep,
     RouteRule,
     TransferRetry,
     TransferStatus,
     TransferView,
     file_job_id,
     receipt_blob,
-    resend_id,
     transfer_workflow_id,
 )
 from domain.errors import RuleViolation
 from domain.transfers.events import head_of
-from domain.transfers.receipts import assembled, canonical, sealed
+from domain.transfers.receipts import canonical
 from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.events import READ, WRITE, a_job_order, an_event, an_event_order
-from tests.support.transfers.installation import OLGA, Installation, open_installation
+from tests.support.transfers.events import READ, WRITE, a_message, a_receipt, an_event
+from tests.support.transfers.installation import OLGA, Installation, ended, until
 from tests.support.transfers.places import pieces
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
@@ -41,38 +32,8 @@ from workers.services.errors import InvalidRequest, Refused, WrongState
 from workers.services.transfers.redrive import Redrives
 from workers.services.transfers.starts import TransferStarts
 from workers.services.verdicts import Abandon, DeadLetter, Settle
-from workflows import attributes
-from workflows.transfers.file_event import FileEvent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def transfers(
-    client: Client, sqlite_database_url: str, tmp_path: Path
-) -> AsyncGenerator[Installation]:
-    async with open_installation(client, sqlite_database_url, tmp_path) as opened:
-        yield opened
-
-
-def a_message(**fields: Any) -> tuple[bytes, str]:
-    """The body of an event, and the id of its transfer."""
-    body = json.dumps(an_event(**fields))
-    return body.encode(), head_of(body).transfer_id
-
-
-async def until(transfers: Installation, transfer_id: str, status: TransferStatus) -> None:
-    async def has_status() -> bool:
-        row = await transfers.store.get(transfer_id)
-        return row is not None and row.status is status
-
-    await eventually(has_status)
-
-
-async def ended(transfers: Installation, transfer_id: str) -> TransferView:
-    await until(transfers, transfer_id, TransferStatus.SUCCEEDED)
-    run = transfers.client.get_workflow_handle(file_job_id(transfer_id), result_type=TransferView)
-    return await run.result()
 
 
 async def test_an_event_is_routed_and_carried_out_and_every_state_recorded(
@@ -138,115 +99,6 @@ async def test_a_message_that_is_never_accepted_is_rejected_after_five_deliverie
         "not accepted in 5 deliveries, although everything that docflow needs answers: "
         "Temporal: INTERNAL",
     )
-
-
-async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(
-    transfers: Installation,
-) -> None:
-    raw, id = a_message(id="reused")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await until(transfers, id, TransferStatus.SUCCEEDED)
-    other, _ = a_message(id="reused", type="Other")
-    verdict = await transfers.intake().accept(other, 0, "m-2")
-    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
-    with pytest.raises(InvalidRequest):
-        await transfers.service.submit(OLGA, other.decode())
-    recorded = await transfers.resources.rejected.list()
-    assert [(each.queue, each.reason) for each in recorded] == [
-        ("submit", KEY_REUSED),
-        ("intake", KEY_REUSED),
-    ]
-    assert {each.body for each in recorded} == {other.decode()}
-    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
-
-
-async def test_rows_know_an_event_for_longer_than_temporal_does(transfers: Installation) -> None:
-    raw, id = a_message(id="forgotten")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await until(transfers, id, TransferStatus.SUCCEEDED)
-    # Under another id of the run, as if that of the first one were forgotten.
-    order = an_event_order(an_event(id="forgotten", type="Other"))
-    run = await transfers.client.start_workflow(
-        FileEvent.run, order, id=f"{transfer_workflow_id(id)[:-1]}x", task_queue="transfers"
-    )
-    with pytest.raises(WorkflowFailureError):
-        await run.result()
-    [rejected] = await transfers.resources.rejected.list()
-    assert rejected.reason == KEY_REUSED
-
-
-async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
-    transfers: Installation,
-) -> None:
-    raw, id = a_message(id="once")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await ended(transfers, id)
-    # Under another id of the run, as if that of the first one were forgotten.
-    run = await transfers.client.start_workflow(
-        FileEvent.run,
-        an_event_order(json.loads(raw)),
-        id=f"{transfer_workflow_id(id)[:-1]}x",
-        task_queue="transfers",
-        search_attributes=attributes.at_start("transfers", "event", "TMS001"),
-    )
-    view = await run.result()
-    assert (view.status, (view.reason or "")[:26]) == ("Succeeded", "it was carried out before,")
-    described = await run.describe()
-    assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
-    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
-    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
-
-
-async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
-    transfers: Installation,
-) -> None:
-    event = an_event(id="forgotten-by-queue")
-    order = an_event_order(event)
-    row = StatusRow(
-        transfer_id=order.transfer_id,
-        status=TransferStatus.SUCCEEDED,
-        at=order.arrived,
-        source=event["source"],
-        event_id=event["id"],
-        digest=order.digest,
-    )
-    # As after the retention of the namespace: a row, and no run.
-    await transfers.store.record(row)
-    intake = transfers.intake("jobs")
-    same = await intake.accept(json.dumps(event).encode(), 0, "m-1")
-    assert same == Settle(file_job_id(order.transfer_id), duplicate=True)
-    other, _ = a_message(id="forgotten-by-queue", type="Other")
-    verdict = await intake.accept(other, 0, "m-2")
-    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
-    [rejected] = await transfers.resources.rejected.list()
-    assert (rejected.queue, rejected.reason, rejected.body) == ("jobs", KEY_REUSED, other.decode())
-    assert transfers.far.done == []
-
-
-async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorded(
-    transfers: Installation,
-) -> None:
-    queued, id = a_message(id="two-ways", type="Queued")
-    routed = an_event(id="two-ways", type="Routed")
-    job = transfers.client.get_workflow_handle(file_job_id(id))
-    # Both pass the look at the row, and the job of the queued one is started first.
-    await transfers.client.start_workflow(
-        "FileJob",
-        a_job_order(json.loads(queued)),
-        id=job.id,
-        task_queue="transfers-nobody",
-        memo={"digest": an_event_order(json.loads(queued)).digest},
-        search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
-    )
-    verdict = await transfers.intake().accept(json.dumps(routed).encode(), 0, "m-2")
-    assert isinstance(verdict, Settle)
-    with pytest.raises(WorkflowFailureError):
-        await transfers.client.get_workflow_handle(verdict.workflow_id).result()
-    await job.terminate()
-    [rejected] = await transfers.resources.rejected.list()
-    assert (rejected.reason, rejected.body) == (KEY_REUSED, json.dumps(routed))
-    said = [(each.status.value, each.reason) for each in await transfers.store.trail(id)]
-    assert any(s == "Failed" and (r or "").startswith("refused, by intake") for s, r in said)
 
 
 async def test_a_message_of_a_queue_is_routed_already(transfers: Installation) -> None:
@@ -447,64 +299,6 @@ async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(
     assert (trail[-1].reason, trail[-1].by) == (f"redriven from action 3 as {again[:12]}", "olga")
     with pytest.raises(Refused, match="which is Succeeded"):
         await redrives.redrive(OLGA, id)
-
-
-def a_receipt(id: str, *actions: tuple[str, str | None]) -> Receipt:
-    """Of a transfer whose actions went so."""
-    steps: list[ReceiptStep] = []
-    for index, (action, outcome) in enumerate(actions):
-        step = ReceiptStep(
-            transfer_id=id,
-            index=index,
-            action=action,
-            at=an_event_order().arrived,
-            outcome=outcome,
-            previous=steps[-1].sha256 if steps else "e" * 64,
-            sha256="",
-        )
-        steps.append(sealed(step))
-    return assembled(id, "e" * 64, steps)
-
-
-async def test_a_kept_copy_is_sent_again_to_another_partner(transfers: Installation) -> None:
-    transfers.configure(KeepCopyDays=30)
-    raw, id = a_message(id="resent")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await until(transfers, id, TransferStatus.SUCCEEDED)
-    sent = await transfers.service.resend(OLGA, id[:8], "acme")
-    await ended(transfers, sent.transfer_id)
-    second = await transfers.service.resend(OLGA, id[:8])
-    await ended(transfers, second.transfer_id)
-    assert len({id, sent.transfer_id, second.transfer_id}) == 3
-    assert transfers.far.done[2:] == [
-        ("write acme", sent.transfer_id),
-        ("write store", second.transfer_id),
-    ]
-    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
-    with pytest.raises(InvalidRequest, match="there is no partner 'nowhere'"):
-        await transfers.service.resend(OLGA, id, "nowhere")
-    assert await transfers.store.get(resend_id(id, 3)) is None
-
-
-async def test_copies_that_are_sent_again_at_once_are_all_sent(transfers: Installation) -> None:
-    transfers.configure(KeepCopyDays=30)
-    raw, id = a_message(id="resent-at-once")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await until(transfers, id, TransferStatus.SUCCEEDED)
-    sent = await asyncio.gather(*(transfers.service.resend(OLGA, id) for _ in range(3)))
-    assert all(each.created for each in sent)
-    assert {each.transfer_id for each in sent} == {resend_id(id, number) for number in (1, 2, 3)}
-    for each in sent:
-        await ended(transfers, each.transfer_id)
-    assert len(transfers.far.done[2:]) == 3
-
-
-async def test_only_a_kept_copy_is_sent_again(transfers: Installation) -> None:
-    raw, id = a_message(id="not-kept")
-    await transfers.intake().accept(raw, 0, "m-1")
-    await until(transfers, id, TransferStatus.SUCCEEDED)
-    with pytest.raises(WrongState, match="no copy was kept"):
-        await transfers.service.resend(OLGA, id)
 
 
 async def test_runs_wait_for_a_partner_in_one_outage(

@@ -25,6 +25,7 @@ from contracts.batches import (
     DOCUMENT_EVENT,
     STEPS,
     BatchKey,
+    DocumentAttachments,
     DocumentEvent,
     DocumentProcessed,
     GivenUp,
@@ -204,3 +205,15 @@ def failure_of(error: BaseException) -> tuple[str | None, str]:
     """Type and message of what an activity raised."""
     assert isinstance(error, ApplicationError)
     return error.type, error.message
+
+
+def attachments_of(*names: str) -> DocumentAttachments:
+    """A message that attaches blobs to a document."""
+    return DocumentAttachments.model_validate(
+        {
+            "case_id": KEY.case_id,
+            "batch_id": KEY.batch_id,
+            "document_id": "D-1",
+            "attachments": [{"blob_name": name, "filename": name[-5:]} for name in names],
+        }
+    )

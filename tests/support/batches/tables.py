@@ -9,11 +9,14 @@ from adapters.database import Database
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.models import batches as models
-from adapters.ports import Extracted, LoadStore
+from adapters.ports import Attached, Extracted, LoadStore
 from contracts.batches import (
+    AttachedFile,
     BatchKey,
+    DocumentAttachments,
     DocumentId,
     DocumentProcessed,
+    DocumentRelations,
     DocumentState,
     Relation,
     RelationKind,
@@ -89,3 +92,11 @@ async def load(
         await store.save_relations(event, relations)
         await store.save_attachments(event, [])
     return first
+
+
+WHERE = {"case_id": 7, "batch_id": 1, "document_id": "a"}
+RELATED = DocumentRelations(**WHERE, relations=(Relation(related_id="b"),))
+ATTACHED = DocumentAttachments(
+    **WHERE, attachments=(AttachedFile(blob_name="in/x", filename="x.txt"),)
+)
+FILES = [Attached("x.txt", source("x"))]

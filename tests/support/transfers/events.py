@@ -7,9 +7,12 @@ from typing import Any
 from contracts.transfers import (
     FileEventOrder,
     FileJobOrder,
+    Receipt,
+    ReceiptStep,
     SettingsJob,
 )
 from domain.transfers.events import head_of, read_event
+from domain.transfers.receipts import assembled, sealed
 
 ARRIVED = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -70,3 +73,26 @@ def a_job(*actions: dict[str, Any], retries: dict[str, Any] | None = None, **fie
             **fields,
         }
     )
+
+
+def a_message(**fields: Any) -> tuple[bytes, str]:
+    """The body of an event, and the id of its transfer."""
+    body = json.dumps(an_event(**fields))
+    return body.encode(), head_of(body).transfer_id
+
+
+def a_receipt(id: str, *actions: tuple[str, str | None]) -> Receipt:
+    """Of a transfer whose actions went so."""
+    steps: list[ReceiptStep] = []
+    for index, (action, outcome) in enumerate(actions):
+        step = ReceiptStep(
+            transfer_id=id,
+            index=index,
+            action=action,
+            at=an_event_order().arrived,
+            outcome=outcome,
+            previous=steps[-1].sha256 if steps else "e" * 64,
+            sha256="",
+        )
+        steps.append(sealed(step))
+    return assembled(id, "e" * 64, steps)

@@ -37,9 +37,13 @@ from contracts.transfers import (
     SettleOrder,
     SettleResult,
     StoredReceipt,
+    TransferStatus,
+    TransferView,
+    file_job_id,
 )
 from domain.transfers.queues import read_queues
 from tests.support.transfers.events import READ, WRITE
+from tests.support.waiting import eventually
 from workers.building import build_lanes, build_worker
 from workers.pipelines.base import Lane, Pipeline
 from workers.pipelines.transfers import TRANSFERS
@@ -251,3 +255,20 @@ def _played_by(far: Endpoints) -> Pipeline:
         probes=lambda own: {},
         named_probes=lambda own: {Dependency.PARTNER: far.probe},
     )
+
+
+async def until(transfers: Installation, transfer_id: str, status: TransferStatus) -> None:
+    """Wait until a transfer has a status."""
+
+    async def has_status() -> bool:
+        row = await transfers.store.get(transfer_id)
+        return row is not None and row.status is status
+
+    await eventually(has_status)
+
+
+async def ended(transfers: Installation, transfer_id: str) -> TransferView:
+    """Wait for the success of a transfer; what its run says of it."""
+    await until(transfers, transfer_id, TransferStatus.SUCCEEDED)
+    run = transfers.client.get_workflow_handle(file_job_id(transfer_id), result_type=TransferView)
+    return await run.result()

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from temporalio.testing import ActivityEnvironment
 
 from activities.batches.document_group import AT_ONCE, SMALL_BYTES
@@ -38,20 +36,6 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SENT = {"case_id": KEY.case_id, "batch_id": KEY.batch_id, "document_id": "D-0"}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def texts() -> AsyncIterator[FileTexts]:
-    async with FileTexts() as texts:
-        yield texts
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def loading(
-    migrated: Path, tmp_path: Path, texts: FileTexts
-) -> AsyncIterator[DocumentLoading]:
-    async with document_loading(migrated, tmp_path, texts) as loading:
-        yield loading
 
 
 async def send(loading: DocumentLoading, number: int, **fields: Any) -> DocumentProcessed:

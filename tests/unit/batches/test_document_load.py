@@ -1,26 +1,21 @@
 """The steps of one document: real tables, real readers, blobs and queues in memory."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import folder_of
-from adapters.files.texts.pool import FileTexts
 from adapters.ports import Denied, Unavailable
 from contracts.batches import (
     DOCUMENT_EVENT,
-    DocumentAttachments,
     DocumentProcessed,
     DocumentRelations,
     LoadStep,
     Relation,
-    RelationKind,
 )
 from contracts.blobs import BlobRef
 from contracts.errors import MISSING_BLOB, PERMANENT, TRANSIENT, UNREADABLE_DOCUMENT
@@ -30,7 +25,7 @@ from tests.support.batches.document_loading import (
     KEY,
     NAMES,
     DocumentLoading,
-    document_loading,
+    attachments_of,
     failure_of,
 )
 from tests.support.files.hostile_documents import WRITTEN_AT
@@ -51,20 +46,6 @@ QUESTION = Letter(
     "question@site.example", "a@site.example", "b@site.example", "gate", WRITTEN_AT, ["how wide?"]
 )
 PLAN = pdf("Plan", "Anna", WRITTEN_AT, [["the plan"]])
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def texts() -> AsyncIterator[FileTexts]:
-    async with FileTexts() as texts:
-        yield texts
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def loading(
-    migrated: Path, tmp_path: Path, texts: FileTexts
-) -> AsyncIterator[DocumentLoading]:
-    async with document_loading(migrated, tmp_path, texts) as loading:
-        yield loading
 
 
 async def test_a_corrected_file_of_a_loaded_document_is_loaded(loading: DocumentLoading) -> None:
@@ -125,7 +106,7 @@ async def test_files_that_are_there_are_attached_although_others_are_missing(
 ) -> None:
     await loading.put("in/1.txt", b"one")
     with pytest.raises(ApplicationError) as raised:
-        await loading.load(_attachments("in/0.txt", "in/1.txt", "in/2.txt"))
+        await loading.load(attachments_of("in/0.txt", "in/1.txt", "in/2.txt"))
     kind, message = failure_of(raised.value)
     assert kind == MISSING_BLOB
     assert message == "; ".join(
@@ -135,7 +116,7 @@ async def test_files_that_are_there_are_attached_although_others_are_missing(
     assert await loading.rows("attachments", "blob_name") == [("in/1.txt",)]
     for name in ("in/0.txt", "in/2.txt"):
         await loading.put(name, b"late")
-    await loading.load(_attachments("in/0.txt", "in/1.txt", "in/2.txt"))
+    await loading.load(attachments_of("in/0.txt", "in/1.txt", "in/2.txt"))
     assert len(await loading.rows("attachments", "blob_name")) == 3
 
 
@@ -249,51 +230,6 @@ async def test_of_the_same_bytes_only_the_first_are_kept(loading: DocumentLoadin
     assert (again.duplicate_of, again.resumed) == ("D-1", True)
 
 
-async def test_relations_of_a_message(loading: DocumentLoading) -> None:
-    event = DocumentRelations(
-        case_id=KEY.case_id,
-        batch_id=KEY.batch_id,
-        document_id="D-1",
-        relations=(Relation(related_id="D-2", kind=RelationKind.VERSION),),
-    )
-    await loading.load(event)
-    assert (await loading.load(event))[LoadStep.RELATIONS].resumed
-    assert await loading.rows("document_relations", "document_id", "related_id", "kind") == [
-        ("D-1", "D-2", "version")
-    ]
-
-
-def _attachments(*names: str) -> DocumentAttachments:
-    return DocumentAttachments.model_validate(
-        {
-            "case_id": KEY.case_id,
-            "batch_id": KEY.batch_id,
-            "document_id": "D-1",
-            "attachments": [{"blob_name": name, "filename": name[-5:]} for name in names],
-        }
-    )
-
-
-async def test_attachments_of_a_message_are_resolved(loading: DocumentLoading) -> None:
-    await loading.put("in/1.jpg", b"one")
-    await loading.put("in/2.jpg", b"second")
-    await loading.load(_attachments("in/1.jpg", "in/2.jpg", "in/1.jpg"))
-    assert await loading.rows("attachments", "blob_name", "filename", "size") == [
-        ("in/1.jpg", "1.jpg", 3),
-        ("in/2.jpg", "2.jpg", 6),
-    ]
-
-
-async def test_hundreds_of_attachments_of_one_message_are_resolved(
-    loading: DocumentLoading,
-) -> None:
-    names = [f"in/{number:03}.jpg" for number in range(250)]
-    for name in names:
-        await loading.put(name, b"one")
-    await loading.load(_attachments(*names))
-    assert await loading.rows("attachments", "blob_name") == [(name,) for name in names]
-
-
 async def test_a_document_that_is_not_there_is_named(loading: DocumentLoading) -> None:
     event = await loading.send("D-1", PLAN)
     await loading.blobs.delete(event.blob_name)
@@ -361,7 +297,7 @@ async def test_a_step_of_another_event_is_refused(loading: DocumentLoading) -> N
         with pytest.raises(ApplicationError, match=f"{step} is not a step of BATCH_DOCUMENT"):
             await loading.take(step, relations)
     with pytest.raises(ApplicationError, match="relations is not a step of BATCH_ATTACHMENTS"):
-        await loading.take(LoadStep.RELATIONS, _attachments("in/1.jpg"))
+        await loading.take(LoadStep.RELATIONS, attachments_of("in/1.jpg"))
 
 
 async def test_a_document_that_is_given_up_becomes_a_dead_letter(loading: DocumentLoading) -> None:

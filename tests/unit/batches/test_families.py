@@ -1,17 +1,13 @@
 """Attached files become documents of the family, as deep and as many as a family may have."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 
 from activities.batches.extracts import folder_of
-from adapters.files.texts.pool import FileTexts
 from contracts.batches import (
     FAMILY_DEPTH,
     DocumentAttachments,
@@ -25,7 +21,7 @@ from contracts.blobs import BlobRef
 from domain.batches import families
 from domain.batches.families import Family, member_id, members
 from stack.sample_files import Letter, mail
-from tests.support.batches.document_loading import KEY, DocumentLoading, document_loading
+from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.files.office import RTF, archive
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -106,20 +102,6 @@ async def test_files_that_are_nested_too_deep_are_named() -> None:
     found = members(KEY, "D1", Family("D1", FAMILY_DEPTH), _files(1, 1))
     assert not found.messages
     assert found.note == "its 2 files are not read: they are nested 9 deep"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def texts() -> AsyncIterator[FileTexts]:
-    async with FileTexts() as texts:
-        yield texts
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def loading(
-    migrated: Path, tmp_path: Path, texts: FileTexts
-) -> AsyncIterator[DocumentLoading]:
-    async with document_loading(migrated, tmp_path, texts) as loading:
-        yield loading
 
 
 async def test_files_within_files_become_documents_of_the_family(

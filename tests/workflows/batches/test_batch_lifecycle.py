@@ -1,6 +1,5 @@
 """The story of one batch, with every activity scripted."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +11,6 @@ from contracts.batches import (
     DocumentCounts,
     LoaderStatus,
     Phase,
-    Purpose,
-    Resource,
-    ResourceState,
     Timings,
     Validation,
     ValidationOutcome,
@@ -37,11 +33,9 @@ from tests.support.batches.scripted import (
     REMOVING,
     TODAY,
     ScriptedBatch,
-    again,
     depth,
     ended,
     finished,
-    started,
 )
 from tests.support.waiting import eventually
 from workflows import attributes
@@ -297,76 +291,6 @@ async def test_documents_that_were_counted_before_the_run_began_are_asked_about(
     )
 
 
-async def test_dead_letters_are_redriven_and_the_last_pass_is_final(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=2)], keeps=True)
-    async with batches.running(script) as handle:
-        await handle.signal(BatchLifecycle.take, finished())
-        await end(handle)
-        result = await handle.result()
-        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
-        assert await attribute_of(handle, attributes.STATE) == "complete"
-    assert [(one.number, one.final) for one in script.passes] == [(1, False), (2, True)]
-    assert (result.status, result.redrives, result.dead_letters) == (LoaderStatus.COMPLETE, 2, 2)
-    assert result.reason is not None and "2 dead letters are kept" in result.reason
-    assert script.closings[0].dead_letters == 2
-
-
-async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=5), depth(3), depth()])
-    async with batches.running(script) as handle:
-        await handle.signal(BatchLifecycle.take, finished())
-        await end(handle)
-        result = await handle.result()
-        assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
-    assert (result.redrives, result.dead_letters, len(script.passes)) == (1, 0, 1)
-
-
-async def test_a_requested_pass_is_an_additional_one(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
-    async with batches.running(script) as handle:
-        await reach(handle, Phase.LOADING)
-        await handle.signal(BatchLifecycle.take, again())
-        await handle.signal(BatchLifecycle.take, finished())
-        await end(handle)
-        assert (await handle.result()).redrives == 3
-    assert [one.final for one in script.passes] == [False, False, True]
-
-
-async def test_kept_dead_letters_can_be_redriven_by_a_run_of_their_own(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=1), depth()])
-    async with batches.running(script, purpose=Purpose.REDRIVE) as handle:
-        await end(handle)
-        result = await handle.result()
-    assert (result.status, result.redrives) == (LoaderStatus.COMPLETE, 1)
-    assert sorted(name for name in script.calls if name in MAKING) == sorted(MAKING)
-    assert removed_by(script) == ["unsubscribe", *REMOVING]
-
-
-async def test_failed_documents_are_tried_again_by_a_run_of_their_own(batches: BatchRuns) -> None:
-    script = ScriptedBatch()
-    async with batches.running(script, purpose=Purpose.RETRY_FAILED) as handle:
-        await end(handle)
-        result = await handle.result()
-    assert (result.status, result.redrives) == (LoaderStatus.COMPLETE, 1)
-    assert [(one.final, one.with_failed) for one in script.passes] == [(False, True)]
-
-
-async def test_failed_documents_are_tried_again_by_the_run_that_loads(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=1)], keeps=True)
-    async with batches.running(script) as handle:
-        await handle.signal(BatchLifecycle.take, finished())
-        await reach(handle, Phase.ENDING)
-        script.depths = [depth()]
-        await handle.signal(BatchLifecycle.take, again(with_failed=True))
-        await end(handle)
-        assert (await handle.result()).redrives == 3
-    assert [(one.final, one.with_failed) for one in script.passes] == [
-        (False, False),
-        (True, False),
-        (True, True),
-    ]
-
-
 async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> None:
     script = ScriptedBatch()
     async with batches.running(script, Timings(settle=0, poll=1, hold=0)) as handle:
@@ -383,52 +307,6 @@ async def test_a_missing_end_is_asked_for(server: Any, batches: BatchRuns) -> No
         await reach(handle, Phase.PARKED)
         await handle.signal("skip")
         assert (await handle.result()).status is LoaderStatus.COMPLETE
-
-
-# Without a cache, each of its thousands of events would replay all those before it.
-@pytest.mark.cached(alone=True)
-async def test_a_long_load_begins_anew_and_forgets_nothing(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(5)])
-    async with batches.running(script) as handle:
-        await reach(handle, Phase.LOADING)
-        await handle.signal(BatchLifecycle.take, again())
-        await _begin_anew(handle)
-        script.depths = [depth(dead=1)]
-        script.keeps = True
-        await handle.signal(BatchLifecycle.take, finished())
-        await end(handle)
-        assert (await handle.result()).redrives == 3
-        rows = {row.resource: row.state for row in (await status_of(handle)).resources}
-    kept = rows.pop(Resource.DEAD_LETTERS)
-    assert (kept, set(rows.values())) == (ResourceState.KEPT, {ResourceState.GONE})
-    assert all(script.made(name) == 1 for name in MAKING)
-
-
-@pytest.mark.cached(alone=True)
-async def test_a_long_drain_begins_anew_and_keeps_its_reason(batches: BatchRuns) -> None:
-    script = ScriptedBatch(depths=[depth(dead=1), depth(5)])
-    async with batches.running(script) as handle:
-        await handle.signal(BatchLifecycle.take, finished())
-        await eventually(lambda: holds(script.made("redrive") == 1))
-        await _begin_anew(handle)
-        view = await reach(handle, Phase.DRAINING)
-        assert (view.reason, view.redrives) == ("pass 1", 1)
-        script.depths = [depth()]
-        await end(handle)
-        assert (await handle.result()).redrives == 1
-    assert [closing.reason for closing in script.closings] == ["pass 1"]
-
-
-async def _begin_anew(handle: Handle) -> None:
-    """Make the history of a run so long that another run continues it."""
-    first = (await handle.describe()).run_id
-
-    async def anew() -> bool:
-        # Events that change nothing make the history long.
-        await asyncio.gather(*(handle.signal(BatchLifecycle.take, started()) for _ in range(50)))
-        return (await handle.describe()).run_id != first
-
-    await eventually(anew, seconds=60, pause=0.2)
 
 
 async def test_a_batch_that_loads_or_drains_too_long_asks_for_attention(

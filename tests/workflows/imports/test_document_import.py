@@ -2,10 +2,6 @@
 
 import asyncio
 import contextlib
-import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -26,13 +22,11 @@ from contracts.imports import (
     Counts,
     DocumentType,
     HandlerOutcome,
-    ImportMessage,
-    ImportOrder,
-    ImportResult,
     ImportState,
     Retry,
 )
 from domain.imports.registry import REGISTRY
+from tests.support.imports.runs import Imports
 from tests.support.imports.scripted import (
     OUTCOME,
     ScriptedImport,
@@ -40,46 +34,10 @@ from tests.support.imports.scripted import (
     import_message,
     permanent,
 )
-from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.imports.document_import import DocumentImport
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-@dataclass
-class Imports:
-    """Starts imports on a worker of the test's own."""
-
-    server: Any
-    run_worker: Any
-
-    @asynccontextmanager
-    async def running(
-        self, script: ScriptedImport, message: ImportMessage, park: timedelta = timedelta(days=14)
-    ) -> AsyncIterator[WorkflowHandle[Any, ImportResult]]:
-        queue = f"imports-{uuid.uuid4().hex}"
-        async with self.run_worker(queue, [DocumentImport], script.activities()):
-            yield await self.server.client.start_workflow(
-                DocumentImport.run,
-                ImportOrder(message=message, park_for_seconds=int(park.total_seconds())),
-                id=message.workflow_id,
-                task_queue=queue,
-                search_attributes=attributes.at_start("imports", "equipment", "p1"),
-            )
-
-    async def parked(self, handle: WorkflowHandle[Any, Any]) -> None:
-        """Wait until the run is parked."""
-
-        async def is_parked() -> bool:
-            return bool((await handle.query(DocumentImport.status)).next_steps)
-
-        await eventually(is_parked)
-
-
-@pytest.fixture
-def imports(server: Any, run_worker: Any) -> Imports:
-    return Imports(server, run_worker)
 
 
 async def _attributes(handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Events that come again, as themselves or as others, over real tables and a real server."""
+
+import json
+
+import pytest
+from temporalio.client import WorkflowFailureError
+
+from adapters.ports.transfers import StatusRow
+from contracts.errors import KEY_REUSED
+from contracts.transfers import (
+    TransferStatus,
+    file_job_id,
+    transfer_workflow_id,
+)
+from tests.support.transfers.events import a_job_order, a_message, an_event, an_event_order
+from tests.support.transfers.installation import OLGA, Installation, ended, until
+from workers.services.errors import InvalidRequest
+from workers.services.verdicts import DeadLetter, Settle
+from workflows import attributes
+from workflows.transfers.file_event import FileEvent
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_another_event_of_the_same_source_and_id_is_refused_and_recorded(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="reused")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    other, _ = a_message(id="reused", type="Other")
+    verdict = await transfers.intake().accept(other, 0, "m-2")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
+    with pytest.raises(InvalidRequest):
+        await transfers.service.submit(OLGA, other.decode())
+    recorded = await transfers.resources.rejected.list()
+    assert [(each.queue, each.reason) for each in recorded] == [
+        ("submit", KEY_REUSED),
+        ("intake", KEY_REUSED),
+    ]
+    assert {each.body for each in recorded} == {other.decode()}
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+
+
+async def test_rows_know_an_event_for_longer_than_temporal_does(transfers: Installation) -> None:
+    raw, id = a_message(id="forgotten")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await until(transfers, id, TransferStatus.SUCCEEDED)
+    # Under another id of the run, as if that of the first one were forgotten.
+    order = an_event_order(an_event(id="forgotten", type="Other"))
+    run = await transfers.client.start_workflow(
+        FileEvent.run, order, id=f"{transfer_workflow_id(id)[:-1]}x", task_queue="transfers"
+    )
+    with pytest.raises(WorkflowFailureError):
+        await run.result()
+    [rejected] = await transfers.resources.rejected.list()
+    assert rejected.reason == KEY_REUSED
+
+
+async def test_an_event_that_temporal_has_forgotten_is_carried_out_once(
+    transfers: Installation,
+) -> None:
+    raw, id = a_message(id="once")
+    await transfers.intake().accept(raw, 0, "m-1")
+    await ended(transfers, id)
+    # Under another id of the run, as if that of the first one were forgotten.
+    run = await transfers.client.start_workflow(
+        FileEvent.run,
+        an_event_order(json.loads(raw)),
+        id=f"{transfer_workflow_id(id)[:-1]}x",
+        task_queue="transfers",
+        search_attributes=attributes.at_start("transfers", "event", "TMS001"),
+    )
+    view = await run.result()
+    assert (view.status, (view.reason or "")[:26]) == ("Succeeded", "it was carried out before,")
+    described = await run.describe()
+    assert described.typed_search_attributes.get(attributes.STATE) == "skipped"
+    assert await transfers.states(id) == ["Assigned", "ReadMessage", "Succeeded"]
+    assert [action for action, _ in transfers.far.done] == ["read acme", "write store"]
+
+
+async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
+    transfers: Installation,
+) -> None:
+    event = an_event(id="forgotten-by-queue")
+    order = an_event_order(event)
+    row = StatusRow(
+        transfer_id=order.transfer_id,
+        status=TransferStatus.SUCCEEDED,
+        at=order.arrived,
+        source=event["source"],
+        event_id=event["id"],
+        digest=order.digest,
+    )
+    # As after the retention of the namespace: a row, and no run.
+    await transfers.store.record(row)
+    intake = transfers.intake("jobs")
+    same = await intake.accept(json.dumps(event).encode(), 0, "m-1")
+    assert same == Settle(file_job_id(order.transfer_id), duplicate=True)
+    other, _ = a_message(id="forgotten-by-queue", type="Other")
+    verdict = await intake.accept(other, 0, "m-2")
+    assert isinstance(verdict, DeadLetter) and verdict.reason == KEY_REUSED
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.queue, rejected.reason, rejected.body) == ("jobs", KEY_REUSED, other.decode())
+    assert transfers.far.done == []
+
+
+async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorded(
+    transfers: Installation,
+) -> None:
+    queued, id = a_message(id="two-ways", type="Queued")
+    routed = an_event(id="two-ways", type="Routed")
+    job = transfers.client.get_workflow_handle(file_job_id(id))
+    # Both pass the look at the row, and the job of the queued one is started first.
+    await transfers.client.start_workflow(
+        "FileJob",
+        a_job_order(json.loads(queued)),
+        id=job.id,
+        task_queue="transfers-nobody",
+        memo={"digest": an_event_order(json.loads(queued)).digest},
+        search_attributes=attributes.at_start("transfers", "jobs", "TMS001"),
+    )
+    verdict = await transfers.intake().accept(json.dumps(routed).encode(), 0, "m-2")
+    assert isinstance(verdict, Settle)
+    with pytest.raises(WorkflowFailureError):
+        await transfers.client.get_workflow_handle(verdict.workflow_id).result()
+    await job.terminate()
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.reason, rejected.body) == (KEY_REUSED, json.dumps(routed))
+    said = [(each.status.value, each.reason) for each in await transfers.store.trail(id)]
+    assert any(s == "Failed" and (r or "").startswith("refused, by intake") for s, r in said)
