@@ -25,6 +25,7 @@ from contracts.transfers import (
 from contracts.transfers.progress import ReadCursor
 from domain.errors import RuleViolation
 from domain.transfers.paths import literal, path_problem, printable, split
+from domain.transfers.receipts import read_digest
 from domain.transfers.templates import plain
 
 _WORTH_KEEPING: Final = 8 << 20
@@ -57,7 +58,8 @@ class FileReading:
 
         Raises:
             FileMissing: There are fewer than expected.
-            RuleViolation: There are more, or one is empty.
+            RuleViolation: There are more, one is empty, or a transfer that is carried out anew
+                has read and written something else.
             FileChanged: One grew or changed while it was read.
             NotYet: One is still being written, as far as its size and time tell.
             WorkersLost: It has lost too many workers in a row.
@@ -80,9 +82,11 @@ class FileReading:
             except PortError:
                 await self._note(order, step, reading)
                 raise
+        lines = [_line(partner, file) for file in reading.files]
+        _check_same(order, lines)
         return await step.result(
             await step.manifest(reading.files),
-            [_line(partner, file) for file in reading.files],
+            lines,
             self._ports.now(),
             remarks=remarks,
         )
@@ -235,6 +239,20 @@ def _line(partner: Partner, file: StagedFile) -> ReceiptFile:
         place=shown(partner, file.source or ""),
         size=file.blob.size,
         sha256_after=file.blob.sha256,
+    )
+
+
+def _check_same(order: ActionOrder, lines: Sequence[ReceiptFile]) -> None:
+    """Of one transfer, no partner gets other bytes than another."""
+    known = dict(order.job.read_before).get(order.index)
+    if known is None or known == read_digest(lines):
+        return
+    done = ", ".join(f"{index + 1}. {action}" for index, action in order.job.done_before)
+    failed = (order.job.redriven_from or "")[:12]
+    raise RuleViolation(
+        f"the source is no longer what transfer {failed} has read, of which {done} is done: give "
+        f"this one up, and `docflow transfers redrive {failed} --from-action 1` carries out "
+        "everything with what is there now"
     )
 
 

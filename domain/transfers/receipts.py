@@ -6,12 +6,12 @@ Verification reads the JSON and not the contract: fields of a newer release coun
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from contracts.base import Contract
-from contracts.transfers import Receipt, ReceiptStep
+from contracts.transfers import Receipt, ReceiptFile, ReceiptStep
 from domain.errors import RuleViolation
 
 SEAL: Final = "sha256"
@@ -57,6 +57,14 @@ def seal_of(step: Mapping[str, Any]) -> str:
 def sealed(step: ReceiptStep) -> ReceiptStep:
     """The step with its hash."""
     return step.model_copy(update={SEAL: seal_of(step.model_dump(mode="json"))})
+
+
+def read_digest(files: Iterable[ReceiptFile]) -> str:
+    """SHA-256 of what was read: names, places, sizes and hashes, in any order."""
+    lines = sorted(
+        canonical([each.name, each.place, each.size, each.sha256_after]) for each in files
+    )
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()
 
 
 def in_order(event: str, steps: Sequence[ReceiptStep]) -> Sequence[ReceiptStep]:

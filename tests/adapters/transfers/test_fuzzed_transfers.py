@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from domain.transfers.queues import Queue
 from stack.temporal import temporal_server
 from tests.support.chaos import CHAOS, kills
 from tests.support.transfers.fuzzing import Fuzzing
-from tests.support.transfers.whole import WholeWorkers, whole_workers
+from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from tests.support.waiting import eventually
 from workers.services.transfers.intake import TransferIntake
 from workers.services.verdicts import DeadLetter, Settle
@@ -150,20 +150,11 @@ async def _sent(handle: WorkflowHandle[Any, Any], answer: str) -> None:
 @pytest_asyncio.fixture
 async def fuzzed(tmp_path: Path) -> AsyncGenerator[Fuzzed]:
     """Workers over folders, and a rule that takes most events."""
-    for name in ("in", "share/in", "out", "blobs"):
+    for name in ("in", "share/in", "out"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "share/in/orders.csv").write_bytes(b"a;b\n" * 100)
-    (tmp_path / "queues.yaml").write_text(QUEUES)
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
-        settings: Mapping[str, str] = {
-            "TEMPORAL_ADDRESS": server.address,
-            "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
-            "DOCFLOW_SCRATCH": str(tmp_path / "scratch"),
-            "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
-            "DOCFLOW_TRANSFERS_SETTINGS": str(tmp_path / "jobsettings.json"),
-            "DOCFLOW_TRANSFERS_QUEUES": str(tmp_path / "queues.yaml"),
-            "DOCFLOW_TRANSFERS_FOLDERS": str(tmp_path),
-        }
+        settings = folder_settings(tmp_path, server.address, QUEUES)
         await upgrade(settings["DATABASE_URL"])
         faults = Faults()
         async with whole_workers(settings, faults) as workers:

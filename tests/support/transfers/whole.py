@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from temporalio.client import Client, Interceptor
 
@@ -19,6 +20,27 @@ class WholeWorkers:
 
     client: Client
     resources: Resources
+
+
+def folder_settings(folder: Path, address: str, queues: str) -> Mapping[str, str]:
+    """Settings of workers that keep everything below a folder.
+
+    Args:
+        folder: Holds `jobsettings.json`; partners of the kind `folder` may lie in it.
+        address: Of Temporal.
+        queues: What stands in the file of queues.
+    """
+    (folder / "blobs").mkdir()
+    (folder / "queues.yaml").write_text(queues)
+    return {
+        "TEMPORAL_ADDRESS": address,
+        "DATABASE_URL": f"sqlite:///{folder / 'docflow.db'}",
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_TRANSFERS_SETTINGS": str(folder / "jobsettings.json"),
+        "DOCFLOW_TRANSFERS_QUEUES": str(folder / "queues.yaml"),
+        "DOCFLOW_TRANSFERS_FOLDERS": str(folder),
+    }
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Carrying out a failed transfer anew, from the action that failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -18,6 +18,7 @@ from contracts.transfers import (
     receipt_blob,
     redrive_id,
 )
+from domain.transfers.receipts import read_digest
 from workers.services.errors import InvalidRequest, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.runs import temporal_errors
@@ -29,6 +30,7 @@ REDRIVES: Final = 100
 _EFFECTS: Final = frozenset({"WriteFile", "FireEvent", "CallHttp"})
 """Actions that others see; the rest only makes the files, which are removed with a failed run."""
 _DONE: Final = (None, "done before")
+_READS: Final = "ReadFile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ class Redrives:
         """Carry out a failed transfer anew, as a transfer of its own whose receipt names it.
 
         Files are read, decrypted and scanned again, since they were removed with the failed run;
-        what it has written, sent or called before the action is not repeated.
+        what it has written, sent or called before the action is not repeated, and the run parks
+        where the source has changed since.
 
         Args:
             who: Who asks.
@@ -95,11 +98,15 @@ class Redrives:
         if first < 0:
             raise InvalidRequest("actions are counted from 1")
         done = tuple(each for each in _effects(receipt) if each[0] < first)
+        # What it has itself passed over, or would have, had it come so far.
+        inherited = (each for each in order.done_before if from_action is None or each[0] < first)
+        done = tuple(sorted({*done, *inherited}))
         started = await self._started(
             order.model_copy(
                 update={
                     "redriven_from": row.transfer_id,
                     "done_before": done,
+                    "read_before": tuple((_reads(order, receipt)).items()) if done else (),
                     "arrived": datetime.now(UTC),
                     "way_in": "redrive",
                     "notices": True,
@@ -173,6 +180,19 @@ def _first(receipt: Receipt | None) -> int:
     steps = () if receipt is None else receipt.steps
     failed = [step.index for step in steps if step.outcome == "failed"]
     return failed[-1] if failed else max((step.index + 1 for step in steps), default=0)
+
+
+def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+    """Place of each action that has read files, and the digest of what it has read."""
+    steps = () if receipt is None else receipt.steps
+    return {
+        **dict(order.read_before),
+        **{
+            step.index: read_digest(step.files)
+            for step in steps
+            if step.action == _READS and step.outcome is None
+        },
+    }
 
 
 def _effects(receipt: Receipt | None) -> Sequence[tuple[int, str]]:
