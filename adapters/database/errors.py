@@ -45,11 +45,12 @@ _REFUSED_SQLITE = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
-_SQLITE_OUTAGES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+# A connection waits for its turn: when that is over, another program keeps the file locked.
+_SQLITE_OUTAGES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY})
 _SQLITE_REFUSALS = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
 )
-_SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_SQLITE_CONFLICTS = frozenset({sqlite3.SQLITE_LOCKED})
 
 
 def _of_postgresql() -> tuple[type[Exception], ...]:
@@ -65,7 +66,8 @@ def translated() -> Generator[None]:
 
     Raises:
         Unavailable: Of the dependency `DATABASE`: connection lost or refused, database full or
-            shutting down, address or password wrong. Of none: deadlock, database busy.
+            shutting down, locked by another program for long, address or password wrong. Of none:
+            deadlock.
     """
     try:
         yield

@@ -56,6 +56,7 @@ async def test_a_database_that_only_reads_is_an_outage(postgres_database_url: st
     [
         (sqlite3.SQLITE_FULL, False),
         (sqlite3.SQLITE_IOERR, False),
+        (sqlite3.SQLITE_BUSY, False),
         (sqlite3.SQLITE_READONLY, True),
         (sqlite3.SQLITE_CANTOPEN, True),
     ],
