@@ -105,7 +105,6 @@ async def test_a_raster_of_the_whole_earth_is_projected(jobs: RasterJobs, tmp_pa
     item, out = await processed(jobs, path, target_crs=MERCATOR)
     west, south, east, north = item["bbox"]
     assert -180 <= west < -178 and 178 < east <= 180 and south < -79 and north > 79
-    read: Any = rasterio.open
-    with read(out) as file:
+    with rasterio.open(out) as file:
         assert (file.read_masks(1) > 0).all()
     assert "goes all around the Earth" in str(jobs.results[4]["outputs"]["notes"])
