@@ -76,13 +76,16 @@ class SqlWebhookSecrets:
 
         False as well where none of them is kept (any more), or can be read.
         """
+        cipher = self._cipher
+        if cipher is None:
+            return False
         query = select(webhook_secrets.c.encrypted).where(webhook_secrets.c.job_id == job_id)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).scalars().all()
         known: list[bytes] = []
-        for encrypted in rows if self._cipher is not None else ():
+        for encrypted in rows:
             with suppress(InvalidToken):
-                known.append(self._cipher.decrypt(encrypted))
+                known.append(cipher.decrypt(encrypted))
         given = secret_bytes(secret)
         return bool(known) and not any(hmac.compare_digest(given, each) for each in known)
 

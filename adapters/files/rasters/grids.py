@@ -13,6 +13,7 @@ from pyproj.aoi import AreaOfInterest
 from pyproj.exceptions import ProjError
 from pyproj.transformer import TransformerGroup
 
+from adapters.files.rasters.places import place, placed, refuse_beyond_antimeridian
 from contracts.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
 from domain.errors import RuleViolation
 
@@ -37,6 +38,9 @@ def target_grid(order: GridOrder) -> TargetGrid:
     name = order.target_crs or order.crs
     same = source.equals(target)
     _refuse_beyond_poles(order, source)
+    notes = placed(order, source)
+    if not same:
+        refuse_beyond_antimeridian(order, source, target)
     if same and order.resolution is None and _is_upright(order):
         return TargetGrid(
             crs=name,
@@ -45,17 +49,22 @@ def target_grid(order: GridOrder) -> TargetGrid:
             height=order.height,
             method="copy",
             tile=_tile(order),
+            notes=tuple(notes),
         )
     operation = None if same else _operation(source, target, order)
-    return _warped(order, source, target, name, operation)
+    return _warped(order, source, target, name, operation, notes)
 
 
 def _warped(
-    order: GridOrder, source: CRS, target: CRS, name: str, operation: Operation | None
+    order: GridOrder,
+    source: CRS,
+    target: CRS,
+    name: str,
+    operation: Operation | None,
+    notes: list[str],
 ) -> TargetGrid:
     transformer = Transformer.from_crs(source, target, always_xy=True)
     xs, ys = _sampled(order, transformer, target)
-    notes: list[str] = []
     if target.is_geographic and source.is_projected:
         _refuse_poles(order, source, target)
         xs = _unwrapped(xs, notes)
@@ -68,6 +77,7 @@ def _warped(
     resolution = _quantised(order.resolution or native)
     left, top = math.floor(xs.min() / resolution), math.ceil(ys.max() / resolution)
     right, bottom = math.ceil(xs.max() / resolution), math.floor(ys.min() / resolution)
+    left, right = _within_world(target, left, right, resolution, notes)
     width, height = right - left, top - bottom
     _refuse_torn(order, (xs.max() - xs.min()) * (ys.max() - ys.min()) / native**2)
     if width * height > _MOST_PIXELS:
@@ -110,16 +120,11 @@ def _is_upright(order: GridOrder) -> bool:
     return b == 0 and d == 0 and a > 0 and e < 0
 
 
-def _place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
-    a, b, c, d, e, f = order.transform
-    return a * columns + b * rows + c, d * columns + e * rows + f
-
-
 def _sampled(order: GridOrder, transformer: Transformer, target: CRS) -> tuple[Any, Any]:
     columns, rows = np.meshgrid(
         np.linspace(0, order.width, _SAMPLES), np.linspace(0, order.height, _SAMPLES)
     )
-    xs, ys = transformer.transform(*_place(order, columns, rows))
+    xs, ys = transformer.transform(*place(order, columns, rows))
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         raise RuleViolation(
             f"parts of the raster lie where {target.name} is not defined; choose another"
@@ -131,7 +136,7 @@ def _sampled(order: GridOrder, transformer: Transformer, target: CRS) -> tuple[A
 def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
     if not source.is_geographic:
         return
-    _, ys = _place(order, np.array([0, order.width] * 2), np.array([0, 0, *[order.height] * 2]))
+    _, ys = place(order, np.array([0, order.width] * 2), np.array([0, 0, *[order.height] * 2]))
     slack = 1.5 * (abs(order.transform[3]) + abs(order.transform[4]))
     if np.abs(ys).max() > 90 + slack:
         raise RuleViolation(
@@ -169,11 +174,30 @@ def _unwrapped(xs: Any, notes: list[str]) -> Any:
     return xs + 360 * (xs <= ordered[gap])
 
 
+def _within_world(
+    target: CRS, left: int, right: int, resolution: float, notes: list[str]
+) -> tuple[int, int]:
+    """First and last column; of all around the Earth no more than there is of it."""
+    if not target.is_projected or target.geodetic_crs is None:
+        return left, right
+    onto = Transformer.from_crs(target.geodetic_crs, target, always_xy=True)
+    edge, other = (abs(onto.transform(longitude, 0.0)[0]) for longitude in (180.0, -180.0))
+    if not (math.isfinite(edge) and math.isclose(edge, other)):
+        return left, right
+    # More than the world, by no more than what rounding to whole pixels adds.
+    if not (-edge - 2 * resolution < left * resolution < -edge < edge < right * resolution):
+        return left, right
+    if right * resolution > edge + 2 * resolution:
+        return left, right
+    notes.append("it goes all around the Earth: less than a pixel at its edges is left out")
+    return math.ceil(-edge / resolution), math.floor(edge / resolution)
+
+
 def _native_resolution(order: GridOrder, transformer: Transformer) -> float:
     """Side of a square target pixel as fine as the source's pixel in the middle."""
     column, row = order.width / 2, order.height / 2
     corners = np.array([[-0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5]])
-    xs, ys = transformer.transform(*_place(order, column + corners[:, 0], row + corners[:, 1]))
+    xs, ys = transformer.transform(*place(order, column + corners[:, 0], row + corners[:, 1]))
     diagonals = (math.hypot(xs[1] - xs[0], ys[1] - ys[0]), math.hypot(xs[3] - xs[2], ys[3] - ys[2]))
     return math.sqrt(diagonals[0] * diagonals[1] / 2)
 
@@ -239,7 +263,7 @@ def _area(order: GridOrder, source: CRS) -> AreaOfInterest | None:
         np.array([0, order.width, 0, order.width]),
         np.array([0, 0, order.height, order.height]),
     )
-    xs, ys = transformer.transform(*_place(order, columns, rows))
+    xs, ys = transformer.transform(*place(order, columns, rows))
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         return None
     west, east = float(np.min(xs)), float(np.max(xs))
