@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,6 +20,7 @@ from adapters.database.jobs.catalogue.checks import (
     no_collection,
     sort_of,
 )
+from adapters.database.jobs.catalogue.sorting import SORTED, sorted_page
 from adapters.ports import Denied
 from adapters.ports.catalogue import CataloguePage, CatalogueQuery, JsonObject
 from domain.errors import RuleViolation
@@ -26,6 +28,8 @@ from domain.jobs.stac import widened
 from domain.jobs.stac.items import moment
 from domain.jobs.stac.queries import checked_filter, interval
 
+_COLUMNS: Final = frozenset({"id", "collection", "datetime", "start_datetime", "end_datetime"})
+"""That pgstac has of every item."""
 _REFUSED: Final = ("P0001", "22", "42")
 """States that pgstac's search ends with when it cannot use what is asked."""
 _NUL: Final = "\0"
@@ -102,17 +106,14 @@ class PgstacCatalogue:
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
         """A page of items, the newest datetime first."""
-        asked = json.dumps(_search(query))
+        order = sort_of(query)
+        asked = _search(query)
         async with self._transaction() as connection:
-            try:
-                found = await connection.execute(
-                    text("SELECT CAST(search(CAST(:asked AS jsonb)) AS text)"), {"asked": asked}
-                )
-            except DBAPIError as error:
-                if (refused := _refusal(error)) is not None:
-                    raise RuleViolation(f"the search is not valid: {refused}") from error
-                raise
-            answer: dict[str, Any] = json.loads(found.scalar_one())
+            if await _has_no_order(connection, [name for name, _ in order]):
+                asked = _search(replace(query, sort=(), token=None)) | {"limit": SORTED + 1}
+                every = (await _found(connection, asked))["features"]
+                return sorted_page(list(map(_whole, every)), order, limit_of(query), query.token)
+            answer = await _found(connection, asked)
         links = {link["rel"]: link["href"] for link in answer["links"]}
         return CataloguePage(
             items=[_whole(item) for item in answer["features"]],
@@ -139,6 +140,32 @@ class PgstacCatalogue:
             if collection is not None:
                 await connection.execute(_LOCK, {"collection": collection})
             yield connection
+
+
+async def _found(connection: AsyncConnection, asked: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        found = await connection.execute(
+            text("SELECT CAST(search(CAST(:asked AS jsonb)) AS text)"),
+            {"asked": json.dumps(asked)},
+        )
+    except DBAPIError as error:
+        if (refused := _refusal(error)) is not None:
+            raise RuleViolation(f"the search is not valid: {refused}") from error
+        raise
+    return json.loads(found.scalar_one())
+
+
+async def _has_no_order(connection: AsyncConnection, names: Sequence[str]) -> bool:
+    """Whether pgstac would put a property in the order of its text: 100 before 9."""
+    asked = text(
+        "SELECT name FROM queryables WHERE name = ANY(:names) AND (property_wrapper IS NOT NULL "
+        "OR definition ->> 'type' IN ('number', 'integer') "
+        "OR definition ->> 'format' = 'date-time')"
+    )
+    others = set(names) - _COLUMNS
+    if not others:
+        return False
+    return bool(others - set((await connection.execute(asked, {"names": list(others)})).scalars()))
 
 
 async def _require(connection: AsyncConnection) -> None:
@@ -179,12 +206,28 @@ def _search(query: CatalogueQuery) -> dict[str, Any]:
         asked["datetime"] = "/".join(ends)
     if query.filter is not None:
         asked |= {"filter": checked_filter(query.filter), "filter-lang": "cql2-json"}
-    if order := sort_of(query):
-        directions = {True: "desc", False: "asc"}
-        asked["sortby"] = [{"field": name, "direction": directions[falls]} for name, falls in order]
+    asked["sortby"] = _whole_order(sort_of(query))
     if query.token is not None:
         asked["token"] = query.token
     return asked
+
+
+def _whole_order(order: Sequence[tuple[str, bool]]) -> Sequence[Mapping[str, str]]:
+    """An order in which no two items tie, as pages need it.
+
+    By itself pgstac adds the id, which several collections may have, and releases before 0.10 look
+    for the next page in another direction than they have sorted in.
+    """
+    falls = not order
+    wanted = list(order) or [("datetime", True)]
+    if "collection" not in {name for name, _ in wanted}:
+        wanted.append(("collection", falls))
+    # Its tokens tell items apart by the fields up to `id`, so that this one comes last.
+    fields = [("properties.id" if name == "id" else name, falls) for name, falls in wanted]
+    directions = {True: "desc", False: "asc"}
+    return [
+        {"field": name, "direction": directions[down]} for name, down in (*fields, ("id", falls))
+    ]
 
 
 def _whole(item: dict[str, Any]) -> JsonObject:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,7 +21,10 @@ def sorted_page(
     limit: int,
     token: str | None,
 ) -> CataloguePage:
-    """A page of items.
+    """A page of items, with ties by collection and id.
+
+    A token names the item at which a page ends, so that items that come meanwhile move no other
+    from one page to the next.
 
     Args:
         items: All that are found.
@@ -33,10 +37,9 @@ def sorted_page(
     """
     if len(items) > SORTED:
         raise RuleViolation(
-            f"sortby: more than {SORTED:,} items are found; narrow the search, or sort on "
-            "PostgreSQL"
+            f"sortby: more than {SORTED:,} items are found, too many for this order; narrow the "
+            "search"
         )
-    begin = 0 if token is None else _begin_of(token)
     ordered = sorted(items, key=lambda item: (item["collection"], item["id"]))
     for name, falls in reversed(order):
         having = [item for item in ordered if _value(item, name) is not None]
@@ -44,12 +47,26 @@ def sorted_page(
         having.sort(key=lambda item: _comparable(_value(item, name)), reverse=falls)
         # As PostgreSQL does: what lacks a property stands above all values.
         ordered = [*lacking, *having] if falls else [*having, *lacking]
-    end = begin + limit
+    begin, end = _span(ordered, limit, token)
+    page = ordered[begin:end]
     return CataloguePage(
-        items=ordered[begin:end],
-        next=_token(end) if end < len(ordered) else None,
-        previous=_token(max(begin - limit, 0)) if begin else None,
+        items=page,
+        next=_token("next", page[-1]) if page and end < len(ordered) else None,
+        previous=_token("prev", page[0]) if page and begin else None,
         matched=len(ordered),
+    )
+
+
+def _span(ordered: Sequence[JsonObject], limit: int, token: str | None) -> tuple[int, int]:
+    """Where a page begins and ends among all items."""
+    if token is None:
+        return 0, limit
+    direction, *place = _read(token)
+    for at, item in enumerate(ordered):
+        if [item["collection"], item["id"]] == place:
+            return (at + 1, at + 1 + limit) if direction == "next" else (max(at - limit, 0), at)
+    raise RuleViolation(
+        "the token names an item that is no longer found: begin with the first page again"
     )
 
 
@@ -57,9 +74,11 @@ def _value(item: JsonObject, name: str) -> Any:
     if name in ("id", "collection"):
         return item[name]
     properties = item["properties"]
-    if name == "datetime":
+    if name in ("datetime", "start_datetime"):
         # A range is ordered by its first moment, as searches see it.
         return properties.get("start_datetime") or properties.get("datetime")
+    if name == "end_datetime":
+        return properties.get("end_datetime") or properties.get("datetime")
     return properties.get(name)
 
 
@@ -76,17 +95,18 @@ def _comparable(value: Any) -> tuple[int, Any]:
             return 2, str(value)
 
 
-def _token(begin: int) -> str:
-    return base64.urlsafe_b64encode(f"sorted:{begin}".encode()).decode().rstrip("=")
+def _token(direction: str, item: JsonObject) -> str:
+    known = json.dumps([direction, item["collection"], item["id"]]).encode()
+    return base64.urlsafe_b64encode(known).decode().rstrip("=")
 
 
-def _begin_of(token: str) -> int:
+def _read(token: str) -> Sequence[str]:
     try:
-        kind, _, begin = (
-            base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition(":")
-        )
-        if kind == "sorted" and begin.isdecimal():
-            return int(begin)
+        known = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (ValueError, binascii.Error) as error:
         raise RuleViolation(f"the token {token[:100]!r} is not one of a page") from error
-    raise RuleViolation(f"the token {token[:100]!r} is not one of a page")
+    match known:
+        case ["next" | "prev" as direction, str() as collection, str() as id]:
+            return direction, collection, id
+        case _:
+            raise RuleViolation(f"the token {token[:100]!r} is not one of a page")
