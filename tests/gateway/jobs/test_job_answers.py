@@ -56,7 +56,7 @@ async def test_a_question_is_answered_over_http(jobs: JobStack) -> None:
     assert {each.status_code for each in refused} == {422}
     assert answered.status_code == 202, answered.text
     assert (document["status"], document["parameters"]["taken"]) == ("COMPLETED", "2024")
-    assert late.status_code == 404
+    assert late.status_code == 409
 
 
 async def test_a_question_is_answered_on_its_page_and_named_in_the_inbox(jobs: JobStack) -> None:
