@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import obstore
 from obstore.store import AzureStore, S3Store
@@ -14,6 +14,9 @@ from obstore.store import AzureStore, S3Store
 from adapters.blocks import in_blocks
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
 
 _BLOCKS_IN_FLIGHT = 2
 
@@ -85,11 +88,19 @@ class ObjectBlobs(ABC):
             raise Unavailable(f"blob {name!r} ended after {written:,} of {meta['size']:,} bytes")
         return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
 
-    async def read(self, name: str) -> AsyncGenerator[bytes]:
+    async def read(
+        self, name: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncGenerator[bytes]:
         """Stream a blob."""
+        asked: GetOptions = {}
+        if length is not None:
+            asked = {"range": (start, start + length)}
+        elif start:
+            asked = {"range": {"offset": start}}
         with self._translated(name):
-            result = await obstore.get_async(self._store, name)
-        size = result.meta["size"]
+            result = await obstore.get_async(self._store, name, options=asked)
+        begin, end = result.range
+        size = end - begin
         arrived = 0
         blocks = result.stream(min_chunk_size=self._block)
         while True:

@@ -76,21 +76,26 @@ class FolderBlobs:
 
         return await to_end(self._download, name, target, report)
 
-    async def read(self, name: str) -> AsyncGenerator[bytes]:
+    async def read(
+        self, name: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncGenerator[bytes]:
         """Read a blob block by block."""
-        file, block = await asyncio.to_thread(self._begun, name)
+        file, block = await asyncio.to_thread(self._begun, name, start)
         with file:
             blocks = self._blocks(file, name)
             while block:
+                if length is not None:
+                    block, length = block[:length], length - len(block)
                 yield block
-                if len(block) < _BLOCK:
+                if len(block) < _BLOCK or length == 0:
                     return
                 block = await asyncio.to_thread(next, blocks, b"")
 
-    def _begun(self, name: str) -> tuple[BinaryIO, bytes]:
+    def _begun(self, name: str, start: int) -> tuple[BinaryIO, bytes]:
         """A blob and its first block: of most blobs that is all."""
         file = self._open(name)
         try:
+            file.seek(start)
             return file, next(self._blocks(file, name), b"")
         except BaseException:
             file.close()

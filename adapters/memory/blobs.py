@@ -42,11 +42,14 @@ class MemoryBlobs:
             progress(len(content))
         return _reference(name, content, etag)
 
-    async def read(self, name: str) -> AsyncGenerator[bytes]:
+    async def read(
+        self, name: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncGenerator[bytes]:
         """The bytes of a blob, in pieces."""
         content, _ = self._find(name)
-        for start in range(0, len(content), _PIECE):
-            yield content[start : start + _PIECE]
+        content = content[start : None if length is None else start + length]
+        for at in range(0, len(content), _PIECE):
+            yield content[at : at + _PIECE]
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Keep the bytes of a file."""

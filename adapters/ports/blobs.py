@@ -51,8 +51,15 @@ class Blobs(Protocol):
         """
         ...
 
-    def read(self, name: str) -> AsyncGenerator[bytes]:
+    def read(
+        self, name: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncGenerator[bytes]:
         """Stream a blob in pieces of bounded size; close it where it is left before the end.
+
+        Args:
+            name: Blob name.
+            start: The first byte, within the blob.
+            length: Bytes, 1 or more; None, or more than there are: to the end.
 
         Raises:
             BlobNotFound: There is no such blob.

@@ -95,6 +95,9 @@ async def test_a_blob_is_read_in_bounded_pieces(blobs: Blobs, tmp_path: Path) ->
     pieces = [piece async for piece in blobs.read("large.bin")]
     assert b"".join(pieces) == LARGE
     assert max(map(len, pieces)) < len(LARGE) / 2
+    for start, length in ((0, 1), (len(LARGE) // 2, 1_500_000), (5, None), (len(LARGE) - 9, 99)):
+        part = [piece async for piece in blobs.read("large.bin", start=start, length=length)]
+        assert b"".join(part) == LARGE[start : None if length is None else start + length]
     await blobs.upload(make_file(tmp_path, b""), "empty.bin")
     assert not [piece async for piece in blobs.read("empty.bin")]
     with pytest.raises(BlobNotFound):

@@ -57,7 +57,7 @@ class SqlJobStore:
     async def put_job(self, record: JobRecord) -> None:
         """Insert or replace the record of a job; an older attempt never replaces a newer one."""
         insert = self._insert(jobs)
-        changed = {
+        changed: dict[str, Any] = {
             name: insert.excluded[name]
             for name in _JOB_COLUMNS
             if name not in ("job_id", "created_at")

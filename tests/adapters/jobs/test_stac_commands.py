@@ -45,9 +45,13 @@ def test_a_search_takes_place_time_filter_and_limit(cli: CliContext) -> None:
 
 
 def test_people_see_a_table(cli: CliContext) -> None:
-    shown = run_docflow("stac", "search", "--limit", "2", context=cli).stdout
+    searched = run_docflow("stac", "search", "--limit", "2", context=cli)
+    shown = searched.stdout
     assert "177, -20, -178, -15" in shown and "2024-05-03T10:00:00Z to 2024-07-30" in shown
-    assert "there are more than 2; --limit shows them" in shown
+    as_json = run_docflow("stac", "search", "--limit", "2", "--json", context=cli)
+    for each in (searched, as_json):
+        assert "there are more than 2; --limit shows them" in each.stderr
+    json.loads(as_json.stdout)
     none = run_docflow("stac", "search", "--collection", "others", context=cli)
     assert none.stdout == "no item is found\n"
 

@@ -32,6 +32,15 @@ async def test_a_job_is_submitted_followed_and_shown(tmp_path: Path) -> None:
     job = json.loads(done.stdout)
     again = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--no-follow")
     listed = await docflow("jobs", "list", "--type", "survey", "--json")
+    another = ("--param", "n=1", "--param", "message=another", "--no-follow")
+    await docflow("submit", "jobs", "hello_world", *another)
+    first = await docflow("jobs", "list", "--limit", "1", "--json")
+    assert "the next page: --before " in first.stderr, first.output
+    cursor = first.stderr.split("--before ")[1].split()[0]
+    second = await docflow("jobs", "list", "--limit", "1", "--json", "--before", cursor)
+    assert json.loads(first.stdout)[0]["job_id"] != json.loads(second.stdout)[0]["job_id"]
+    wrong = await docflow("jobs", "list", "--before", "yesterday")
+    assert wrong.exit_code == 2 and "--before" in wrong.output
     shown = await docflow("jobs", "show", job["job_id"][:12])
     failed = await docflow("jobs", "tasks", job["job_id"], "--status", "FAILED")
     watched = await docflow("jobs", "watch", job["job_id"][:12])

@@ -36,6 +36,8 @@ async def test_a_result_is_shown_with_preview_footprint_and_files(jobs: JobStack
     assert 'viewBox="0 0 320.0 220.0"' in page and "50 km" in page
     assert "heights in &lt;feet&gt; were left out" in page
     assert '<progress max="4" value="4"' in page
+    # It has completed without one of its tasks.
+    assert f'action="/jobs/{job}/restart"' in page
     assert (preview.content, preview.headers["content-type"]) == (PNG, "image/png")
     assert file.content == b"1 2 3"
     assert "attachment" in file.headers["content-disposition"]

@@ -219,6 +219,27 @@ async def test_the_life_of_a_job_comes_as_events(jobs: JobStack) -> None:
     assert older.status_code == 200 and f"id: {last}" in older.text
 
 
+async def test_who_follows_a_job_goes_on_at_the_next_gateway(jobs: JobStack) -> None:
+    async with served(jobs.app) as address, jobs.browser(address=address) as olga:
+        job = await submit(olga, "survey", ask=True, bad=2)
+        seen = ""
+        async with olga.stream("GET", f"/api/jobs/{job}/events") as stream:
+            async for event in events_of(stream):
+                seen = event["id"]
+                if event["data"]["status"] == "PARKED":
+                    break
+    statuses: list[str] = []
+    async with served(jobs.app) as address, jobs.browser(address=address) as olga:
+        headers = {"last-event-id": seen}
+        async with olga.stream("GET", f"/api/jobs/{job}/events", headers=headers) as stream:
+            answer = {"parameters": {"taken": "2024"}}
+            assert (await olga.post(f"/api/jobs/{job}/answer", json=answer)).status_code == 202
+            async for event in events_of(stream):
+                assert event["id"] != seen
+                statuses.append(event["data"]["status"])
+    assert statuses[-1] == "COMPLETED"
+
+
 async def test_a_webhook_is_delivered_logged_and_sent_again_without_its_secret(
     jobs: JobStack, caplog: pytest.LogCaptureFixture
 ) -> None:

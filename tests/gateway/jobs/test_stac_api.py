@@ -17,6 +17,7 @@ from stac_validator import utilities
 
 from adapters.database import open_database
 from adapters.database.jobs.catalogue import open_catalogue
+from adapters.memory.blobs import MemoryBlobs
 from tests.support.gateway import TOKENS, served, token
 from tests.support.jobs.stac import PARIS, ids, item, put_scenes
 from workers.gateway.http.auth import Tokens
@@ -250,7 +251,7 @@ async def test_addresses_are_those_that_users_know(one_url: str) -> None:
         router = stac_router(
             open_catalogue(database),
             "https://maps.example.org",
-            lambda href: href.replace("silver://", "https://files.example.org/"),
+            {"silver": MemoryBlobs()},
         )
         app = FastAPI()
         app.state.tokens = Tokens(TOKENS)
@@ -262,7 +263,8 @@ async def test_addresses_are_those_that_users_know(one_url: str) -> None:
         ) as client:
             found = (await client.get("/api/stac/search", params={"limit": "1"})).json()
     (shown,) = found["features"]
-    assert shown["assets"]["data"]["href"] == "https://files.example.org/scene.tif"
+    own = f"https://maps.example.org/api/stac/collections/scenes/items/{shown['id']}"
+    assert shown["assets"]["data"]["href"] == f"{own}/assets/data"
     assert all("inside" not in link["href"] for link in [*found["links"], *shown["links"]])
 
 

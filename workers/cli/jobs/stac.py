@@ -140,6 +140,8 @@ async def _search(cli: CliContext, asked: _Asked, *, as_json: bool) -> None:
             items, more = await _found(catalogue, asked.query(), asked.limit)
         except RuleViolation as error:
             raise UsageError(str(error)) from error
+    if more:
+        typer.echo(f"there are more than {asked.limit}; --limit shows them", err=True)
     if as_json:
         print_json({"type": "FeatureCollection", "features": items})
         return
@@ -150,8 +152,6 @@ async def _search(cli: CliContext, asked: _Asked, *, as_json: bool) -> None:
     for each in items:
         made.add_row(*map(text, _row(each)))
     console().print(made)
-    if more:
-        typer.echo(f"there are more than {asked.limit}; --limit shows them")
 
 
 async def _found(

@@ -7,7 +7,7 @@ import typer
 
 from contracts.jobs import JOB, JobStatus, TaskStatus
 from workers.cli.context import CliContext, cli_context
-from workers.cli.errors import run
+from workers.cli.errors import UsageError, run
 from workers.cli.jobs.context import JobArgument, open_jobs
 from workers.cli.jobs.output import exit_code, show_job, status_text
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
@@ -26,6 +26,9 @@ def list_jobs(
     job_type: Annotated[str | None, typer.Option("--type", help="Only those of a type.")] = None,
     project: Annotated[str | None, typer.Option(help="Only those of a project.")] = None,
     limit: LimitOption = 50,
+    before: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Those of the next page.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Jobs, the newest change first.
@@ -34,22 +37,23 @@ def list_jobs(
     Example:
       docflow jobs list --status FAILED --type process_raster
     """
-    run(_list(cli_context(context), status, job_type, project, limit, as_json=as_json))
+    which = {"status": status, "job_type": job_type, "project": project, "limit": limit}
+    run(_list(cli_context(context), which, before, as_json=as_json))
 
 
 async def _list(
-    cli: CliContext,
-    status: JobStatus | None,
-    job_type: str | None,
-    project: str | None,
-    limit: int,
-    *,
-    as_json: bool,
+    cli: CliContext, which: Mapping[str, Any], before: str | None, *, as_json: bool
 ) -> None:
+    from workers.services.cursors import Cursor
+
+    try:
+        cursor = None if before is None else Cursor.read(before)
+    except ValueError as error:
+        raise UsageError("--before: give what the page before has named, or a moment") from error
     async with open_jobs(cli) as (service, who):
-        found = await service.queries.list(
-            who, status=status, job_type=job_type, project=project, limit=limit
-        )
+        found = await service.queries.list(who, **which, before=cursor)
+    if found.next is not None:
+        typer.echo(f"the next page: --before {found.next}", err=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found.jobs])
         return
@@ -67,8 +71,6 @@ async def _list(
             text(moment(each.updated_at)),
         )
     console().print(made)
-    if found.next is not None:
-        typer.echo(f"there are more; raise --limit above {limit}", err=True)
 
 
 @app.command()

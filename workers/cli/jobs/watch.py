@@ -31,6 +31,8 @@ async def follow(service: "JobService", who: "Identity", name: str) -> "JobDocum
                     async for each in revisions:
                         if each is None:
                             continue
+                        # The beginning of an alias names nothing.
+                        name = each.job.job_id
                         screen.show(each.job)
                         if each.job.ended or each.job.status is JobStatus.PARKED:
                             return each.job

@@ -40,7 +40,7 @@ def open_part(context: Context, settings: None) -> GatewayPart:
     resources = context.resources
     service = job_service(context.environment, context.client, resources)
     public_url = AddressSettings.read(context.environment).public_url
-    stac = stac_router(open_catalogue(resources.database), public_url)
+    stac = stac_router(open_catalogue(resources.database), public_url, service.published)
     return part_of(service, resources.scratch, stac)
 
 

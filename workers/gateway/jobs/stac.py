@@ -1,17 +1,19 @@
 """The STAC API: the catalogue as clients of STAC open it."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 
+from adapters.ports import Blobs
 from adapters.ports.catalogue import Catalogue, JsonObject
 from domain.errors import RuleViolation
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
+from workers.gateway.jobs.stac_assets import AssetFiles
 from workers.gateway.jobs.stac_documents import (
     CONFORMANCE,
     GEOJSON,
@@ -28,6 +30,16 @@ _MISSING: Final = problem_responses(
 )
 
 
+_PARTS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The file", "content": {"application/octet-stream": {}}},
+    206: {"description": "The range of it that was asked for"},
+    304: {"description": "The client has it"},
+    **problem_responses(
+        416, further={416: ProblemDescription("range", "the file ends before the range")}
+    ),
+}
+
+
 class _GeoJson(JSONResponse):
     media_type = GEOJSON
 
@@ -36,23 +48,19 @@ class _JsonSchema(JSONResponse):
     media_type = SCHEMA
 
 
-def _unchanged(href: str) -> str:
-    return href
-
-
 def stac_router(
     catalogue: Catalogue,
     public_url: str | None = None,
-    address_of: Callable[[str], str] = _unchanged,
+    tiers: Mapping[str, Blobs] | None = None,
 ) -> APIRouter:
     """The API over a catalogue, below `/api/stac`, for every caller with a token.
 
     Args:
         catalogue: What is served.
         public_url: Address of the gateway for its users; None: as each request was addressed.
-        address_of: The address at which a client gets an asset, from its address in the catalogue.
+        tiers: Containers whose files it serves, by name; None: none.
     """
-    api = _Api(catalogue, public_url, address_of)
+    api = _Api(catalogue, public_url, AssetFiles(tiers or {}))
     router = APIRouter(
         prefix=ROOT, tags=["stac"], responses=problem_responses(400, 401, 403, 422, 503)
     )
@@ -83,6 +91,9 @@ def stac_router(
         responses=_MISSING,
         response_class=_GeoJson,
     )
+    path = "/collections/{collection}/items/{item}/assets/{asset}"
+    add(path, api.asset, responses={**_MISSING, **_PARTS}, response_class=StreamingResponse)
+    add(path, api.asset, methods=["HEAD"], include_in_schema=False)
     parameters = _parameters(("collections", "ids", "intersects"))
     add("/search", api.search, response_class=_GeoJson, openapi_extra=parameters)
     add(
@@ -98,12 +109,10 @@ def stac_router(
 class _Api:
     """The endpoints."""
 
-    def __init__(
-        self, catalogue: Catalogue, public_url: str | None, address_of: Callable[[str], str]
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, public_url: str | None, files: AssetFiles) -> None:
         self._catalogue = catalogue
         self._public_url = public_url
-        self._address_of = address_of
+        self._files = files
 
     async def landing_page(self, request: Request, who: Who) -> JSONResponse:
         """Where clients begin: what is here, and where."""
@@ -160,6 +169,18 @@ class _Api:
             raise HTTPException(404, f"there is no item {item!r} in the collection {collection!r}")
         return _GeoJson(self._documents(request).item(known))
 
+    async def asset(
+        self, request: Request, who: Who, collection: str, item: str, asset: str
+    ) -> Response:
+        """The file of an asset, or a range of it."""
+        known = await self._catalogue.item(collection, item)
+        found = None if known is None else known["assets"].get(asset)
+        if found is None or not self._files.serves(found["href"]):
+            raise HTTPException(
+                404, f"there is no file {asset!r} of an item {item!r} in {collection!r}"
+            )
+        return await self._files.answer(request, found)
+
     async def search(self, request: Request, who: Who) -> JSONResponse:
         """Items of all collections that meet the parameters, the newest first."""
         with _refusals():
@@ -181,7 +202,7 @@ class _Api:
 
     def _documents(self, request: Request) -> StacDocuments:
         base = self._public_url or str(request.base_url)
-        return StacDocuments(base.rstrip("/"), self._address_of)
+        return StacDocuments(base.rstrip("/"), self._files.serves)
 
     async def _known(self, id: str) -> JsonObject:
         known = await self._catalogue.collection(id)

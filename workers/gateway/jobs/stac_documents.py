@@ -68,12 +68,12 @@ class StacDocuments:
 
     Args:
         base: Address of the gateway.
-        address_of: The address at which a client gets an asset.
+        serves: Whether the API serves the file at an address of the catalogue.
     """
 
-    def __init__(self, base: str, address_of: Callable[[str], str]) -> None:
+    def __init__(self, base: str, serves: Callable[[str], bool]) -> None:
         self._root = f"{base}{ROOT}"
-        self._address_of = address_of
+        self._serves = serves
 
     def landing(self, collections: Iterable[JsonObject]) -> Json:
         """Where clients begin."""
@@ -129,22 +129,25 @@ class StacDocuments:
             _link("items", f"{own}/items", GEOJSON),
             _link(_QUERYABLES, f"{own}/queryables", SCHEMA),
         ]
-        return {**known, "links": [*links, *self._kept(known)]}
+        return {**known, "links": [*links, *_kept(known)]}
 
     def item(self, known: JsonObject) -> Json:
         """An item with its links, its assets where clients get them."""
         collection = self._at(f"collections/{quote(str(known['collection']))}")
+        own = f"{collection}/items/{quote(str(known['id']))}"
         links = [
-            _link("self", f"{collection}/items/{quote(str(known['id']))}", GEOJSON),
+            _link("self", own, GEOJSON),
             _link("root", self._root, JSON),
             _link("parent", collection, JSON),
             _link("collection", collection, JSON),
         ]
         assets = {
-            key: {**asset, "href": self._address_of(asset["href"])}
+            key: {**asset, "href": f"{own}/assets/{quote(key)}"}
+            if self._serves(asset["href"])
+            else asset
             for key, asset in known["assets"].items()
         }
-        return {**known, "assets": assets, "links": [*links, *self._kept(known)]}
+        return {**known, "assets": assets, "links": [*links, *_kept(known)]}
 
     def page(
         self,
@@ -200,9 +203,9 @@ class StacDocuments:
     def _of_collection(self, collection: JsonObject) -> str:
         return self._at(f"collections/{quote(str(collection['id']))}")
 
-    def _kept(self, known: JsonObject) -> Sequence[Json]:
-        kept = (link for link in known["links"] if link["rel"] not in _OWN)
-        return [{**link, "href": self._address_of(link["href"])} for link in kept]
+
+def _kept(known: JsonObject) -> Sequence[Json]:
+    return [link for link in known["links"] if link["rel"] not in _OWN]
 
 
 def _link(rel: str, href: str, type: str, **more: str) -> Json:

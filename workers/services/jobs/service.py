@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from adapters.ports import BlobNotFound, Blobs
 from adapters.ports.webhooks import WebhookDelivery
@@ -27,6 +27,9 @@ from workers.services.jobs.submission import (
     Submitted,
 )
 from workflows.parking import Decision
+
+PUBLISHED: Final = ("silver", "gold")
+"""Tiers that hold what jobs have made; bronze holds what they were given."""
 
 
 class JobRunActions(StartsJobs, Protocol):
@@ -69,6 +72,11 @@ class JobService:
         self._runs = runs
         self._redelivery = redelivery
         self._tiers = tiers
+
+    @property
+    def published(self) -> Mapping[str, Blobs]:
+        """Containers of what jobs have made, by tier."""
+        return {name: blobs for name, blobs in self._tiers.items() if name in PUBLISHED}
 
     async def submit(self, who: Identity, request: JobRequest) -> Submitted:
         """Start a job, or find the one that does the same.

@@ -215,8 +215,8 @@ def _search(query: CatalogueQuery) -> dict[str, Any]:
 def _whole_order(order: Sequence[tuple[str, bool]]) -> Sequence[Mapping[str, str]]:
     """An order in which no two items tie, as pages need it.
 
-    By itself pgstac adds the id, which several collections may have, and releases of it look for
-    the next page in another direction than they have sorted in.
+    By itself pgstac adds the id, which several collections may have, and releases before 0.10 look
+    for the next page in another direction than they have sorted in.
     """
     falls = not order
     wanted = list(order) or [("datetime", True)]

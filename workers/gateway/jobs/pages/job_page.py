@@ -177,7 +177,8 @@ class JobPage:
             "can_answer": job.status is JobStatus.PARKED and job.next_steps is not None,
             "can_cancel": not job.ended,
             "can_restart": job.status
-            in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.TERMINATED),
+            in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.TERMINATED)
+            or (job.status is JobStatus.COMPLETED and job.failed_count > 0),
         }
 
 
