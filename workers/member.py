@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import select
 import signal
@@ -13,6 +14,8 @@ from typing import Any, Final, NoReturn
 
 from workers.capacity import Share
 from workers.health import Health
+
+logger = logging.getLogger(__name__)
 
 SECONDS: Final = 0.25
 """Between two reports."""
@@ -101,6 +104,8 @@ def end_with(channel: socket.socket, grace: float = _GRACE) -> None:
 
 def _wait_for_end(channel: socket.socket, grace: float) -> None:
     select.select([channel], [], [])
+    logger.error("the parent of this process is gone, so it ends too")
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(grace)
+    logger.error("it has not ended within %g s, and ends at once", grace)
     os._exit(1)

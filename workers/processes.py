@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from workers.capacity import Share
+from workers.capacity import MB, PROCESS_BYTES, Share
 from workers.exposition import merged
 from workers.health import Health
 from workers.health_server import serve_health, serving
@@ -38,7 +38,7 @@ async def run_processes(
     health_port: int | None = None,
     metrics_port: int | None = None,
 ) -> None:
-    """Keep the processes of a worker running until SIGTERM or SIGINT.
+    """Keep the processes of a worker running until SIGTERM, SIGINT or SIGHUP.
 
     Args:
         target: What each of them does.
@@ -64,9 +64,21 @@ async def run_processes(
             client = await stack.enter_async_context(_client())
             page = Route("/metrics", _metrics(supervisor, client))
             await stack.enter_async_context(serving([page], metrics_port, "metrics port", host))
-        logger.info("starting %d processes", share.processes)
+        _log_start(share)
         await supervisor.run(stop)
         logger.info("all processes have ended")
+
+
+def _log_start(share: Share) -> None:
+    megabytes = max(0, share.memory_bytes) // MB
+    connections = "" if share.connections is None else f" and {share.connections} connections"
+    logger.info("starting %d processes, %d MB%s each", share.processes, megabytes, connections)
+    if share.memory_bytes < PROCESS_BYTES:
+        logger.warning(
+            "memory may run out: there are %d MB for each of %d processes, and one takes %d MB "
+            "before it does anything; start fewer with --processes",
+            *(megabytes, share.processes, PROCESS_BYTES // MB),
+        )
 
 
 def _client() -> httpx.AsyncClient:

@@ -40,14 +40,16 @@ class _Process:
     report: Report | None = None
     """The latest; None: it has not reported since it was started."""
     reported: float = 0.0
-    """When, by the clock of the loop."""
+    """When, by the clock of the loop; that of its start while it has not reported."""
     ended: str | None = None
     """Why it ended the last time; None: it has reported since."""
     starts: int = 0
+    known_silent: bool = False
+    """Whether its silence was logged."""
 
     def is_silent(self, before: float) -> bool:
-        """Whether it was up, and has reported nothing since that time."""
-        return self.report is not None and self.reported < before
+        """Whether it was up, has not ended, and has reported nothing since that time."""
+        return self.report is not None and self.ended is None and self.reported < before
 
     def problems(self, before: float) -> Sequence[str]:
         """What is wrong with it, a sentence each."""
@@ -55,7 +57,10 @@ class _Process:
             return (self.ended,)
         if self.is_silent(before):
             return ("it reports nothing",)
-        return () if self.report is None else self.report.problems
+        if self.report is None:
+            is_late = self.starts > 0 and self.reported < before
+            return ("it has not reported since it was started",) if is_late else ()
+        return self.report.problems
 
 
 class Supervisor:
@@ -121,7 +126,10 @@ class Supervisor:
         loop, pauses = asyncio.get_running_loop(), self._pauses.pauses()
         while not stop.is_set():
             began = loop.time()
-            reason = await self._run_once(process, stop)
+            try:
+                reason = await self._run_once(process, stop)
+            except _NotStarted as error:
+                reason = str(error)
             if stop.is_set():
                 return
             if loop.time() - began > _STEADY_SECONDS:
@@ -138,16 +146,15 @@ class Supervisor:
         await stop.pause(pause)
 
     async def _run_once(self, process: _Process, stop: asyncio.Event) -> str:
-        """Run it until it ends; why it has ended."""
+        """Run it until it ends; why it has ended.
+
+        Raises:
+            _NotStarted: The machine refuses another process.
+        """
         loop = asyncio.get_running_loop()
-        ours, theirs = channel()
-        with ours, theirs:
-            child = _SPAWN.Process(target=_begin, args=(self._target, process.number, theirs))
-            with _uninterrupted():
-                child.start()
-            # While this end is open here too, the child would never see its parent's end.
-            theirs.close()
-            process.report = None
+        child, ours = self._start(process.number)
+        with ours:
+            process.report, process.reported = None, loop.time()
             process.starts += 1
             ended = asyncio.Event()
             loop.add_reader(child.sentinel, ended.set)
@@ -165,6 +172,28 @@ class Supervisor:
             while self._read(process, ours):
                 pass
         return _reason(child, process.report)
+
+    def _start(self, number: int) -> tuple[SpawnProcess, socket.socket]:
+        """A new process, and the channel of its reports.
+
+        Raises:
+            _NotStarted: The machine refuses another process.
+        """
+        try:
+            ours, theirs = channel()
+            # While this end is open here too, the child would never see its parent's end.
+            with theirs:
+                child = _SPAWN.Process(target=_begin, args=(self._target, number, theirs))
+                try:
+                    with _uninterrupted():
+                        child.start()
+                except OSError:
+                    ours.close()
+                    raise
+        except OSError as error:
+            # Memory, processes or files of the machine: those that run must not end for it.
+            raise _NotStarted(f"cannot be started: {error.strerror or error}") from error
+        return child, ours
 
     def _read(self, process: _Process, ours: socket.socket) -> bool:
         """Take the next report; False: there is none."""
@@ -193,12 +222,29 @@ class Supervisor:
             problem if len(numbers) == len(self._processes) else f"{_named(numbers)}: {problem}"
             for problem, numbers in found.items()
         )
+        for each in self._processes:
+            self._log_silence(each, is_silent=each.is_silent(before))
         silent = [each.number for each in self._processes if each.is_silent(before)]
         self._health.stuck = (f"{_named(silent)} reports nothing",) if silent else ()
         self._health.ready = all(
             each.ended is None and each.report is not None and each.report.ready
             for each in self._processes
         )
+
+    def _log_silence(self, process: _Process, *, is_silent: bool) -> None:
+        """Where nobody asks for the health, the log is all that says so."""
+        if is_silent == process.known_silent:
+            return
+        process.known_silent = is_silent
+        place = (process.number, len(self._processes))
+        if is_silent:
+            logger.error("process %d of %d has reported nothing for %g s", *place, self._silent)
+        elif process.ended is None:
+            logger.info("process %d of %d reports again", *place)
+
+
+class _NotStarted(Exception):
+    """A process could not be started."""
 
 
 def _named(numbers: Sequence[int]) -> str:
@@ -223,8 +269,14 @@ def _reason(child: SpawnProcess, report: Report | None) -> str:
     if report is not None and report.failure is not None:
         return f"has ended: {report.failure}"
     if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was ended by {_signal(-code)}"
     return f"has ended with exit code {code}"
+
+
+def _signal(number: int) -> str:
+    """Its name; most of those for real time have none."""
+    known = signal.Signals.__members__.values()
+    return next((each.name for each in known if each == number), f"signal {number}")
 
 
 @contextmanager

@@ -11,11 +11,14 @@ signed.
 
 import asyncio
 import os
+import select
 import signal
 import struct
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
@@ -268,16 +271,41 @@ def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequ
         os.close(reading)
         _work(order, handle, readable, writing)
     os.close(writing)
-    with open(reading, "rb") as pipe:
+    is_refused = False
+    with _ended_with_its_caller(child), open(reading, "rb") as pipe:
         try:
             while (piece := sandbox.read_frame(pipe, _PIECE_BYTES)) is not None:
                 sandbox.write_frame(sys.stdout.buffer, _PIECE + piece)
         except sandbox.FrameTooLong:
+            is_refused = True
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return os.EX_SOFTWARE
+        # Its number stays its own as long as it may be killed.
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    return os.EX_SOFTWARE if is_refused else os.waitstatus_to_exitcode(status)
+
+
+@contextmanager
+def _ended_with_its_caller(child: int) -> Generator[None]:
+    """Inside the block, a fork ends when the process that has given its order does."""
+    stopped, stop = os.pipe()
+    # A thread, since this one waits for the fork; it has ended before the next fork.
+    watching = threading.Thread(target=_kill_without_caller, args=(child, stopped))
+    watching.start()
+    try:
+        yield
+    finally:
+        os.close(stop)
+        watching.join()
+        os.close(stopped)
+
+
+def _kill_without_caller(child: int, stopped: int) -> None:
+    # No order comes before the answer to this one is whole: all that can be read is the end.
+    orders = sys.stdin.fileno()
+    readable, _, _ = select.select([orders, stopped], [], [])
+    if orders in readable:
+        os.kill(child, signal.SIGKILL)
 
 
 def _work(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workers.capacity import Share
 from workers.health import Health
-from workers.member import Member
+from workers.member import Member, Report
 from workers.signals import stop_on_signals
 from workers.supervisor import Supervisor
 
@@ -55,6 +55,17 @@ def fails(folder: Path, number: int, channel: socket.socket) -> None:
     (folder / f"start-{time.monotonic_ns()}").touch()
     Member(number, SHARE, channel).fail("Temporal refuses its schedules")
     sys.exit(1)
+
+
+def fails_after_a_report(number: int, channel: socket.socket) -> None:
+    """Report once, as a process that is up does, and end."""
+    channel.send(Report(ready=True).packed())
+    sys.exit(1)
+
+
+def never_reports(number: int, channel: socket.socket) -> None:
+    """Wait for the request to end, as one that hangs while it starts."""
+    signal.pause()
 
 
 def hangs(number: int, channel: socket.socket) -> None:

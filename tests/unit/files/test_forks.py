@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from adapters.files import gdal, landlock, limits
 from adapters.files.forks import Bounds, Forks, Order
 from adapters.ports import UnreadableDocument
+from tests.support.processes import ROOT
 from tests.support.waiting import eventually
 
 CHILD = "tests.support.jobs.probing_child"
@@ -110,6 +112,29 @@ async def test_a_cancelled_order_ends_at_once(forks: Forks) -> None:
         return not psutil.pid_exists(pids[0])
 
     await eventually(gone)
+
+
+async def test_a_killed_caller_leaves_no_process() -> None:
+    command = (sys.executable, "-m", "tests.support.fork_caller", CHILD)
+    caller = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert caller.stdout is not None
+    fork = psutil.Process(int(await caller.stdout.readline()))
+    parent = fork.parent()
+    assert parent is not None
+    caller.kill()
+    await caller.wait()
+
+    async def gone() -> bool:
+        return not fork.is_running() and not parent.is_running()
+
+    try:
+        await eventually(gone)
+    finally:
+        for each in (fork, parent):
+            if each.is_running():
+                each.kill()
 
 
 def test_a_kernel_without_landlock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
