@@ -14,7 +14,10 @@ from contracts.batches import BatchPlan, ResourceState, StepDone, StepInput
 from contracts.errors import NOT_YET
 
 SHORTEST: Final = timedelta(seconds=5)
-"""Until the first of those that wait is asked again; others are asked less often."""
+"""Until the first of those that wait are asked again; others are asked less often."""
+FIRST: Final = 10
+"""How many are asked that often: room that several batches have left is not idle for long, as none
+is passed over by those behind it."""
 LONGEST: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(minutes=15)
 """A place is lost when nothing has asked for so long."""
@@ -29,7 +32,7 @@ class AccountLimits:
     concurrency: int
     """That may be reserved for functions."""
     again: timedelta = SHORTEST
-    """Until the first of those that wait is asked again."""
+    """Until the first of those that wait are asked again."""
 
 
 class BatchLeases:
@@ -60,7 +63,7 @@ class BatchLeases:
         raise ApplicationError(
             f"position {wait.position} of those that wait for {wait.resource}",
             type=NOT_YET,
-            next_retry_delay=min(self._limits.again * wait.position, LONGEST),
+            next_retry_delay=min(self._limits.again * -(-wait.position // FIRST), LONGEST),
         )
 
     def _claims(self, plan: BatchPlan) -> Iterator[Claim]:

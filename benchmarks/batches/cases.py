@@ -39,6 +39,8 @@ AT_ONCE = 8
 TIMEOUT = 3_600.0
 UNPOLLED = Timings(settle=0, poll=24 * 3600, hold=0)
 """A batch that waits for its end looks at its queue once a day: nothing polls."""
+WATCH = 300
+"""Seconds between two looks of a case at its batch, as in production."""
 
 
 @asynccontextmanager
@@ -46,7 +48,9 @@ async def _cases(folder: Path) -> AsyncGenerator[BatchInstallation]:
     async with temporal_server(folder / "temporal", ui=False, in_memory=True) as server:
         client = await connect(server.address)
         async with (
-            batch_installation(client, folder, "batches", timings=UNPOLLED) as installation,
+            batch_installation(
+                client, folder, "batches", timings=UNPOLLED, watch=WATCH
+            ) as installation,
             Worker(
                 client,
                 task_queue="batches",

@@ -15,7 +15,9 @@ from workflows import policies
 FIRST_PAUSE: Final = timedelta(seconds=1)
 """Between two looks; it doubles from look to look."""
 LONGEST_PAUSE: Final = timedelta(seconds=15)
-"""A canary is published as often: the one before was lost, or its filter policy did not work."""
+FIRST_CANARY_PAUSE: Final = timedelta(seconds=2)
+"""Until another canary is published, as the one before was lost or its filter policy did not work
+yet; it doubles up to the longest pause. Leases of the account are held meanwhile."""
 
 
 async def prove(work: StepInput) -> StepDone:
@@ -30,11 +32,13 @@ async def prove(work: StepInput) -> StepDone:
         ApplicationError: `Permanent` when none has arrived in time.
     """
     pause, left = FIRST_PAUSE, timedelta(seconds=work.delivery)
-    number, canary_at, missing = 0, workflow.now(), work.plan.canaries
+    number, missing = 0, work.plan.canaries
+    until_canary, canary_pause = timedelta(0), FIRST_CANARY_PAUSE
     while True:
-        is_due = workflow.now() >= canary_at
+        is_due = until_canary <= timedelta(0)
         if is_due:
-            number, canary_at = number + 1, workflow.now() + LONGEST_PAUSE
+            number, until_canary = number + 1, canary_pause
+            canary_pause = min(2 * canary_pause, LONGEST_PAUSE)
         seen = await workflow.execute_activity_method(
             BatchProvisioning.look_for_delivery,
             DeliveryOrder(
@@ -51,10 +55,11 @@ async def prove(work: StepInput) -> StepDone:
             if missing == 0:
                 return StepDone(state=ResourceState.READY)
             # The next one at once.
-            canary_at = workflow.now()
+            until_canary = timedelta(0)
             continue
         if not left:
             raise ApplicationError(unproven(work), type=PERMANENT, non_retryable=True)
         pause = min(pause, left)
         await workflow.sleep(pause)
+        until_canary -= pause
         pause, left = min(2 * pause, LONGEST_PAUSE), left - pause

@@ -349,13 +349,14 @@ async def test_fields_that_do_not_fit_into_one_record_wait_in_their_queue(
 
 @pytest.mark.chaos
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Installations) -> None:
-    # Nothing waits for a poll: a batch that waits for its end looks at its queue once a day.
+    # Nothing polls: a batch that waits for its end looks at its queue once a day, and a case, which
+    # its batch tells of its end, looks at that once an hour.
     calm = Timings(settle=0, poll=24 * 3600, hold=0)
     room = AccountLimits(FEW, FEW * TODAY.concurrency, again=timedelta(seconds=1))
-    async with installations(timings=calm, limits=room) as installation:
+    async with installations(timings=calm, limits=room, watch=3600) as installation:
         # The account has no more than the leases say: nothing but them keeps it from refusing.
         limit_account(installation.cloud, room, {"clone": 3, "subscribe": 3})
-        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 10), batches=3)
+        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
 
         async def all_done() -> bool:
             assert not await parked(installation.client, installation.task_queue)
