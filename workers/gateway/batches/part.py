@@ -9,6 +9,7 @@ from workers.gateway.batches.pages import labels
 from workers.gateway.batches.pages.batch_page import BatchPages
 from workers.gateway.batches.pages.lists import BatchLists
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
@@ -57,6 +58,6 @@ def part_of(service: BatchOverview) -> GatewayPart:
             routes=routes,
             templates=TEMPLATES,
             names={"batch_words": labels},
-            menu=(MenuEntry("/batches", "Batches", operators=True),),
+            menu=(MenuEntry("/batches", N_("Batches"), operators=True),),
         ),
     )

@@ -14,6 +14,7 @@ from workers.gateway.jobs.pages.job_list import JobListPage
 from workers.gateway.jobs.pages.job_page import JobPage
 from workers.gateway.jobs.stac import stac_router
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
@@ -67,7 +68,7 @@ def part_of(service: JobService, scratch: Path, *further: APIRouter) -> GatewayP
             names={"job_words": labels},
             questions=service.queries.parked,
             answer_at="#answer",
-            menu=(MenuEntry("/jobs", "Jobs", operators=True),),
+            menu=(MenuEntry("/jobs", N_("Jobs"), operators=True),),
         ),
     )
 

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
+from workers.gateway.pages.language import gettext
 from workers.services.errors import Refused, TooLarge
 
 _LARGEST: Final = 1_000_000
@@ -28,7 +29,9 @@ class Form:
         """
         value = self.fields.get(name, "").strip()
         if len(value) > most:
-            raise Refused(f"“{name}” is too long: at most {most} characters")
+            raise Refused(
+                gettext("“%(name)s” is too long: at most %(most)s characters", name=name, most=most)
+            )
         return value
 
     def whole(self, name: str) -> int | None:
@@ -41,7 +44,7 @@ class Form:
         if not value:
             return None
         if not value.isascii() or not value.isdecimal():
-            raise Refused(f"“{value}” is not a whole number")
+            raise Refused(gettext("“%(value)s” is not a whole number", value=value))
         return int(value)
 
 
@@ -53,16 +56,16 @@ async def read_form(request: Request) -> Form:
         TooLarge: It is larger than any of ours.
     """
     if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Refused("this page takes forms only")
+        raise Refused(gettext("this page takes forms only"))
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > _LARGEST:
-            raise TooLarge("the form is too large")
+            raise TooLarge(gettext("the form is too large"))
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError as error:
-        raise Refused("the form cannot be read") from error
+        raise Refused(gettext("the form cannot be read")) from error
     return Form(dict(pairs))

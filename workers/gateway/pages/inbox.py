@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from workers.gateway.pages.contribution import PipelinePages
+from workers.gateway.pages.language import N_, gettext, localised
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Site, Visitor
 from workers.services.inbox import Inbox, InboxEntry
@@ -85,10 +86,10 @@ class InboxPage:
         return Waiting(
             key=f"run-{entry.run_id}",
             title=entry.title,
-            kind=f"{entry.kind} · {title or _plain(entry.document_type)}",
+            kind=" · ".join(map(localised, (entry.kind, title or _plain(entry.document_type)))),
             state=_state(entry, pages),
             waiting_since=entry.waiting_since,
-            whom=entry.waiting_for or "any operator",
+            whom=entry.waiting_for or gettext("any operator"),
             address=entry.page or self._temporal(entry),
             apart=entry.page is None,
             file=entry.filename if entry.filename != entry.title else None,
@@ -109,9 +110,11 @@ class InboxPage:
 def _state(entry: InboxEntry, pages: PipelinePages | None) -> str:
     """What a run waits for; one that has ended waits for nothing, and left something."""
     if pages is not None and (title := pages.state_titles.get(entry.state)):
-        return title
-    announcement = _plain(entry.state) or "Attention"
-    return f"{announcement}, not all removed" if entry.ended else announcement
+        return localised(title)
+    announcement = localised(_plain(entry.state) or N_("Attention"))
+    if entry.ended:
+        return gettext("%(state)s, not all removed", state=announcement)
+    return announcement
 
 
 def _plain(name: str) -> str:

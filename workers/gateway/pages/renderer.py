@@ -6,10 +6,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from babel.dates import format_date, format_timedelta
+from babel.units import format_unit
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from workers.gateway.pages.language import (
+    gettext,
+    language,
+    languages,
+    localised,
+    number,
+    template_names,
+)
 from workers.gateway.pages.menu import MenuEntry
 
 _HERE: Final = Path(__file__).parent
@@ -17,15 +27,11 @@ STATIC: Final = _HERE / "static"
 TEMPLATES: Final = _HERE / "templates"
 
 _STEPS: Final = (
-    (timedelta(days=1), "day"),
-    (timedelta(hours=1), "hour"),
-    (timedelta(minutes=1), "minute"),
+    (timedelta(days=1), "duration-day"),
+    (timedelta(hours=1), "duration-hour"),
+    (timedelta(minutes=1), "duration-minute"),
 )
-
-
-def number(value: int | None) -> str:
-    """Digits in groups of three, as in 12,345."""
-    return "–" if value is None else f"{value:,}"  # noqa: RUF001 - a dash for "not known yet"
+"""With the units of CLDR."""
 
 
 def percent(score: float) -> str:
@@ -34,18 +40,30 @@ def percent(score: float) -> str:
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:
-    """How long something has been so, in the largest suitable unit."""
+    """How long something has been so, in the largest suitable unit: 3 days."""
     passed = (now or datetime.now(UTC)) - then
     for step, unit in _STEPS:
         if passed >= step:
-            count = passed // step
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "less than a minute"
+            return format_unit(passed // step, unit, locale=language().locale)
+    return gettext("less than a minute")
+
+
+def before_now(then: datetime, now: datetime | None = None) -> str:
+    """How long ago something was: 3 days ago."""
+    passed = (now or datetime.now(UTC)) - then
+    for step, _ in _STEPS:
+        if passed >= step:
+            whole = passed // step * step
+            return format_timedelta(
+                -whole, threshold=1, add_direction=True, locale=language().locale
+            )
+    return gettext("less than a minute ago")
 
 
 def stamp(then: datetime) -> str:
-    """A moment for people; machines read the `datetime` attribute beside it."""
-    return f"{then.astimezone(UTC):%d %b %Y, %H:%M} UTC"
+    """A moment in UTC, with the word; a script shows it in the viewer's own zone."""
+    moment = then.astimezone(UTC)
+    return f"{format_date(moment, locale=language().locale)}, {moment:%H:%M} UTC"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -76,15 +94,18 @@ class Templates:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
         )
+        languages()
         self._environment.filters |= {
             "number": number,
             "percent": percent,
             "ago": ago,
             "stamp": stamp,
+            "localised": localised,
         }
         shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "menu": menu}
-        self._environment.globals.update(shared | dict(names))
+        self._environment.globals.update(shared | dict(template_names()) | dict(names))
 
     def answer(
         self,
@@ -93,9 +114,14 @@ class Templates:
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
-        """Render a template; no cache may store it."""
+        """Render a template in the language of the request; no cache may store it."""
         html = self._environment.get_template(template).render(context)
-        return HTMLResponse(html, status, {"Cache-Control": "no-store", **(headers or {})})
+        own = {
+            "Cache-Control": "no-store",
+            "Content-Language": language().code,
+            "Vary": "Accept-Language",
+        }
+        return HTMLResponse(html, status, own | dict(headers or {}))
 
 
 def _addresses() -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse
 
 from workers.gateway.http.auth import Unauthorised
 from workers.gateway.pages.forms import read_form
+from workers.gateway.pages.language import gettext, localised
 from workers.gateway.pages.site import COOKIE, Site, own_address
 from workers.services.errors import Forbidden
 
@@ -29,19 +30,21 @@ class SessionPages:
         """Keep a token that is good in a cookie."""
         # Another site must not be able to sign a person in as another user.
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise Forbidden("sign in on this site's own page")
+            raise Forbidden(gettext("sign in on this site's own page"))
         form = await read_form(request)
         token = form.text("token", 20_000)
         target = own_address(form.text("next", 2000), _START)
         if len(token) > _LONGEST:
-            return self._form(request, target, "The token is too long for a browser's cookie.")
+            return self._form(
+                request, target, gettext("The token is too long for a browser's cookie.")
+            )
         try:
             visitor = await self._site.identify(token)
         except Unauthorised as error:
-            return self._form(request, target, f"{error}.".capitalize())
+            return self._form(request, target, f"{localised(str(error))}.".capitalize())
         if not visitor.who.may_read:
             return self._form(
-                request, target, "The token has none of the roles that docflow knows."
+                request, target, gettext("The token has none of the roles that docflow knows.")
             )
         answer = RedirectResponse(target, 303)
         answer.set_cookie(

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from workers.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
 from workers.gateway.http.csrf import csrf_token, csrf_valid
 from workers.gateway.pages.forms import Form, read_form
+from workers.gateway.pages.language import gettext, localised, negotiated, speaking
 from workers.gateway.pages.renderer import Templates, is_fragment
 from workers.services.errors import Forbidden, NotFound, ServiceError, ServiceUnavailable
 from workers.services.identity import Identity
@@ -86,7 +87,9 @@ class Site:
         try:
             return Visitor(await self._tokens.identify(session), session)
         except KeysUnavailable as error:
-            raise ServiceUnavailable(f"{error}; try again in a moment") from error
+            raise ServiceUnavailable(
+                gettext("%(problem)s; try again in a moment", problem=error)
+            ) from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
@@ -96,7 +99,7 @@ class Site:
         """
         session = request.cookies.get(COOKIE)
         if not session:
-            raise SignInNeeded("sign in to see this page")
+            raise SignInNeeded(gettext("sign in to see this page"))
         try:
             return await self.identify(session)
         except Unauthorised as error:
@@ -119,7 +122,9 @@ class Site:
             Forbidden: The token is another session's, or none.
         """
         if not csrf_valid(visitor.session, token):
-            raise Forbidden("this page is from before you signed in; load it again and repeat it")
+            raise Forbidden(
+                gettext("this page is from before you signed in; load it again and repeat it")
+            )
 
     def page(
         self,
@@ -166,10 +171,12 @@ class Site:
         """To the sign-in page; an open page with unsaved choices is left as it is."""
         if is_fragment(request):
             alert = Alert(
-                "You are signed out",
-                "Nothing of this page is lost: sign in again in a new tab, then repeat it here.",
+                gettext("You are signed out"),
+                gettext(
+                    "Nothing of this page is lost: sign in again in a new tab, then repeat it here."
+                ),
                 "warn",
-                link=("/sign-in", "Sign in"),
+                link=("/sign-in", gettext("Sign in")),
             )
             return self.in_place(request, alert, 401)
         if request.method != "GET":
@@ -188,14 +195,16 @@ def page_route(site: Site) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def answer(request: Request) -> Response:
-                try:
-                    return await handle(request)
-                except SignInNeeded as reason:
-                    return site.ask_to_sign_in(request, reason)
-                except ServiceError as error:
-                    return await site.refusal(request, error)
-                except RequestValidationError:
-                    return await site.refusal(request, NotFound("there is no such page"))
+                with speaking(negotiated(request.headers.get("Accept-Language", ""))):
+                    try:
+                        return await handle(request)
+                    except SignInNeeded as reason:
+                        return site.ask_to_sign_in(request, reason)
+                    except ServiceError as error:
+                        return await site.refusal(request, error)
+                    except RequestValidationError:
+                        missing = NotFound(gettext("there is no such page"))
+                        return await site.refusal(request, missing)
 
             return answer
 
@@ -204,7 +213,7 @@ def page_route(site: Site) -> type[APIRoute]:
 
 def sentence(error: ServiceError) -> str:
     """The message of an error as a sentence; names of fields are for programs."""
-    text = _WIRE_NAME.sub("", str(error))
+    text = localised(_WIRE_NAME.sub("", str(error)))
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 

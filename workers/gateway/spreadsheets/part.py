@@ -7,6 +7,7 @@ from typing import Final
 from adapters.database.spreadsheets.views import SqlSpreadsheetViews
 from contracts.spreadsheets import workflow_id
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
@@ -16,6 +17,7 @@ from workers.gateway.spreadsheets import (
     api_memory,
     api_results,
     api_review,
+    api_templates,
     api_value_files,
 )
 from workers.gateway.spreadsheets.pages import labels
@@ -41,7 +43,10 @@ _DESCRIPTION: Final = (
     "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
     "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
 )
-_MENU: Final = (MenuEntry("/imports", "Imports"), MenuEntry("/imports/new", "New import", True))
+_MENU: Final = (
+    MenuEntry("/imports", N_("Imports")),
+    MenuEntry("/imports/new", N_("New import"), True),
+)
 
 
 def open_part(context: Context, settings: SpreadsheetSettings) -> GatewayPart:
@@ -88,6 +93,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             api_memory.router,
             api_review.router,
             api_value_files.router,
+            api_templates.router,
         ),
         uploads=(
             *("/api/imports", api_review.UPLOADS, api_value_files.UPLOADS),
@@ -118,6 +124,7 @@ def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
         ("GET", "/imports", imports.show),
         ("GET", "/imports/new", upload.show),
         ("GET", "/imports/memory", memory.show),
+        ("GET", "/imports/templates/{name}", upload.template),
         ("POST", "/imports/memory", memory.change),
         ("POST", "/imports", upload.submit),
         ("GET", one, page.show),

@@ -6,6 +6,7 @@ from typing import Final
 
 from adapters.database.transfers.store import SqlTransferStore
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
@@ -65,7 +66,7 @@ def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,
-            menu=(MenuEntry("/routes", "Routes", operators=True),),
+            menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
             type_titles=lambda: {name: f"queue {name}" for name in service.queues},
             questions=service.parked,
         ),

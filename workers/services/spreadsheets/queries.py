@@ -67,7 +67,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         self._views = views
         self._blobs = blobs
         self._choices = choices
-        self._scratch = scratch
+        self.scratch = scratch
 
     async def contexts(self, who: Identity) -> Sequence[AvailableContext]:
         """Events, membership periods and races that imports of theirs can belong to."""
@@ -177,7 +177,7 @@ class SpreadsheetQueries(SpreadsheetStatuses):
             if row.state not in FINAL:
                 raise WrongState(f"the report is written at the end; the import is {row.state}")
             raise NotFound("there is no error report: no row was refused")
-        path = self._scratch / f"report-{uuids.uuid4().hex}.xlsx"
+        path = self.scratch / f"report-{uuids.uuid4().hex}.xlsx"
         try:
             await self._blobs.download(row.report.name, path)
         except BlobNotFound as error:

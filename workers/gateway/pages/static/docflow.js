@@ -5,6 +5,27 @@
 (() => {
   const find = (selector, within = document) => within.querySelector(selector);
   const AWAY = "#away";
+  // What this file says, in the language of the page.
+  const words = find("#words").dataset;
+
+  const LANGUAGE = document.documentElement.lang;
+
+  // Moments in the viewer's own zone, and as the viewer's region writes them where the page is in
+  // its language; without this script they stand in UTC, and say so.
+  const region = navigator.languages.find((each) => each.split("-")[0] === LANGUAGE.split("-")[0]);
+  const moments = new Intl.DateTimeFormat(region ?? LANGUAGE, { dateStyle: "medium", timeStyle: "short" });
+
+  function localiseTimes() {
+    for (const time of document.querySelectorAll("time[data-moment], time[data-since]")) {
+      const then = new Date(time.dateTime);
+      if (Number.isNaN(then.getTime())) continue;
+      const text = moments.format(then);
+      if ("since" in time.dataset) time.title = text;
+      else if (time.textContent !== text) time.textContent = text;
+    }
+  }
+
+  document.addEventListener("htmx:after:swap", localiseTimes);
 
   function announce(sentence) {
     const announcer = find("#announcer");
@@ -34,8 +55,8 @@
     if (!context || context.response) return;
     away(
       context.request.method === "GET"
-        ? "docflow does not answer at the moment. This page continues by itself as soon as it does."
-        : "docflow did not answer, so nothing was saved. What you chose is still on this page: try again in a moment.",
+        ? words.refresh
+        : words.unsaved,
     );
   });
 
@@ -45,7 +66,7 @@
   });
 
   document.addEventListener("htmx:before:request", (event) => {
-    if (event.detail.ctx.request.method === "POST") announce("One moment …");
+    if (event.detail.ctx.request.method === "POST") announce(words.moment);
   });
 
   // A person who worked inside the replaced part continues at its top, not at the start of the page.
@@ -144,7 +165,7 @@
     const name = find("[data-filename]", form);
     const show = () => {
       const chosen = file.files[0];
-      const size = chosen && (chosen.size / MEGABYTE).toLocaleString("en", { maximumFractionDigits: 1 });
+      const size = chosen && (chosen.size / MEGABYTE).toLocaleString(LANGUAGE, { maximumFractionDigits: 1 });
       name.textContent = chosen ? `${chosen.name} (${size} MB)` : "";
     };
     for (const kind of ["dragenter", "dragover"]) {
@@ -187,7 +208,7 @@
       if (!event.lengthComputable) return;
       const percent = Math.floor((100 * event.loaded) / event.total);
       bar.value = percent;
-      text.textContent = percent < 100 ? `${percent} % sent` : "All sent. One moment …";
+      text.textContent = percent < 100 ? words.sent.replace("%(percent)s", `${percent} %`) : words.allSent;
       // A reader would never get to the end of a sentence for each percent.
       if (Math.floor(percent / 25) !== announced) {
         announced = Math.floor(percent / 25);
@@ -204,7 +225,7 @@
     });
     request.addEventListener("error", () => {
       end();
-      away("The upload was interrupted before the whole file had arrived. Nothing was imported: try again.");
+      away(words.interrupted);
     });
     request.open("POST", form.action);
     request.setRequestHeader("HX-Request", "true");
@@ -253,6 +274,7 @@
     window.addEventListener("pagehide", () => events.close());
   }
 
+  localiseTimes();
   fillToken();
   watchEvents();
   watchUpload();

@@ -7,6 +7,7 @@ from fastapi import Query, Request, Response
 
 from domain.spreadsheets.bibs import QUESTIONS
 from workers.gateway.pages.forms import Form
+from workers.gateway.pages.language import gettext
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.downloads import ReportDownload
 from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest
@@ -42,11 +43,15 @@ class HandlingPages:
         visitor, form = await self._form(request)
         to = form.text("to", 200)
         if not to:
-            raise Refused("enter the person to reassign the import to")
+            raise Refused(gettext("enter the person to reassign the import to"))
         notify = form.text("notify", 320) or None
         order = self._service.reassign(visitor.who, uuid, to, notify)
         return await self._do(
-            request, visitor, uuid, order, ViewRequest(announcement=f"Reassigned to {to}.")
+            request,
+            visitor,
+            uuid,
+            order,
+            ViewRequest(announcement=gettext("Reassigned to %(who)s.", who=to)),
         )
 
     async def undo(self, request: Request, uuid: str) -> Response:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.spreadsheets import CellDecision, Layout
 from workers.gateway.pages.forms import Form, read_form
-from workers.gateway.pages.renderer import plural
+from workers.gateway.pages.language import counted, gettext
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.pages import labels, panels
 from workers.gateway.spreadsheets.pages.forms import (
@@ -55,7 +55,7 @@ class Sent:
         """
         version = self.form.whole("version")
         if version is None:
-            raise Refused("the form is incomplete; load the page again")
+            raise Refused(gettext("the form is incomplete; load the page again"))
         return version
 
 
@@ -152,11 +152,11 @@ class DecisionPages:
             answer = await service.update_cells(who, uuid, decisions, version, rules=rules)
             version = answer.version
             if rules:
-                words = f"{plural(answer.cells.open, 'open value')} left."
+                words = _left(answer.cells.open)
                 return ViewRequest(values=shown(sent.form), announcement=words)
         if (of_all := _of_all(sent.form)) is not None:
             answer = await service.update_cells(who, uuid, [of_all], version)
-            words = f"{plural(answer.cells.open, 'open value')} left."
+            words = _left(answer.cells.open)
             return ViewRequest(values=shown(sent.form), announcement=words)
         if sent.form.text("do") == "confirm":
             await service.confirm_cells(who, uuid, version)
@@ -165,7 +165,7 @@ class DecisionPages:
         words = _saved(len(decisions))
         if not decisions and place.wanted != shown(sent.form).wanted:
             counts = await service.cell_counts(who, uuid, place.wanted)
-            words = f"{plural(sum(counts.values()), 'value')}."
+            words = counted("%(count)s value.", "%(count)s values.", sum(counts.values()))
         return ViewRequest(values=place, announcement=words)
 
     async def _change_layout(self, sent: Sent) -> ViewRequest:
@@ -180,9 +180,10 @@ class DecisionPages:
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
             by = await self._latest(sent)
-            announcement = f"{by} has continued this import. {sentence(error)}"
+            announcement = gettext("%(who)s has continued this import", who=by)
+            announcement += f". {sentence(error)}"
             if items:
-                announcement += " Of what you chose, this was not saved:"
+                announcement += " " + gettext("Of what you chose, this was not saved:")
             return ViewRequest(alert=Alert(error.title, announcement, "warn", items))
         return ViewRequest(
             values=shown(sent.form),
@@ -193,14 +194,17 @@ class DecisionPages:
     async def _alert(self, sent: Sent, error: ServiceError) -> Alert:
         if isinstance(error, Conflict):
             return Alert(
-                f"{await self._latest(sent)} was faster",
-                "The mappings have changed since you loaded them, so nothing was saved yet. "
-                "What has changed is marked below, and your own choices are still selected: "
-                "look at them and save again.",
+                gettext("%(who)s was faster", who=await self._latest(sent)),
+                gettext(
+                    "The mappings have changed since you loaded them, so nothing was saved yet. "
+                    "What has changed is marked below, and your own choices are still selected: "
+                    "look at them and save again."
+                ),
                 "warn",
             )
         if isinstance(error, StillOpen):
-            return Alert("Not yet", f"Your choices are saved, but {error}.", "warn")
+            saved = gettext("Your choices are saved, but %(problem)s.", problem=error)
+            return Alert(gettext("Not yet"), saved, "warn")
         return Alert(error.title, sentence(error))
 
     async def _latest(self, sent: Sent) -> str:
@@ -210,16 +214,24 @@ class DecisionPages:
 
 def _look_again(headers: tuple[str, ...]) -> Alert:
     return Alert(
-        "Saved, but look once more",
-        "A field that you chose belonged to another column. That column means nothing now; if "
-        "this is right, confirm again.",
+        gettext("Saved, but look once more"),
+        gettext(
+            "A field that you chose belonged to another column. That column means nothing now; "
+            "if this is right, confirm again."
+        ),
         "warn",
         headers,
     )
 
 
 def _saved(count: int) -> str:
-    return f"Saved {plural(count, 'choice')}." if count else "Nothing was changed."
+    if not count:
+        return gettext("Nothing was changed.")
+    return counted("Saved %(count)s choice.", "Saved %(count)s choices.", count)
+
+
+def _left(count: int) -> str:
+    return counted("%(count)s open value left.", "%(count)s open values left.", count)
 
 
 def _picked(sent: Sent) -> Mapping[int, Choice]:
@@ -261,5 +273,5 @@ def _layout(form: Form, before: Layout) -> Layout:
         )
     except ValidationError as error:
         raise Refused(
-            "the file cannot be read in that way: check the line of the headers"
+            gettext("the file cannot be read in that way: check the line of the headers")
         ) from error

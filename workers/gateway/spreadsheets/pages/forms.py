@@ -18,6 +18,7 @@ from contracts.spreadsheets import (
     MappingStatus,
 )
 from workers.gateway.pages.forms import Form
+from workers.gateway.pages.language import gettext
 from workers.services.errors import Refused
 
 OPEN: Final = ""
@@ -171,7 +172,7 @@ def _cell_decision(id: int, chosen: str) -> CellDecision:
 
 
 def _unknown_choice() -> Refused:
-    return Refused("a choice is not one of those on the page; load it again")
+    return Refused(gettext("a choice is not one of those on the page; load it again"))
 
 
 def meaning(choice: str) -> str:

@@ -8,6 +8,7 @@ from fastapi import Query, Request, Response
 
 from adapters.database.spreadsheets.records import ImportFilter, ImportSorting
 from contracts.spreadsheets import SpreadsheetState, TypeName
+from workers.gateway.pages.language import N_
 from workers.gateway.pages.site import Site
 from workers.services.spreadsheets.service import SpreadsheetService
 
@@ -87,7 +88,7 @@ class ImportListPage:
 
 
 _SORTINGS: Final = {
-    ImportSorting.NEWEST: "Newest first",
-    ImportSorting.OLDEST: "Oldest first",
-    ImportSorting.FILENAME: "By file name",
+    ImportSorting.NEWEST: N_("Newest first"),
+    ImportSorting.OLDEST: N_("Oldest first"),
+    ImportSorting.FILENAME: N_("By file name"),
 }

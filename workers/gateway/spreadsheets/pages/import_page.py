@@ -12,7 +12,8 @@ from fastapi.responses import RedirectResponse
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets import FINAL, Outcome, SpreadsheetState, UndoState
 from contracts.spreadsheets.reviews import REVIEW
-from workers.gateway.pages.renderer import is_fragment, number, plural
+from workers.gateway.pages.language import counted, gettext, localised, number
+from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Alert, Site, Visitor
 from workers.gateway.spreadsheets.pages import labels, panels, review_panel
 from workers.gateway.spreadsheets.pages.forms import Choice
@@ -195,28 +196,41 @@ class ImportPage:
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, client: ClientState
     ) -> Notice:
         records = await self._service.decisions(visitor.who, row.uuid, size=1)
-        by = records.items[0].by if records.items else "Another person"
+        by = records.items[0].by if records.items else gettext("Another person")
         if panel != client.panel:
             return Notice(
-                f"{by} has continued this import",
-                "What you see here is no longer up to date. Your choices are still on this "
-                "page, but cannot be saved.",
+                gettext("%(who)s has continued this import", who=by),
+                gettext(
+                    "What you see here is no longer up to date. Your choices are still on this "
+                    "page, but cannot be saved."
+                ),
             )
+        title = gettext("%(who)s has changed the mappings meanwhile", who=by)
+        if panel == "review":
+            title = gettext("%(who)s has changed the rows meanwhile", who=by)
         return Notice(
-            f"{by} has changed the {'rows' if panel == 'review' else 'mappings'} meanwhile",
-            "Your choices are still here. When you save, you see both, and nothing is overwritten.",
+            title,
+            gettext(
+                "Your choices are still here. When you save, you see both, and nothing is "
+                "overwritten."
+            ),
         )
 
     def _news(self, row: SpreadsheetRow, panel: str) -> str:
         if panel == "processing":
-            return f"{number(row.counts.done)} of {number(row.total)} rows processed"
+            return gettext(
+                "%(done)s of %(total)s rows processed",
+                done=number(row.counts.done),
+                total=number(row.total),
+            )
+        state = localised(labels.STATES[row.state].text)
         if panel == "done":
-            return f"The import has ended: {labels.STATES[row.state].text}"
+            return gettext("The import has ended: %(state)s", state=state)
         if panel == "review":
-            return "The rows wait for you."
+            return gettext("The rows wait for you.")
         if panel in _EDITED:
-            return f"{labels.STATES[row.state].text} wait for you"
-        return labels.STATES[row.state].text
+            return gettext("%(state)s wait for you", state=state)
+        return state
 
     async def _context(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, view_request: ViewRequest
@@ -317,27 +331,27 @@ def _quarter(row: SpreadsheetRow) -> int:
 def _waiting_for(row: SpreadsheetRow) -> str:
     match row.state:
         case SpreadsheetState.UPLOADED:
-            return "Reading the top of the file …"
+            return gettext("Reading the top of the file …")
         case SpreadsheetState.COLUMN_MAPPING:
-            return "Reading the rows …"
+            return gettext("Reading the rows …")
         case SpreadsheetState.CELL_MAPPING:
-            return "Collecting the values …"
+            return gettext("Collecting the values …")
         case _:
-            return "Working …"
+            return gettext("Working …")
 
 
 def _heading(row: SpreadsheetRow) -> str:
     """What the panel of a step without a person, or of the end, is called."""
     match row.state:
         case SpreadsheetState.COMPLETED if row.dry_run:
-            return "Every row is checked; nothing was written"
+            return gettext("Every row is checked; nothing was written")
         case SpreadsheetState.COMPLETED:
-            return f"All done: {plural(row.counts.done, 'row')}"
+            return counted("All done: %(count)s row", "All done: %(count)s rows", row.counts.done)
         case SpreadsheetState.FAILED:
-            return "The import has failed"
+            return gettext("The import has failed")
         case SpreadsheetState.CANCELLED:
-            return "The import was cancelled"
+            return gettext("The import was cancelled")
         case SpreadsheetState.TERMINATED:
-            return "The run of the import was terminated"
+            return gettext("The run of the import was terminated")
         case _:
-            return "docflow is reading the file"
+            return gettext("docflow is reading the file")

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.spreadsheets import MappingStatus, Outcome, SpreadsheetState
-from workers.gateway.pages.renderer import plural
+from babel.units import format_unit
+
+from contracts.spreadsheets import MappingStatus, Outcome, SpreadsheetState, UndoState
+from workers.gateway.pages.language import N_, counted, gettext, language, localised
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,38 +31,47 @@ class Step:
 _S = SpreadsheetState
 
 STATES: Final[Mapping[SpreadsheetState, Badge]] = {
-    _S.UPLOADED: Badge("Uploaded"),
-    _S.COLUMN_MAPPING: Badge("Columns", "info"),
-    _S.CELL_MAPPING: Badge("Values", "info"),
-    _S.PROCESSING: Badge("Processing", "info"),
-    _S.COMPLETED: Badge("Completed", "good"),
-    _S.FAILED: Badge("Failed", "bad"),
-    _S.CANCELLED: Badge("Cancelled", "warn"),
-    _S.TERMINATED: Badge("Terminated", "bad"),
+    _S.UPLOADED: Badge(N_("Uploaded")),
+    _S.COLUMN_MAPPING: Badge(N_("Columns"), "info"),
+    _S.CELL_MAPPING: Badge(N_("Values"), "info"),
+    _S.PROCESSING: Badge(N_("Processing"), "info"),
+    _S.COMPLETED: Badge(N_("Completed"), "good"),
+    _S.FAILED: Badge(N_("Failed"), "bad"),
+    _S.CANCELLED: Badge(N_("Cancelled"), "warn"),
+    _S.TERMINATED: Badge(N_("Terminated"), "bad"),
 }
 
 WAITING: Final[Mapping[str, str]] = {
-    state: f"{STATES[state].text} to map" for state in (_S.COLUMN_MAPPING, _S.CELL_MAPPING)
+    _S.COLUMN_MAPPING: N_("Columns to map"),
+    _S.CELL_MAPPING: N_("Values to map"),
 }
 """What the inbox says of an import that waits for a mapping."""
 
 COLUMN_STATUS: Final[Mapping[MappingStatus, Badge]] = {
-    MappingStatus.AUTO_MATCHED: Badge("Matched", "good"),
-    MappingStatus.MANUAL_MATCHED: Badge("Chosen", "info"),
-    MappingStatus.UNMATCHED: Badge("Open", "warn"),
-    MappingStatus.IGNORED: Badge("Left out"),
+    MappingStatus.AUTO_MATCHED: Badge(N_("Matched"), "good"),
+    MappingStatus.MANUAL_MATCHED: Badge(N_("Chosen"), "info"),
+    MappingStatus.UNMATCHED: Badge(N_("Open"), "warn"),
+    MappingStatus.IGNORED: Badge(N_("Left out")),
 }
 
 VALUE_STATUS: Final[Mapping[MappingStatus, Badge]] = {
     **COLUMN_STATUS,
-    MappingStatus.IGNORED: Badge("Left empty"),
+    MappingStatus.IGNORED: Badge(N_("Left empty")),
 }
 
 OUTCOMES: Final[Mapping[Outcome, Badge]] = {
-    Outcome.CREATED: Badge("Created", "good"),
-    Outcome.UPDATED: Badge("Updated", "info"),
-    Outcome.SKIPPED: Badge("Skipped"),
-    Outcome.ERROR: Badge("Error", "bad"),
+    Outcome.CREATED: Badge(N_("Created"), "good"),
+    Outcome.UPDATED: Badge(N_("Updated"), "info"),
+    Outcome.SKIPPED: Badge(N_("Skipped")),
+    Outcome.ERROR: Badge(N_("Error"), "bad"),
+}
+
+
+UNDO_STATES: Final[Mapping[UndoState, str]] = {
+    UndoState.RUNNING: N_("running"),
+    UndoState.UNDONE: N_("undone"),
+    UndoState.UNDONE_PARTLY: N_("undone partly"),
+    UndoState.FAILED: N_("failed"),
 }
 
 
@@ -73,10 +84,10 @@ class Delimiter:
 
 
 DELIMITERS: Final[Mapping[str, Delimiter]] = {
-    "comma": Delimiter(",", "Comma"),
-    "semicolon": Delimiter(";", "Semicolon"),
-    "tab": Delimiter("\t", "Tab"),
-    "bar": Delimiter("|", "Vertical bar"),
+    "comma": Delimiter(",", N_("Comma")),
+    "semicolon": Delimiter(";", N_("Semicolon")),
+    "tab": Delimiter("\t", N_("Tab")),
+    "bar": Delimiter("|", N_("Vertical bar")),
 }
 
 ENCODINGS: Final[Sequence[str]] = (
@@ -90,54 +101,61 @@ ENCODINGS: Final[Sequence[str]] = (
 )
 
 DECISIONS: Final[Mapping[str, str]] = {
-    "column": "Column",
-    "value": "Value",
-    "confirm": "Confirmed",
-    "start": "Started",
-    "layout": "Read differently",
-    "reassign": "Reassigned",
-    "cancel": "Cancelled",
-    "retry": "Tried again",
-    "undo": "Undone",
+    "column": N_("Column"),
+    "value": N_("Value"),
+    "confirm": N_("Confirmed"),
+    "start": N_("Started"),
+    "layout": N_("Read differently"),
+    "reassign": N_("Reassigned"),
+    "cancel": N_("Cancelled"),
+    "retry": N_("Tried again"),
+    "undo": N_("Undone"),
 }
 
 _STEPS: Final[Mapping[str, str]] = {
-    "make the status row": "Prepare the import",
-    "read the top of the file": "Read the top of the file",
-    "put the rows aside": "Read all rows of the file",
-    "collect values": "Collect the values",
-    "check the rows": "Check the rows",
-    "confirm the rows": "Confirm the rows",
-    "process rows": "Process the rows",
-    "write the error report": "Write the error report",
-    "record the end": "Save how the import has ended",
+    "make the status row": N_("Prepare the import"),
+    "read the top of the file": N_("Read the top of the file"),
+    "put the rows aside": N_("Read all rows of the file"),
+    "collect values": N_("Collect the values"),
+    "check the rows": N_("Check the rows"),
+    "confirm the rows": N_("Confirm the rows"),
+    "process rows": N_("Process the rows"),
+    "write the error report": N_("Write the error report"),
+    "record the end": N_("Save how the import has ended"),
 }
 
 
 def step_title(step: str) -> str:
     """What a step is called; those without a title of their own save where the import stands."""
-    return _STEPS.get(step, "Save where the import stands")
+    return localised(_STEPS.get(step, N_("Save where the import stands")))
 
 
 def speed(rows_per_second: float) -> str:
     """How many rows a second, or a minute where there is less than one."""
     if rows_per_second < 1:
-        return f"{plural(max(1, round(rows_per_second * 60)), 'row')} a minute"
-    return f"{plural(round(rows_per_second), 'row')} a second"
+        per_minute = max(1, round(rows_per_second * 60))
+        return counted("%(count)s row a minute", "%(count)s rows a minute", per_minute)
+    return counted("%(count)s row a second", "%(count)s rows a second", round(rows_per_second))
 
 
 def length(seconds: int) -> str:
     """A length of time in its largest unit, rounded up."""
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds > size:
-            return plural(-(-seconds // size), unit)
-    return "a minute" if seconds > _MOMENT else "a few seconds"
+            return format_unit(-(-seconds // size), f"duration-{unit}", locale=language().locale)
+    return gettext("a minute") if seconds > _MOMENT else gettext("a few seconds")
 
 
 _MOMENT: Final = 20
 """Seconds."""
 _ROAD: Final = (_S.UPLOADED, _S.COLUMN_MAPPING, _S.CELL_MAPPING, _S.PROCESSING, _S.COMPLETED)
-_TITLES: Final = ("Uploaded", "Columns", "Values", "Processing", "Done")
+_TITLES: Final = (
+    N_("Uploaded"),
+    N_("Columns"),
+    N_("Values"),
+    N_("Processing"),
+    N_("Done"),
+)
 
 
 def steps(state: SpreadsheetState, panel: str = "") -> Sequence[Step]:
@@ -146,20 +164,20 @@ def steps(state: SpreadsheetState, panel: str = "") -> Sequence[Step]:
     One that failed or was cancelled shows its end only: how far it had come is not known.
     """
     if state not in _ROAD:
-        return (Step(_TITLES[0], "past"), Step(STATES[state].text, "ended"))
+        return (Step(localised(_TITLES[0]), "past"), Step(localised(STATES[state].text), "ended"))
     reached = _ROAD.index(state)
     titles: list[str] = list(_TITLES)
     if panel == "review":
         reached += 1
-        titles.insert(reached, "Review")
+        titles.insert(reached, N_("Review"))
     if state is _S.COMPLETED:
         reached = len(_ROAD)
     return tuple(
-        Step(title, "past" if place < reached else "now" if place == reached else "next")
+        Step(localised(title), "past" if place < reached else "now" if place == reached else "next")
         for place, title in enumerate(titles)
     )
 
 
 def type_title(name: str, titles: Mapping[str, str]) -> str:
     """What an import type is called; its name in plain words where it is no longer declared."""
-    return titles.get(name) or name.replace("_", " ").capitalize()
+    return localised(titles.get(name) or name.replace("_", " ").capitalize())

@@ -8,7 +8,8 @@ from adapters.database.spreadsheets.views import ColumnView
 from contracts.spreadsheets import CellMapping, DecisionRecord, MappingStatus
 from domain.spreadsheets.bibs import SAME_BIB
 from domain.spreadsheets.people import PERSON
-from workers.gateway.pages.renderer import ago
+from workers.gateway.pages.language import N_, gettext, localised
+from workers.gateway.pages.renderer import before_now
 from workers.gateway.spreadsheets.pages.forms import (
     CREATE,
     LEFT_OUT,
@@ -22,8 +23,8 @@ from workers.gateway.spreadsheets.pages.forms import (
 )
 from workers.services.spreadsheets.choices import FieldView
 
-_LEFT_EMPTY: Final = {SAME_BIB.name: "Import the row without the bib"}
-_CREATED: Final = {PERSON.name: "Another person", SAME_BIB.name: "Both have this bib"}
+_LEFT_EMPTY: Final = {SAME_BIB.name: N_("Import the row without the bib")}
+_CREATED: Final = {PERSON.name: N_("Another person"), SAME_BIB.name: N_("Both have this bib")}
 """What it is called to answer a question with “create”, by field."""
 _LONGEST_NAME: Final = 60
 """Characters of a header within an option."""
@@ -119,12 +120,12 @@ class Trail:
         """Who decided about a column or value last, and how long ago; "" when it is not known."""
         for record in self._records:
             if record.subject == subject:
-                return f"by {record.by}, {ago(record.at)} ago"
+                return gettext("by %(who)s, %(ago)s", who=record.by, ago=before_now(record.at))
         return ""
 
     def latest(self) -> str:
         """Who decided anything last."""
-        return self._records[0].by if self._records else "Another person"
+        return self._records[0].by if self._records else gettext("Another person")
 
 
 def column_lines(
@@ -198,9 +199,13 @@ def _merged(
     has_mine = choice.changed and meaning(mine) == meaning(shown)
     if has_mine or meaning(choice.seen) == meaning(shown):
         return mine, ""
-    note = f"Changed meanwhile{f' {by}' if by else ''}: now {words(shown)}."
+    now = words(shown)
+    if by:
+        note = gettext("Changed meanwhile %(by)s: now %(now)s.", by=by, now=now)
+    else:
+        note = gettext("Changed meanwhile: now %(now)s.", now=now)
     if meaning(mine) != meaning(shown):
-        note += f" Your choice, {words(mine)}, is not saved."
+        note += " " + gettext("Your choice, %(choice)s, is not saved.", choice=words(mine))
     return mine, note
 
 
@@ -213,8 +218,8 @@ def _field_options(
         return FieldOption(field.name, field.title, field.required, taken_by[:_LONGEST_NAME])
 
     groups = (
-        ("Required", [option(field) for field in fields if field.required]),
-        ("Further fields", [option(field) for field in fields if not field.required]),
+        (N_("Required"), [option(field) for field in fields if field.required]),
+        (N_("Further fields"), [option(field) for field in fields if not field.required]),
     )
     return [group for group in groups if group[1]]
 
@@ -231,10 +236,13 @@ def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence
         if choice not in (OPEN, LEFT_OUT, CREATE):
             found.setdefault(choice, ValueOption(choice, chosen_name(choice), False))
     is_person = cell.field == PERSON.name
-    left_out = "Leave the row out" if is_person else _LEFT_EMPTY.get(cell.field, "Leave empty")
-    options = [*found.values(), ValueOption(LEFT_OUT, left_out, False)]
+    left_out = _LEFT_EMPTY.get(cell.field, N_("Leave empty"))
+    if is_person:
+        left_out = N_("Leave the row out")
+    options = [*found.values(), ValueOption(LEFT_OUT, localised(left_out), False)]
     if creates:
-        added = _CREATED.get(cell.field, f"Add “{cell.value}”")
+        named = _CREATED.get(cell.field)
+        added = localised(named) if named else gettext("Add “%(value)s”", value=cell.value)
         options.append(ValueOption(CREATE, added, False))
     return [
         ValueOption(it.choice, it.text, meaning(it.choice) == meaning(chosen), it.score)
@@ -243,16 +251,20 @@ def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence
 
 
 def _column_words(choice: str, titles: Mapping[str, str]) -> str:
-    return {OPEN: "not chosen", LEFT_OUT: "left out"}.get(
+    return {OPEN: gettext("not chosen"), LEFT_OUT: gettext("left out")}.get(
         choice
-    ) or f"“{titles.get(choice, choice)}”"
+    ) or f"“{localised(titles.get(choice, choice))}”"
 
 
 def _value_words(choice: str, value: str) -> str:
-    special = {OPEN: "open", LEFT_OUT: "left empty", CREATE: f"added as “{value}”"}
+    special = {
+        OPEN: gettext("open"),
+        LEFT_OUT: gettext("left empty"),
+        CREATE: gettext("added as “%(value)s”", value=value),
+    }
     return special.get(choice) or f"“{chosen_name(choice)}”"
 
 
 def _either_words(choice: str) -> str:
-    special = {LEFT_OUT: "leave out", CREATE: "add"}
+    special = {LEFT_OUT: gettext("leave out"), CREATE: gettext("add")}
     return special.get(choice) or chosen_name(choice) or choice.replace("_", " ").lower()

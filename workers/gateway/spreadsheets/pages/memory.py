@@ -7,10 +7,11 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from contracts.spreadsheets.reviews import Constant, Operation, Replace
-from domain.spreadsheets.operations import described
 from workers.gateway.pages.forms import Form
+from workers.gateway.pages.language import gettext
 from workers.gateway.pages.site import Site, Visitor
 from workers.gateway.spreadsheets.pages.forms import LEFT_OUT
+from workers.gateway.spreadsheets.pages.operation_words import operation_words
 from workers.services.errors import Refused
 from workers.services.spreadsheets.service import SpreadsheetService
 
@@ -22,7 +23,7 @@ def details_of(operation: Operation) -> str:
     """What a change puts where, so that two of one column can be distinguished."""
     match operation:
         case Replace(find=find, put=put):
-            return f" (“{find}” by “{put}”)"
+            return " " + gettext("(“%(find)s” by “%(put)s”)", find=find, put=put)
         case Constant(value=value):
             return f" (“{value}”)"
         case _:
@@ -31,7 +32,9 @@ def details_of(operation: Operation) -> str:
 
 def _of_files(headers: Sequence[str]) -> str:
     """Which files a change is suggested for that is about no column."""
-    return f" in files with the headers {', '.join(headers)}" if headers else ""
+    if not headers:
+        return ""
+    return " " + gettext("in files with the headers %(headers)s", headers=", ".join(headers))
 
 
 class MemoryPages:
@@ -84,6 +87,9 @@ class MemoryPages:
         return RedirectResponse(_ADDRESS, 303)
 
     async def _show_changes(self, request: Request, visitor: Visitor, page: int) -> Response:
+        titles = {
+            field.name: field.title for kind in self._service.types() for field in kind.fields
+        }
         found = await self._service.memory.edits(visitor.who, page=page, size=_PAGE_SIZE)
         return self._site.page(
             request,
@@ -95,7 +101,7 @@ class MemoryPages:
             page=page,
             size=_PAGE_SIZE,
             sentences=[
-                ": ".join(described(each.operation, each.headers))
+                operation_words(each.operation, each.headers, titles)
                 + details_of(each.operation)
                 + _of_files(each.file_headers)
                 for each in found.items
@@ -123,5 +129,5 @@ class MemoryPages:
         empty = form.text("do") == "empty"
         name = form.text("target")
         if not name and not empty:
-            raise Refused("enter the name of what the value means, or leave it empty")
+            raise Refused(gettext("enter the name of what the value means, or leave it empty"))
         await memory.learn_value(who, organisation, kind, field, value, None if empty else name)

@@ -50,6 +50,7 @@ async def columns(
     return {
         "version": found.version,
         "lines": lines,
+        "fields": fields,
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
         "missing": [field for field in fields if field.required and field.name not in filled],

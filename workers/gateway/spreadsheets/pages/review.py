@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from contracts.spreadsheets.reviews import Operation
 from workers.gateway.http.upload import Upload
 from workers.gateway.pages.forms import Form
-from workers.gateway.pages.renderer import plural
+from workers.gateway.pages.language import counted, gettext
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.downloads import ReportDownload
 from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest
@@ -64,7 +64,7 @@ class ReviewPages:
                     return ViewRequest(focus="panel")
                 case _:
                     place = place_of(form.text("turn")) or _place(form)
-                    words = "Saved." if operations else "Nothing was changed."
+                    words = gettext("Saved.") if operations else gettext("Nothing was changed.")
                     return ViewRequest(review=ReviewRequest(place), announcement=words)
 
         return await self._take(request, uuid, save, saved=saved)
@@ -117,7 +117,9 @@ class ReviewPages:
             return await self._page.answer(
                 request, visitor, uuid, ViewRequest(alert=alert), status=error.status
             )
-        words = "Nothing differs from what is here." if outcome is None else _done(outcome)
+        words = gettext("Nothing differs from what is here.")
+        if outcome is not None:
+            words = _done(outcome)
         return await self._page.done(request, visitor, uuid, ViewRequest(announcement=words))
 
     async def _take(
@@ -159,7 +161,7 @@ class ReviewPages:
 def _version(form: Form) -> int:
     version = form.whole("version")
     if version is None:
-        raise Refused("the form is incomplete; load the page again")
+        raise Refused(gettext("the form is incomplete; load the page again"))
     return version
 
 
@@ -169,22 +171,31 @@ def _place(form: Form) -> RowsPlace:
 
 def _done(outcome: ChangeOutcome) -> str:
     effect = outcome.changed.effect
-    return f"{plural(effect.cells, 'cell')} changed in {plural(effect.rows, 'row')}."
+    rows = counted("%(count)s row", "%(count)s rows", effect.rows)
+    return counted(
+        "%(count)s cell changed in %(rows)s.",
+        "%(count)s cells changed in %(rows)s.",
+        effect.cells,
+        rows=rows,
+    )
 
 
 def _alert(error: ServiceError, saved: Sequence[Operation], kept: Corrected) -> Alert:
     """What was refused, what of the form is saved all the same, and what is not."""
     said = [sentence(error)]
     if saved:
-        said.append(f"Saved before that: {', '.join(map(in_words, saved))}.")
+        said.append(gettext("Saved before that: %(what)s.", what=", ".join(map(in_words, saved))))
     if left := kept.operations():
         said.append(
-            f"Not saved yet: {', '.join(map(in_words, left))}; it is still on this page, beside "
-            "what stands there now. Save again."
+            gettext(
+                "Not saved yet: %(what)s; it is still on this page, beside what stands there "
+                "now. Save again.",
+                what=", ".join(map(in_words, left)),
+            )
         )
     elif saved or isinstance(error, Conflict):
-        said.append("What you asked for was not done; look at the rows and try again.")
+        said.append(gettext("What you asked for was not done; look at the rows and try again."))
     if isinstance(error, Conflict):
-        return Alert("Another person was faster", " ".join(said), "warn")
+        return Alert(gettext("Another person was faster"), " ".join(said), "warn")
     # A mistake of one's own is seen in the form itself.
     return Alert(error.title, " ".join(said) if saved else said[0])

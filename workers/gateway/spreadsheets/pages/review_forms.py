@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from contracts.spreadsheets.reviews import OPERATION, CellValue, Exclude, Operation, SetCells
 from workers.gateway.pages.forms import Form
-from workers.gateway.pages.renderer import plural
+from workers.gateway.pages.language import counted, gettext
 from workers.services.errors import Refused
 from workers.services.spreadsheets.review_rows import RowFilter
 from workers.services.spreadsheets.upload_form import problems_of
@@ -119,11 +119,15 @@ def in_words(operation: Operation) -> str:
     """What a form has corrected by an operation of the grid."""
     match operation:
         case SetCells(cells=cells):
-            return f"{plural(len(cells), 'cell')} corrected"
+            return counted("%(count)s cell corrected", "%(count)s cells corrected", len(cells))
         case Exclude(rows=rows, back=back):
-            return f"{plural(len(rows), 'row')} {'taken in again' if back else 'left out'}"
+            if back:
+                return counted(
+                    "%(count)s row taken in again", "%(count)s rows taken in again", len(rows)
+                )
+            return counted("%(count)s row left out", "%(count)s rows left out", len(rows))
         case _:
-            return "a column changed"
+            return gettext("a column changed")
 
 
 def key_of(form: Form, operation: Operation) -> str | None:
@@ -183,7 +187,9 @@ def operation_of(form: Form) -> Operation:
                 given = {}
         return OPERATION.validate_python({"kind": kind, **given})
     except ValidationError as error:
-        raise Refused(f"the change is incomplete: {problems_of(error)}") from None
+        raise Refused(
+            gettext("the change is incomplete: %(problems)s", problems=problems_of(error))
+        ) from None
 
 
 def _separator(form: Form) -> str:
@@ -199,7 +205,7 @@ def _seen(form: Form) -> list[tuple[int, Mapping[str, str | bool]]]:
         try:
             seen = _SEEN.validate_json(text)
         except ValidationError as error:
-            raise Refused("the form cannot be read; load the page again") from error
+            raise Refused(gettext("the form cannot be read; load the page again")) from error
         found.append((int(row), {key: it for key, it in seen.items() if _is_column(key)}))
     return found
 

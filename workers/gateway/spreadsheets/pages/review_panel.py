@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from adapters.database.spreadsheets.views import SpreadsheetRow
 from contracts.spreadsheets.reviews import OPERATION, NotationName, Operation
-from domain.spreadsheets.operations import described
+from workers.gateway.pages.language import N_, gettext
+from workers.gateway.spreadsheets.pages.operation_words import operation_words
 from workers.gateway.spreadsheets.pages.review_forms import (
     FIRST_ROWS,
     LONGEST,
@@ -33,12 +34,12 @@ _CHANGES: Final = 20
 _EMPTY: Final = Corrected()
 
 NOTATIONS: Final[Mapping[str, str]] = {
-    NotationName.DAY_FIRST: "Dates: the day comes first (3/4/2026 is in April)",
-    NotationName.MONTH_FIRST: "Dates: the month comes first (3/4/2026 is in March)",
-    NotationName.DECIMAL_COMMA: "Numbers: a comma before the decimals (1.234,5)",
-    NotationName.DECIMAL_POINT: "Numbers: a point before the decimals (1,234.5)",
-    NotationName.HOURS_MINUTES: "Times: 3:45 is hours and minutes",
-    NotationName.MINUTES_SECONDS: "Times: 3:45 is minutes and seconds",
+    NotationName.DAY_FIRST: N_("Dates: the day comes first (3/4/2026 is in April)"),
+    NotationName.MONTH_FIRST: N_("Dates: the month comes first (3/4/2026 is in March)"),
+    NotationName.DECIMAL_COMMA: N_("Numbers: a comma before the decimals (1.234,5)"),
+    NotationName.DECIMAL_POINT: N_("Numbers: a point before the decimals (1,234.5)"),
+    NotationName.HOURS_MINUTES: N_("Times: 3:45 is hours and minutes"),
+    NotationName.MINUTES_SECONDS: N_("Times: 3:45 is minutes and seconds"),
 }
 
 
@@ -148,7 +149,7 @@ async def review(
         "changes": [
             Change(
                 each.operation.version,
-                _words(each.operation.operation, headers, fields),
+                operation_words(each.operation.operation, headers, fields),
                 each.operation.by,
                 each.operation.at,
                 each.effect.cells,
@@ -160,7 +161,7 @@ async def review(
         "more_changes": operations.total > _CHANGES,
         "remembered": [
             (
-                _words(each.operation.operation, headers, fields),
+                operation_words(each.operation.operation, headers, fields),
                 OPERATION.dump_json(each.operation.operation).decode(),
                 each.why,
             )
@@ -176,7 +177,12 @@ def _elsewhere(
     """Corrections of a form that was not taken, of rows that another page shows by now."""
     here = {row.row_number for row in rows}
     return [
-        f"row {row}, {headers.get(column, '')}: {text or 'blank'}"
+        gettext(
+            "row %(row)s, %(column)s: %(text)s",
+            row=row,
+            column=headers.get(column, ""),
+            text=text or gettext("blank"),
+        )
         for (row, column), text in kept.cells.items()
         if row not in here
     ]
@@ -187,19 +193,11 @@ def _proposed(
 ) -> dict[str, Any]:
     effect: ReviewEffectView = effect_view(proposed.outcome)
     return {
-        "words": _words(proposed.operation, headers, fields),
+        "words": operation_words(proposed.operation, headers, fields),
         "effect": effect,
         "json": OPERATION.dump_json(proposed.operation).decode(),
         "headers": headers,
     }
-
-
-def _words(operation: Operation, headers: Mapping[int, str], fields: Mapping[str, str]) -> str:
-    """A change in a sentence; names of fields are for programs."""
-    words = ": ".join(described(operation, headers))
-    for name, title in fields.items():
-        words = words.replace(name, title) if name.isupper() and name in words.split() else words
-    return words
 
 
 def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Corrected) -> GridRow:
@@ -209,8 +207,10 @@ def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Correct
         seen = cell.value or ""
         hint = ""
         if cell.corrected_by is not None:
-            before = f"“{cell.original}”" if cell.original else "blank"
-            hint = f"Was {before}; corrected by {cell.corrected_by}"
+            before = f"“{cell.original}”" if cell.original else gettext("blank")
+            hint = gettext(
+                "Was %(before)s; corrected by %(who)s", before=before, who=cell.corrected_by
+            )
         text = kept.cells.get((number, cell.column_id), seen)
         cells.append(
             GridCell(

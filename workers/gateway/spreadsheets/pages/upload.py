@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from contracts.spreadsheets import TypeName
 from workers.gateway.http.upload import Upload
+from workers.gateway.pages.language import gettext, localised, number
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
+from workers.gateway.spreadsheets.downloads import ReportDownload
+from workers.gateway.spreadsheets.templates import template_file
 from workers.services.errors import Forbidden, Refused, ServiceError
 from workers.services.spreadsheets.service import SpreadsheetService
 from workers.services.spreadsheets.upload_form import check_beginning
@@ -45,8 +49,13 @@ class UploadPages:
         """An empty form."""
         visitor = await self._site.visitor(request)
         if not visitor.who.may_write:
-            raise Forbidden("your token lets you look at imports, but not make one")
+            raise Forbidden(gettext("your token lets you look at imports, but not make one"))
         return await self._page(request, visitor)
+
+    async def template(self, request: Request, name: TypeName) -> Response:
+        """A spreadsheet to begin with, in the language of the page."""
+        await self._site.visitor(request)
+        return ReportDownload(await template_file(self._service, name))
 
     async def submit(self, request: Request) -> Response:
         """Take the file in, and go to the page of its import."""
@@ -81,7 +90,9 @@ class UploadPages:
         if spec is None or not table:
             return
         if table != spec.table:
-            raise Refused(f"choose what the rows belong to: {spec.title.lower()}")
+            raise Refused(
+                gettext("choose what the rows belong to: %(what)s", what=localised(spec.title))
+            )
         fields["contextId"], _, fields["organisationId"] = rest.partition(":")
 
     async def _groups(self, visitor: Visitor) -> Sequence[ContextGroup]:
@@ -95,7 +106,11 @@ class UploadPages:
                 [
                     (
                         f"{table}:{it.id}:{it.organisation_id}",
-                        f"{it.name} (organisation {it.organisation_id})" if of_several else it.name,
+                        gettext(
+                            "%(name)s (organisation %(id)s)", name=it.name, id=it.organisation_id
+                        )
+                        if of_several
+                        else it.name,
                     )
                     for it in found
                     if it.table == table
@@ -128,7 +143,10 @@ class UploadPages:
             problem=alert,
             limit=limit,
             too_large=Alert(
-                "The file is too large",
-                f"A file may have at most {limit // 1_000_000:,} MB. Split it and send the parts.",
+                gettext("The file is too large"),
+                gettext(
+                    "A file may have at most %(limit)s MB. Split it and send the parts.",
+                    limit=number(limit // 1_000_000),
+                ),
             ),
         )

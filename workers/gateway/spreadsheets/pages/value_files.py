@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from workers.gateway.http.upload import Upload
-from workers.gateway.pages.renderer import plural
+from workers.gateway.pages.language import counted, gettext
 from workers.gateway.pages.site import Alert, Site, sentence
 from workers.gateway.spreadsheets.downloads import ReportDownload
 from workers.gateway.spreadsheets.pages.import_page import ImportPage, ViewRequest
@@ -43,5 +43,6 @@ class ValueFilePages:
             return await self._page.answer(
                 request, visitor, uuid, ViewRequest(alert=alert), status=error.status
             )
-        alert = Alert("Taken from the file", f"{plural(found.values, 'value')} answered.", "good")
+        answered = counted("%(count)s value answered.", "%(count)s values answered.", found.values)
+        alert = Alert(gettext("Taken from the file"), answered, "good")
         return await self._page.answer(request, visitor, uuid, ViewRequest(alert=alert))

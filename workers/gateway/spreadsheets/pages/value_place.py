@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from adapters.database.spreadsheets.views import ValueFilter
 from contracts.spreadsheets import CellRule, MappingStatus
 from workers.gateway.pages.forms import Form
+from workers.gateway.pages.language import gettext
 from workers.gateway.spreadsheets.pages.forms import meaning
 from workers.services.errors import Refused
 
@@ -96,14 +97,14 @@ def rule_of(form: Form) -> CellRule | None:
         case "confirm":
             least = form.whole("least")
             if least is None or least > 100:
-                raise Refused("say from which percentage on: a number from 0 to 100")
+                raise Refused(gettext("say from which percentage on: a number from 0 to 100"))
             rule |= {"confirm": True, "min_score": least / 100}
         case "ignore" | "create" | "reset":
             rule |= {answer: True}
         case "target":
             chosen = meaning(form.text("value-0"))
             if not chosen.isascii() or not chosen.isdecimal():
-                raise Refused("search for what all of them mean, and choose it")
+                raise Refused(gettext("search for what all of them mean, and choose it"))
             rule |= {"target_id": int(chosen)}
         case _:
             return None

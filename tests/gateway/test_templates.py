@@ -1,0 +1,57 @@
+"""Templates over HTTP and on the page, and pages in German."""
+
+import pytest
+
+from tests.support.gateway import Stack, token, until
+from workers.gateway.pages.site import COOKIE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GERMAN = {"Accept-Language": "de-AT, en;q=0.5"}
+
+
+async def test_an_uploaded_template_maps_every_column_by_itself(stack: Stack) -> None:
+    async with stack.browser(token("anna")) as anna:
+        assert (await anna.get("/api/import-types/NO_TYPE/template")).status_code == 404
+        answer = await anna.get("/api/import-types/MEMBERSHIP/template")
+        assert answer.status_code == 200
+        assert "membership-template.xlsx" in answer.headers["content-disposition"]
+        context = (await anna.get("/api/contexts", params={"importType": "MEMBERSHIP"})).json()[0]
+        created = await anna.post(
+            "/api/imports",
+            data={"importType": "MEMBERSHIP", "contextId": str(context["id"])},
+            files={"file": ("filled.xlsx", answer.content)},
+        )
+        assert created.status_code == 201, created.text
+        uuid = created.json()["identifier"]
+        await until(anna, uuid, "COLUMN_MAPPING")
+        columns = (await anna.get(f"/api/imports/{uuid}/column-mappings")).json()
+        columns = columns if isinstance(columns, list) else columns["columns"]
+        assert columns
+        assert {each["status"] for each in columns} == {"AUTO_MATCHED"}
+
+    async with stack.browser("") as browser:
+        browser.cookies.set(COOKIE, token("anna"))
+        page = await browser.get(f"/imports/{uuid}", headers=GERMAN)
+        assert '<html lang="de">' in page.text
+        assert page.headers["content-language"] == "de"
+        assert "Accept-Language" in page.headers["vary"]
+        assert "Was bedeuten die Spalten?" in page.text
+        assert "Spalten bestätigen" in page.text
+        english = await browser.get(f"/imports/{uuid}")
+        assert '<html lang="en">' in english.text
+        assert "What do the columns mean?" in english.text
+        new = await browser.get("/imports/new", headers=GERMAN)
+        assert "/imports/templates/RESULT" in new.text
+        template = await browser.get("/imports/templates/RESULT", headers=GERMAN)
+        assert (template.status_code, template.content[:2]) == (200, b"PK")
+
+
+async def test_what_an_organisation_calls_its_things_is_escaped_in_every_language(
+    stack: Stack,
+) -> None:
+    async with stack.browser("") as browser:
+        browser.cookies.set(COOKIE, token("anna"))
+        page = await browser.get("/imports?q=<script>alert(1)</script>", headers=GERMAN)
+        assert "Kein Import gefunden" in page.text
+        assert "<script>alert" not in page.text

@@ -1,0 +1,28 @@
+"""Templates of import types: every column of one that is filled in is recognised."""
+
+from itertools import product
+
+import pytest
+
+from contracts.spreadsheets import MappingStatus
+from domain.spreadsheets.column_matches import match_columns
+from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.types.base import SheetType
+from workers.gateway.pages.language import languages, speaking
+from workers.gateway.spreadsheets.templates import template_sheets
+
+CASES = list(product(languages(), SheetTypes()))
+
+
+@pytest.mark.parametrize(("code", "kind"), CASES, ids=[f"{it}-{kind.name}" for it, kind in CASES])
+def test_each_column_of_a_template_is_recognised(code: str, kind: SheetType) -> None:
+    with speaking(languages()[code]):
+        first, guidance = template_sheets(kind)
+    samples = [[cell] if cell else [] for cell in first.rows[0]]
+    found = match_columns(list(enumerate(first.headers)), kind.fields, {}, samples)
+    assert [each.target for each in found] == [field.name for field in kind.fields]
+    assert {each.status for each in found} == {MappingStatus.AUTO_MATCHED}
+    assert [row[0] for row in guidance.rows[:-1]] == list(first.headers)
+    assert all(
+        cell for cell, field in zip(first.rows[0], kind.fields, strict=True) if field.required
+    )

@@ -1,0 +1,23 @@
+"""What declarations of spreadsheets call things: words for the catalogues that no page holds."""
+
+from collections.abc import Iterator
+
+from domain.spreadsheets import plain_words
+from domain.spreadsheets.bibs import QUESTIONS
+from domain.spreadsheets.sheet_types import SheetTypes
+from workers.pipelines.spreadsheets import SPREADSHEETS
+
+
+def declared_words() -> Iterator[str]:
+    """Titles of types, fields, contexts and questions; some of them more than once."""
+    yield SPREADSHEETS.title
+    for kind in SheetTypes():
+        yield kind.title
+        if kind.context is not None:
+            yield kind.context.title
+        yield from (field.title for field in kind.fields)
+        for target in kind.targets:
+            yield plain_words.record_title(target.table)
+            yield from (plain_words.column_title(column) for column in target.key)
+    yield from (question.title for question in QUESTIONS.values())
+    yield plain_words.record_title("custom_list_values")
