@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -50,7 +50,7 @@ async def compare(folder: Path, rounds: int) -> Table:
         f"{ROWS:,} rows x {len(workload.WIDE_HEADER)} columns",
         (
             *("file, database", "docflow s", "upsert s", "raw s", "docflow rows/s"),
-            *("of the upsert", "of the raw write", "peak MB"),
+            *("of the upsert", "of the raw write", "CPU s", "of the upsert's CPU", "peak MB"),
         ),
     )
     of_upsert: list[float] = []
@@ -68,8 +68,8 @@ async def compare(folder: Path, rounds: int) -> Table:
                     for how, runs in ways.items():
                         runs.add(await _run(how, folder, url, master, number))
                 raw, upsert, ours = ways.values()
-                of_upsert.append(_share(ours, upsert))
-                of_raw.append(_share(ours, raw))
+                of_upsert.append(_share(ours.seconds, upsert.seconds))
+                of_raw.append(_share(ours.seconds, raw.seconds))
                 peaks.append(max(ours.peaks))
                 table.add(
                     f"{suffix.upper()}, {'PostgreSQL' if url is postgres else 'SQLite'}",
@@ -77,9 +77,13 @@ async def compare(folder: Path, rounds: int) -> Table:
                     f"{ROWS / middle(ours.seconds):,.0f}",
                     f"{of_upsert[-1]:.0%}",
                     f"{of_raw[-1]:.0%}",
+                    spread(ours.cpu, 2),
+                    f"{_share(ours.cpu, upsert.cpu):.0%}",
                     f"{max(ours.peaks) / 1e6:.0f}",
                 )
     table.notes += [
+        "CPU is that of the loading process, without PostgreSQL's server: beside other work it "
+        "says more than seconds do",
         "the slowest reaches "
         f"{at_least(100 * min(of_upsert), 100 * UPSERT_SHARE, ' % of the upsert')}",
         "the slowest reaches "
@@ -91,9 +95,9 @@ async def compare(folder: Path, rounds: int) -> Table:
     return table
 
 
-def _share(ours: Runs, limit: Runs) -> float:
+def _share(ours: Sequence[float], limit: Sequence[float]) -> float:
     """The median of what each round reaches of its limit."""
-    return middle([b / a for a, b in zip(ours.seconds, limit.seconds, strict=True)])
+    return middle([b / a for a, b in zip(ours, limit, strict=True)])
 
 
 async def large(folder: Path) -> Table:

@@ -14,11 +14,13 @@ from adapters.database import Database
 from adapters.database.imports.retention import old_imports
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
+from adapters.database.jobs.store import SqlJobStore
 from adapters.database.rejected import SqlRejectedMessages
 from adapters.database.transfers.store import SqlTransferStore
 from benchmarks.report import Table, at_most, middle, percentile
 from benchmarks.status.rows import RARE
 from contracts.imports import DocumentType, ImportState
+from contracts.jobs import JobStatus
 from contracts.transfers import TransferStatus
 from workers.services.identity import OPERATOR, Identity
 from workers.services.inbox import Inbox
@@ -40,6 +42,7 @@ def reads(database: Database, client: Client) -> Reads:
     """Every read, by what it is for."""
     tasks, transfers = SqlImportTasks(database), SqlTransferStore(database)
     rejected, store = SqlRejectedMessages(database), SqlImportStore(database)
+    jobs = SqlJobStore(database)
     operator = Identity("ada", (), frozenset({OPERATOR}))
     completed, equipment = ImportState.COMPLETED, DocumentType.EQUIPMENT
     return {
@@ -66,6 +69,9 @@ def reads(database: Database, client: Client) -> Reads:
         ),
         "the same, of one account": lambda: transfers.newest(limit=LINES, account_id="A7"),
         "a transfer by the beginning of its id": lambda: transfers.find("5eed5eed"),
+        "`docflow list --pipeline jobs`": lambda: jobs.jobs(limit=LINES),
+        "the same, failed": lambda: jobs.jobs(limit=LINES, status=JobStatus.FAILED),
+        "the same, `--project` with ten jobs": lambda: jobs.jobs(limit=LINES, project=RARE),
         "the sweeper's page of open imports": lambda: store.open_rows(datetime.now(UTC), "", _PAGE),
         f"the inbox, {WAITING} runs": lambda: Inbox(client).read(operator),
     }

@@ -10,7 +10,7 @@ from adapters.database.models.every import metadata
 PER_PROJECT = 1_000
 RARE = "rare"
 """A project with ten imports among all others."""
-SIZES = {"import_tasks": 1, "transfers": 10, "rejected_messages": 1_000}
+SIZES = {"import_tasks": 1, "transfers": 10, "app.jobs": 10, "rejected_messages": 1_000}
 """Table to how many imports there are for each of its rows."""
 _BLOCK = 500_000
 _PROBLEMS = (
@@ -55,7 +55,18 @@ SELECT 'q' || n % 3, 'm-' || n, 'InvalidMessage', 'service_id: Field required', 
   false, {_MOMENT}, CASE WHEN n % 10 > 0 THEN {_MOMENT} END
 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n
 """
+_JOBS = f"""
+INSERT INTO app.jobs (job_id, job_type, status, stage, total_stages, parameters, stage_results,
+  result_data, attempt, version, project, failed_tasks, failed_count, created_at, updated_at)
+SELECT encode(sha256(CAST('job ' || n AS bytea)), 'hex'),
+  (ARRAY['process_raster', 'process_vector', 'hello_world'])[1 + n % 3],
+  CASE WHEN n % 10007 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 2, 2, '{{}}', '{{}}', '{{}}', 1, 1,
+  CASE WHEN n % (:rows / 10) = 1 THEN '{RARE}' ELSE 'P' || n % {PER_PROJECT} END, '[]', 0,
+  {_MOMENT}, {_MOMENT}
+FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n
+"""
 _INSERTS = {
+    "app.jobs": _JOBS,
     "import_tasks": _IMPORTS,
     "transfers": _TRANSFERS,
     "rejected_messages": _REJECTED,

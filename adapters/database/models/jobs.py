@@ -33,6 +33,9 @@ jobs = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "updated_at"),
+    Index(None, "status", "updated_at"),
+    Index(None, "job_type", "updated_at"),
+    Index(None, "project", "updated_at"),
     Index(None, "alias"),
     schema=SCHEMA,
 )

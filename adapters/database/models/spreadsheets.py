@@ -85,6 +85,7 @@ spreadsheet_imports = Table(
     Column("finished_at", UtcDateTime),
     Column("purged_at", UtcDateTime),
     Column("journal_purged_at", UtcDateTime),
+    Index(None, "created_at"),
     Index(None, "organisation_id", "created_at"),
     Index(None, "organisation_id", "filename"),
     Index(None, "organisation_id", "context_id", "created_at"),

@@ -48,9 +48,8 @@ class SqlSpreadsheetStatuses:
 
     async def organisations(self) -> tuple[int, ...]:
         """Every organisation that has imports."""
-        query = select(spreadsheet_imports.c.organisation_id).distinct()
         async with self._database.reading() as connection:
-            return tuple((await connection.execute(query)).scalars())
+            return tuple((await connection.execute(_organisations())).scalars())
 
     async def list(
         self,
@@ -119,6 +118,16 @@ def _conditions(organisations: Collection[int], wanted: ImportFilter) -> list[Co
     if wanted.text:
         conditions.append(imports.filename.icontains(clean(wanted.text), autoescape=True))
     return conditions
+
+
+@lru_cache
+def _organisations() -> Select[Any]:
+    """The next larger id after each: DISTINCT would read every row that there is."""
+    ids = spreadsheet_imports.c.organisation_id
+    found = select(func.min(ids).label("id")).cte("found", recursive=True)
+    following = select(func.min(ids)).where(ids > found.c.id).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.id.is_not(None)))
+    return select(found.c.id).where(found.c.id.is_not(None))
 
 
 def count(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
