@@ -1,9 +1,11 @@
 """What a batch does when someone deletes its queue or its function behind its back."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from adapters.memory.cloud.state import MemoryQueue
 from contracts.batches import BatchAnswer, LoaderStatus, Phase, Resource, Timings
 from tests.support.batches.installation import Installations, keys_of, new_case
 from tests.support.batches.runs import BatchRuns, end, reach
@@ -90,6 +92,10 @@ async def test_dead_letters_that_are_deleted_at_the_end_make_it_partial(batches:
     assert result.reason is not None and f"dead-letter queue {LOST}" in result.reason
 
 
+async def _takes_documents(queues: Mapping[str, MemoryQueue], name: str) -> bool:
+    return name in queues and queues[name].open_to_topic and queues[name].redrives
+
+
 @pytest.mark.cached(alone=True)
 async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
     installations: Installations,
@@ -104,8 +110,7 @@ async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
         handle = installation.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
-        await reach(handle, Phase.LOADING)
-        assert queues[name].open_to_topic and queues[name].redrives
+        await eventually(lambda: _takes_documents(queues, name))
         await installation.tell(finished(key))
         await installation.ended(key)
         assert (await handle.result()).outcome == "PARTIAL"
