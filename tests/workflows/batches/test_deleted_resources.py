@@ -35,7 +35,7 @@ async def test_a_queue_that_was_deleted_while_loading_is_built_again_by_a_retry(
         before = script.calls.count("look_for_delivery")
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
         await reach(handle, Phase.LOADING)
-        again = [name for name in ("create_queue", "subscribe", "attach_mapping")]
+        again = ["create_queue", "subscribe", "attach_mapping"]
         await eventually(lambda: _twice(script, again))
         # The function would take the canary out of the queue.
         assert script.calls.count("look_for_delivery") == before
