@@ -8,7 +8,14 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import BatchQueues, BatchStore, FailedMessage, NotYet, OpenRuns
+from adapters.ports import (
+    BatchFunctions,
+    BatchQueues,
+    BatchStore,
+    FailedMessage,
+    NotYet,
+    OpenRuns,
+)
 from contracts.batches import (
     BatchKey,
     DocumentCounts,
@@ -17,6 +24,7 @@ from contracts.batches import (
     QueueDepth,
     Redriven,
     RedriveOrder,
+    Resource,
     StepInput,
     names_of,
 )
@@ -36,17 +44,21 @@ class BatchDrain:
         queues: Queues and dead letters.
         runs: The open runs in Temporal.
         store: Tables.
+        functions: Those of batches.
     """
 
-    def __init__(self, queues: BatchQueues, runs: OpenRuns, store: BatchStore) -> None:
+    def __init__(
+        self, queues: BatchQueues, runs: OpenRuns, store: BatchStore, functions: BatchFunctions
+    ) -> None:
         self._queues = queues
         self._runs = runs
         self._store = store
+        self._functions = functions
 
     @activity.defn(name="batches.look")
     @translate_failures
     async def look(self, work: StepInput) -> PolledDepth:
-        """Count messages and open loads; a queue that is gone holds nothing.
+        """Count messages and open loads; what was deleted behind the batch's back is named.
 
         In the order in which a document goes: a message that has left the queue before the first
         count shows as a load in the second, and one that has failed by then as a dead letter in
@@ -58,11 +70,18 @@ class BatchDrain:
             queue = await self._queues.depth(names.queue)
             loads = await self._runs.open_loads(work.key)
             dead_letters = await self._queues.depth(names.dead_letters)
+            works = not work.plan.with_function or await self._functions.exists(names.function)
+        there = {
+            Resource.QUEUE: queue is not None,
+            Resource.DEAD_LETTERS: dead_letters is not None,
+            Resource.FUNCTION: works,
+        }
         return PolledDepth(
             at=at,
             queue=queue or QueueDepth(),
             dead_letters=dead_letters or QueueDepth(),
             loads=loads,
+            missing=tuple(resource for resource, is_there in there.items() if not is_there),
         )
 
     @activity.defn(name="batches.redrive")

@@ -135,6 +135,8 @@ class PolledDepth(Contract):
     dead_letters: QueueDepth
     loads: int = 0
     """Document loads that are open."""
+    missing: tuple[Resource, ...] = Field(default=(), max_length=len(Resource))
+    """What the batch was built with, and was deleted behind its back."""
 
 
 class BatchProgress(Contract):
@@ -144,6 +146,8 @@ class BatchProgress(Contract):
     phase: Phase
     resources: tuple[ResourceRow, ...] = Field(default=(), max_length=len(Resource))
     depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
+    lost: Reason | None = None
+    """Which queue was deleted behind the batch's back, with what it held."""
     redrives: int = 0
     asked: int = 0
     """Passes that were requested beyond the plan's."""
@@ -324,15 +328,15 @@ class BatchResult(Contract):
     """See `outcome_of`."""
 
 
-def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, dead_letters: int) -> str:
+def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, not_loaded: int) -> str:
     """How a batch ended, in one word for other services.
 
-    SUCCESS; PARTIAL, where a complete batch has documents that are not loaded, dead letters that
-    were kept, or documents that were not counted; else its status in capitals.
+    SUCCESS; PARTIAL, where a complete batch has documents that are not loaded, messages that were
+    kept as dead letters or lost, or documents that were not counted; else its status in capitals.
     """
     if status is not LoaderStatus.COMPLETE:
         return status.upper()
-    if counts is None or dead_letters:
+    if counts is None or not_loaded:
         return "PARTIAL"
     if counts.failed or counts.terminated or counts.cancelled or counts.loading:
         return "PARTIAL"

@@ -223,6 +223,14 @@ CASES: dict[str, Case] = {
         _parked_at("redrive", depths=[depth(dead=1), depth(dead=1), depth(dead=1), depth()]),
         _then(_loading_done, _park_and(_update("retry")), _end_reached),
     ),
+    "deleted-then-restored": Case(
+        ScriptedBatch(depths=[depth(missing=(Resource.QUEUE, Resource.FUNCTION)), depth()]),
+        _then(_park_and(_update("retry")), whole_way),
+    ),
+    "deleted-while-draining": Case(
+        ScriptedBatch(depths=[depth(3), depth(missing=(Resource.FUNCTION,)), depth()]),
+        _then(_loading_done, _park_and(_update("retry")), _end_reached),
+    ),
     "parked-at-the-announcement": Case(
         _parked_at("announce"), _then(_park_and(_update("retry")), whole_way)
     ),

@@ -115,7 +115,7 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         BatchPlans(own.store, own.plan),
         BatchLeases(own.leases, own.limits),
         BatchProvisioning(*cloud),
-        BatchDrain(own.queues, own.runs, own.store),
+        BatchDrain(own.queues, own.runs, own.store, own.functions),
         BatchCompletion(own.store, own.topic),
         BatchTeardown(*cloud),
         BatchOrphans(*cloud, own.runs, own.plan),

@@ -137,6 +137,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         while not (self._requests.job_finished or self._cancelled):
             await self._attention.check()
             await self._glance()
+            await self._pauses.restored(self._planned)
             self._cancellation.check()
             self._continue_as_new_when_long()
             await self._wait_for(
@@ -168,7 +169,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
                 )
                 self._empty_since = None
             await self._attention.check()
-            depth = await self._pauses.do("look at the queues", self._look)
+            depth = await self._pauses.look(self._look, self._planned)
             pause = self._times.poll
             if depth.queue.total or depth.loads:
                 self._empty_since = None
@@ -264,7 +265,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             counts = stopped or counts
         await self._pauses.do_or_leave("truncate", self._steps.truncate)
         if not self._is_sweep:
-            outcome = outcome_of(status, counts, self._view.kept)
+            outcome = outcome_of(status, counts, self._view.not_loaded)
             await self._pauses.do_or_leave(
                 "announce",
                 lambda: self._steps.announce(plan, Announcement.LOADER_FINISHED, outcome, counts),
@@ -284,7 +285,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
 
     async def _done(self, status: LoaderStatus, counts: DocumentCounts) -> BatchResult:
         left, kept, self._counts = self._building.left, self._view.kept, counts
-        self._outcome = outcome_of(status, counts, kept)
+        self._outcome = outcome_of(status, counts, self._view.not_loaded)
         kind = self._view.close(status, kept, left)
         reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.
@@ -338,6 +339,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             resources=self._building.rows,
             depths=tuple(self._view.depths),
             reason=self._view.reason,
+            lost=self._view.lost,
             redrives=self._redrives,
             empty_since=self._empty_since,
             ended=self._ended,

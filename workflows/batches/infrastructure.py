@@ -184,6 +184,19 @@ class Building:
                 raise outcome
         return failed
 
+    async def restore(self, plan: BatchPlan) -> None:
+        """Make again what was deleted behind the batch's back; the rest is found as it is.
+
+        Delivery is not proven again: the function would take the canary out of the queue.
+        """
+        for resource, making in PROVISIONING.items():
+            if resource is Resource.DELIVERY or not _is_made(resource, plan):
+                continue
+            if resource is Resource.SUBSCRIPTION and self.is_closed:
+                continue
+            done = await self._run(making.step, self._input(plan), f"restore {resource}")
+            self._note(resource, done.state)
+
     async def close_intake(self, plan: BatchPlan) -> None:
         """Take the subscription away: nothing more comes in."""
         await self._remove(

@@ -62,12 +62,18 @@ class BatchDisplay:
         """Why people are asked to look at the batch, which continues."""
         self.validation: ValidationOutcome | None = None
         self.depths = list(before.depths) if before else []
+        self.missing: Sequence[Resource] = ()
+        """At the last look: what was deleted behind the batch's back."""
+        self.lost = before and before.lost
+        """Which queue was, with what it held."""
         resources = before.resources if before else ()
         self.building = Building(order.key, order.timings, waiting, resources, self.show)
 
     def enter(self, phase: Phase, reason: str | None = None) -> None:
         """Go to another phase."""
         self.phase, self.reason, self.call_reason = phase, reason, None
+        if self.lost and self.lost not in (reason or ""):
+            self.reason = self.with_reason(self.lost)
         workflow.upsert_search_attributes(attributes.not_waiting(phase))
         self.show()
 
@@ -82,7 +88,7 @@ class BatchDisplay:
 
     def add(self, depth: PolledDepth) -> None:
         """Show what a look at the queues found."""
-        self.depths = [*self.depths, depth][-DEPTHS_KEPT:]
+        self.depths, self.missing = [*self.depths, depth][-DEPTHS_KEPT:], depth.missing
         self.show()
 
     def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NoticeKind:
@@ -134,11 +140,24 @@ class BatchDisplay:
         """Dead letters in a queue that stays."""
         return self.dead_letters if self.building.keeps_dead_letters else 0
 
+    @property
+    def not_loaded(self) -> int:
+        """Dead letters that are kept; where a queue was lost, one at least."""
+        return self.kept or int(self.lost is not None)
+
 
 def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
     """What a person can do with the dead letters of a batch that has ended."""
     command = f"docflow batches redrive {key.case_id} {key.batch_id}"
     return (NextStep(does="retry its dead letters", command=command),) if kept else ()
+
+
+def explain_loss(missing: Sequence[Resource]) -> str:
+    """What was deleted, and what that costs."""
+    what = f"{' and '.join(missing)} deleted by someone else"
+    if Resource.QUEUE in missing or Resource.DEAD_LETTERS in missing:
+        return f"{what}, with the documents that had not been loaded: send them again"
+    return what
 
 
 class BatchPauses:
@@ -186,6 +205,40 @@ class BatchPauses:
                 continue
             if not await self._is_to_be_retried(step, explain(failure)):
                 return None
+
+    async def look(
+        self, look: Callable[[], Awaitable[PolledDepth]], plan: BatchPlan
+    ) -> PolledDepth:
+        """Look at the queues until everything that the batch was built with is there.
+
+        Raises:
+            BatchClosed: The batch is given up.
+        """
+        while True:
+            depth = await self.do("look at the queues", look)
+            if not await self.restored(plan):
+                return depth
+
+    async def restored(self, plan: BatchPlan) -> bool:
+        """Let a person decide what becomes of a batch of which something was deleted; False: none.
+
+        Raises:
+            BatchClosed: The batch is given up.
+        """
+        missing, self._view.missing = self._view.missing, ()
+        if not missing:
+            return False
+        what = explain_loss(missing)
+        if not set(missing).isdisjoint((Resource.QUEUE, Resource.DEAD_LETTERS)):
+            self._view.lost = what
+        if self._view.building.is_closed and Resource.FUNCTION not in missing:
+            # Nothing more comes in: there is nothing to build a queue again for.
+            self._view.enter(self._view.phase, self._view.reason)
+            return False
+        await self.park("look at the queues", f"{what}: retry builds again what is missing")
+        await self.do("restore", lambda: self._view.building.restore(plan))
+        self._view.enter(self._view.phase, self._view.reason)
+        return True
 
     async def may_be_built(self, steps: BatchSteps) -> Validation:
         """Wait until a batch may be built; it is ours then.

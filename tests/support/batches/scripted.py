@@ -39,6 +39,7 @@ from contracts.batches import (
     Redriven,
     RedriveOrder,
     RedriveRequested,
+    Resource,
     ResourceState,
     SkipBatch,
     StepDone,
@@ -99,13 +100,16 @@ def denied(message: str = "no rights") -> ApplicationError:
     return ApplicationError(message, type=PERMANENT, non_retryable=True)
 
 
-def depth(queue: int = 0, dead: int = 0, loads: int = 0) -> PolledDepth:
+def depth(
+    queue: int = 0, dead: int = 0, loads: int = 0, missing: Sequence[Resource] = ()
+) -> PolledDepth:
     """What polling the queues finds."""
     return PolledDepth(
         at=datetime(2026, 1, 1, tzinfo=UTC),
         queue=QueueDepth(visible=queue),
         dead_letters=QueueDepth(visible=dead),
         loads=loads,
+        missing=tuple(missing),
     )
 
 

@@ -27,6 +27,7 @@ from contracts.batches import (
     QueueDepth,
     Redriven,
     RedriveOrder,
+    Resource,
     SkipBatch,
     StepInput,
     WaitingBatch,
@@ -158,21 +159,35 @@ class Journey:
 async def test_a_message_that_moves_during_the_search_is_found(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
-    seen = await environment().run(BatchDrain(journey, journey, ScriptedPort()).look, work)
+    seen = await environment().run(
+        BatchDrain(journey, journey, ScriptedPort(), ScriptedPort(exists=True)).look, work
+    )
     assert seen.queue.total + seen.loads + seen.dead_letters.total > 0
 
 
-async def test_queues_that_are_gone_hold_nothing() -> None:
-    draining = BatchDrain(ScriptedPort(), ScriptedPort(open_loads=4), ScriptedPort())
+async def test_what_someone_else_has_deleted_is_named() -> None:
+    unused, runs = ScriptedPort(), ScriptedPort(open_loads=4)
+    draining = BatchDrain(ScriptedPort(), runs, unused, ScriptedPort(exists=False))
     before = datetime.now(UTC)
     seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
     assert (seen.queue, seen.dead_letters, seen.loads) == (QueueDepth(), QueueDepth(), 4)
     assert before <= seen.at <= datetime.now(UTC)
+    assert seen.missing == (Resource.QUEUE, Resource.DEAD_LETTERS, Resource.FUNCTION)
+
+
+async def test_a_batch_without_a_function_misses_none() -> None:
+    queues, functions = ScriptedPort(depth=QueueDepth()), ScriptedPort(exists=False)
+    draining = BatchDrain(queues, ScriptedPort(open_loads=0), ScriptedPort(), functions)
+    plan = PLAN.model_copy(update={"with_function": False})
+    seen = await environment().run(draining.look, StepInput(key=KEY, plan=plan))
+    assert seen.missing == ()
 
 
 async def redrive(queues: ScriptedPort, store: ScriptedPort, **more: Any) -> Redriven:
     order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True, **more)
-    return await environment().run(BatchDrain(queues, ScriptedPort(), store).redrive, order)
+    return await environment().run(
+        BatchDrain(queues, ScriptedPort(), store, ScriptedPort()).redrive, order
+    )
 
 
 async def test_a_pass_is_noted_before_the_first_dead_letter_moves() -> None:
@@ -223,18 +238,20 @@ async def test_documents_are_closed_when_their_loads_have_stopped() -> None:
     store = ScriptedPort(stop_documents=counts)
     with pytest.raises(ApplicationError) as caught:
         await environment(scheduled_time=datetime.now(UTC)).run(
-            BatchDrain(ScriptedPort(), runs, store).cancel_loads, KEY
+            BatchDrain(ScriptedPort(), runs, store, ScriptedPort()).cancel_loads, KEY
         )
     assert caught.value.type == NOT_YET and store.asked == []
     runs = ScriptedPort(cancel_loads=0)
-    done = await environment().run(BatchDrain(ScriptedPort(), runs, store).cancel_loads, KEY)
+    done = await environment().run(
+        BatchDrain(ScriptedPort(), runs, store, ScriptedPort()).cancel_loads, KEY
+    )
     assert (runs.asked, done) == ([("cancel_loads", KEY)], counts)
 
 
 async def test_documents_are_closed_although_a_load_does_not_stop() -> None:
     long_ago = datetime.now(UTC) - LONGEST_STOP
     store = ScriptedPort(stop_documents=DocumentCounts(cancelled=1))
-    draining = BatchDrain(ScriptedPort(), ScriptedPort(cancel_loads=1), store)
+    draining = BatchDrain(ScriptedPort(), ScriptedPort(cancel_loads=1), store, ScriptedPort())
     await environment(scheduled_time=long_ago).run(draining.cancel_loads, KEY)
     assert store.asked == [("stop_documents", KEY)]
 
