@@ -5,7 +5,7 @@ language of the source and has none. The language belongs to a request, as a con
 requests that are answered at the same time never see each other's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def _quality(parameter: str) -> float:
 
 
 @contextmanager
-def speaking(language: Language) -> Iterator[None]:
+def speaking(language: Language) -> Generator[None]:
     """Answer in a language, for as long as the block takes."""
     token = _CURRENT.set(language)
     try:
