@@ -51,11 +51,15 @@ def _declared() -> Iterator[str]:
         name = f"workers.gateway.{pipeline.name}.declared_words"
         if find_spec(name) is not None:
             yield from import_module(name).declared_words()
+        errors = f"workers.services.{pipeline.name}.errors"
+        if find_spec(errors) is not None:
+            import_module(errors)
     kinds: list[type[ServiceError]] = [ServiceError]
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        yield kind.title
+        if kind.__module__.startswith("workers.services.") and kind.__module__.endswith("errors"):
+            yield kind.title
 
 
 def catalogues() -> Iterator[tuple[Path, Catalog]]:

@@ -13,13 +13,15 @@ GERMAN = {"Accept-Language": "de-AT, en;q=0.5"}
 async def test_an_uploaded_template_maps_every_column_by_itself(stack: Stack) -> None:
     async with stack.browser(token("anna")) as anna:
         assert (await anna.get("/api/import-types/NO_TYPE/template")).status_code == 404
-        answer = await anna.get("/api/import-types/MEMBERSHIP/template")
+        answer = await anna.get("/api/import-types/EVENT_PARTICIPANT/template")
         assert answer.status_code == 200
-        assert "membership-template.xlsx" in answer.headers["content-disposition"]
-        context = (await anna.get("/api/contexts", params={"importType": "MEMBERSHIP"})).json()[0]
+        assert "event-participant-template.xlsx" in answer.headers["content-disposition"]
+        context = (
+            await anna.get("/api/contexts", params={"importType": "EVENT_PARTICIPANT"})
+        ).json()[0]
         created = await anna.post(
             "/api/imports",
-            data={"importType": "MEMBERSHIP", "contextId": str(context["id"])},
+            data={"importType": "EVENT_PARTICIPANT", "contextId": str(context["id"])},
             files={"file": ("filled.xlsx", answer.content)},
         )
         assert created.status_code == 201, created.text

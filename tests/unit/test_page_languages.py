@@ -52,8 +52,8 @@ def forms(message: Message) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize(("path", "known"), CATALOGUES, ids=lambda it: getattr(it, "name", ""))
 def test_every_message_is_in_every_catalogue(path: Path, known: Catalog) -> None:
-    wanted = {each.id for each in messages.extracted() if each.id}
-    assert {each.id for each in known if each.id} == wanted, "run python -m stack.messages"
+    wanted = {str(each.id) for each in messages.extracted() if each.id}
+    assert {str(each.id) for each in known if each.id} == wanted, "run python -m stack.messages"
     assert not [each.id for each in known if each.fuzzy and each.id]
     for message in known:
         if not message.id:
