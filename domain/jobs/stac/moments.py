@@ -5,6 +5,7 @@ Follows CQL2 (OGC 21-065r2): a property is the moment that it holds, a date is i
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from domain.errors import RuleViolation
@@ -16,25 +17,27 @@ _Range = tuple[Any, Any]
 """First and last moment: a property, a literal, or None for an open end."""
 
 _OPEN: Final = ("", "..")
-_ALL_OF: Final[Mapping[str, Sequence[str]]] = {
-    "t_after": ["ll > rh"],
-    "t_before": ["lh < rl"],
-    "t_contains": ["ll < rl", "lh > rh"],
-    "t_during": ["ll > rl", "lh < rh"],
-    "t_equals": ["ll = rl", "lh = rh"],
-    "t_finishedBy": ["ll < rl", "lh = rh"],
-    "t_finishes": ["ll > rl", "lh = rh"],
-    "t_intersects": ["ll <= rh", "lh >= rl"],
-    "t_meets": ["lh = rl"],
-    "t_metBy": ["ll = rh"],
-    "t_overlappedBy": ["ll > rl", "ll < rh", "lh > rh"],
-    "t_overlaps": ["ll < rl", "lh > rl", "lh < rh"],
-    "t_startedBy": ["ll = rl", "lh > rh"],
-    "t_starts": ["ll = rl", "lh < rh"],
-}
+_ALL_OF: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "t_after": ("ll > rh",),
+        "t_before": ("lh < rl",),
+        "t_contains": ("ll < rl", "lh > rh"),
+        "t_during": ("ll > rl", "lh < rh"),
+        "t_equals": ("ll = rl", "lh = rh"),
+        "t_finishedBy": ("ll < rl", "lh = rh"),
+        "t_finishes": ("ll > rl", "lh = rh"),
+        "t_intersects": ("ll <= rh", "lh >= rl"),
+        "t_meets": ("lh = rl",),
+        "t_metBy": ("ll = rh",),
+        "t_overlappedBy": ("ll > rl", "ll < rh", "lh > rh"),
+        "t_overlaps": ("ll < rl", "lh > rl", "lh < rh"),
+        "t_startedBy": ("ll = rl", "lh > rh"),
+        "t_starts": ("ll = rl", "lh < rh"),
+    }
+)
 """What is true of the low and the high ends of the left and the right range."""
 FUNCTIONS: Final = frozenset({*_ALL_OF, "t_disjoint"})
-_TURNED: Final[Mapping[str, str]] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_TURNED: Final[Mapping[str, str]] = MappingProxyType({"<": ">", ">": "<", "<=": ">=", ">=": "<="})
 
 
 def utc(text: str) -> datetime:

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0037"
+revision = "0032"
 down_revision = "0031"
 
 
