@@ -40,7 +40,7 @@ from contracts.batches import (
     LoadStep,
 )
 from contracts.blobs import BlobRef
-from contracts.errors import THROTTLING, UNAVAILABLE
+from contracts.errors import PERMANENT, THROTTLING, UNAVAILABLE
 
 SMALL_BYTES: Final = 1 << 20
 """A larger document takes a load of its own."""
@@ -50,7 +50,6 @@ _TRIES: Final = 3
 """So often a document is read again because another load of its message was faster."""
 _LOST_TWICE: Final = 3
 """The attempt from which on nothing that is left is tried together."""
-_OWN_LOAD: Final = "OwnLoad"
 _LOST: Final = "the worker was lost while the document was being loaded"
 
 
@@ -342,7 +341,7 @@ def _check_size(size: int) -> None:
 
 
 def _own_load(reason: str) -> ApplicationError:
-    return ApplicationError(reason, type=_OWN_LOAD, non_retryable=True)
+    return ApplicationError(reason, type=PERMANENT, non_retryable=True)
 
 
 def _awaited(failure: ApplicationError) -> AwaitedByMessage | None:

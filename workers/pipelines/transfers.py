@@ -20,7 +20,7 @@ from contracts.transfers import (
     TransferView,
 )
 from contracts.transfers.key_expiry import KeyWarningsOrder
-from workers.pipelines import transfer_clocks
+from workers.pipelines import transfer_clocks, transfer_resubmission
 from workers.pipelines.base import Bridge, Context, Lane, Pipeline, RunKind, load, scheduled
 
 if TYPE_CHECKING:
@@ -351,6 +351,7 @@ TRANSFERS = Pipeline(
             settings=_queue_settings,
             run="workers.bridges.transfer_queues:receive_queues",
             with_worker=False,
+            resubmission=transfer_resubmission.STORAGE_QUEUES,
         ),
         Bridge(
             name="event-hub",
@@ -358,6 +359,7 @@ TRANSFERS = Pipeline(
             settings=_hub_settings,
             run="workers.bridges.transfer_queues:receive_hub",
             with_worker=False,
+            resubmission=transfer_resubmission.EVENT_HUB,
         ),
     ),
     passthrough=(

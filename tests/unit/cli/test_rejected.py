@@ -158,3 +158,13 @@ def test_a_case_event_is_not_sent_as_an_import(setting: str, options: list[str])
     assert refused.stderr.startswith("docflow: docflow sends no messages to queue 'docflow_case_")
     assert "docflow batches start | finish | end | cancel | redrive" in refused.stderr
     assert "AZURE" not in refused.stderr and "document_type" not in refused.stderr
+
+
+@pytest.mark.parametrize("queue", ["events-in", "fileevents"])
+def test_an_event_of_a_transfer_is_sent_by_its_sender(queue: str) -> None:
+    installation = an_installation(b"{", queue=queue)
+    installation.environment["DOCFLOW_TRANSFERS_INTAKE_QUEUE"] = "events-in"
+    refused = installation.docflow("rejected", "resubmit", "1")
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert f"docflow sends no messages to queue {queue!r}" in refused.stderr
+    assert "docflow submit transfers FILE" in refused.stderr
