@@ -26,6 +26,7 @@ PACKAGES = (
 
 OWN: Mapping[str, str] = {
     "adapters/aws": "batches",
+    "adapters/database/migrations/versions/0032_indexes_of_lists.py": "jobs",
     "adapters/files/archives": "transfers",
     "adapters/files/openpgp": "transfers",
     "adapters/files/rasters": "jobs",
@@ -55,6 +56,7 @@ OWN: Mapping[str, str] = {
     "workers/bridges/batch_loader_lambda.py": "batches",
     "workers/bridges/case_events.py": "batches",
     "workers/pipelines/transfer_clocks.py": "transfers",
+    "workers/pipelines/transfer_resubmission.py": "transfers",
     "workers/resources/transfer_files.py": "transfers",
     "workers/resources/endpoints.py": "transfers",
     "workers/resources/transfer_queues.py": "transfers",
@@ -65,6 +67,8 @@ OWN: Mapping[str, str] = {
     "workers/bridges/transfer_queues.py": "transfers",
     "benchmarks/peers": "imports",
     "benchmarks/status": "imports",
+    "benchmarks/status/reading.py": "jobs",
+    "benchmarks/status/rows.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
