@@ -162,6 +162,19 @@ async def test_unknown_fields_of_requests_are_refused(jobs: JobStack) -> None:
     ]
 
 
+async def test_a_field_that_is_given_twice_is_refused(jobs: JobStack) -> None:
+    body = '{"job_type": "hello_world", "parameters": {"message": "a", "message": "b"}}'
+    headers = {"content-type": "application/json"}
+    async with jobs.browser() as olga:
+        twice = await olga.post("/api/jobs", content=body, headers=headers)
+        broken = await olga.post("/api/jobs", content=body[:-1], headers=headers)
+    assert twice.status_code == 422, twice.text
+    assert twice.json()["errors"] == [
+        {"location": "body.message", "message": "is given more than once"}
+    ]
+    assert broken.status_code == 422 and "more than once" not in broken.text
+
+
 async def test_tasks_are_paged_and_filtered(jobs: JobStack) -> None:
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", bad=2)

@@ -14,6 +14,7 @@ from workers.gateway.jobs.dependencies import (
     JobName,
     PageSize,
     TheService,
+    fields_once,
     job_problems,
     known_parameters,
 )
@@ -32,7 +33,7 @@ from workers.services.jobs.queries import PAGE, revision
 router = APIRouter(
     prefix="/api/jobs",
     tags=["jobs"],
-    dependencies=[Depends(known_parameters)],
+    dependencies=[Depends(known_parameters), Depends(fields_once)],
     responses=job_problems(401, 403, 422, 503),
 )
 

@@ -1,5 +1,8 @@
 """What the endpoints of jobs share."""
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Path, Query, Request
@@ -59,6 +62,34 @@ def known_parameters(request: Request) -> None:
     ]
     if errors:
         raise RequestValidationError(errors)
+
+
+async def fields_once(request: Request) -> None:
+    """Refuse a JSON body with a field that is given twice: either value would be a guess.
+
+    Raises:
+        RequestValidationError: There is one.
+    """
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return
+    repeated: list[str] = []
+
+    def note(pairs: Sequence[tuple[str, Any]]) -> None:
+        counts = Counter(name for name, _ in pairs)
+        repeated.extend(name for name, count in counts.items() if count > 1)
+
+    try:
+        json.loads(await request.body() or b"null", object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        # The framework reads the body too, and says what is wrong with it.
+        return
+    if repeated:
+        raise RequestValidationError(
+            [
+                {"type": "repeated", "loc": ("body", name), "msg": "is given more than once"}
+                for name in dict.fromkeys(repeated)
+            ]
+        )
 
 
 def job_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
