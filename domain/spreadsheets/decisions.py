@@ -29,7 +29,7 @@ from contracts.spreadsheets import (
 )
 from domain.notices import LAST_REMINDERS
 from domain.spreadsheets import review_guidance
-from domain.spreadsheets.plain_words import titled
+from domain.spreadsheets.plain_words import field_titles, titled
 
 CHOICES: Final = "targetEntityId, confirm, ignore, create and reset"
 """What can be decided about a value."""
@@ -95,7 +95,7 @@ def decide_columns(
         else:
             after.append(column)
     after = _returned(after)
-    _refuse_shared(after)
+    _refuse_shared(after, fields)
     return tuple(after), tuple(trail)
 
 
@@ -196,12 +196,13 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
             )
 
 
-def _refuse_shared(columns: Sequence[ColumnMapping]) -> None:
+def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]) -> None:
     counts = Counter(column.target for column in columns if column.target)
     for target, count in counts.items():
         if count > 1:
             headers = " and ".join(repr(c.header) for c in columns if c.target == target)
-            raise _invalid(f"two columns cannot fill {target}: {headers}; ignore one of them")
+            [title] = titled([target], field_titles(fields))
+            raise _invalid(f"two columns cannot fill {title}: {headers}; leave one of them out")
 
 
 def _decided(column: ColumnMapping, decision: ColumnDecision) -> ColumnMapping:
@@ -274,7 +275,9 @@ def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
         AnswerRefused: `StillOpen`, with the answer as its detail.
     """
     if answer.cells.open:
-        message = f"{answer.cells.open} values are not decided yet: {named(answer, titles)}"
+        count = answer.cells.open
+        values = "1 value is" if count == 1 else f"{count:,} values are"
+        message = f"{values} not decided yet: {named(answer, titles)}"
         raise AnswerRefused(message, STILL_OPEN, answer)
 
 

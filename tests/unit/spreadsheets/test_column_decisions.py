@@ -4,8 +4,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.spreadsheets import ColumnDecision, ColumnMapping, FieldFacts, MappingStatus
-from domain.spreadsheets.decisions import AnswerRefused, decide_columns, left_out
+from contracts.spreadsheets import (
+    CellSummary,
+    ColumnDecision,
+    ColumnMapping,
+    FieldFacts,
+    MappingsAnswer,
+    MappingStatus,
+    SpreadsheetState,
+)
+from domain.spreadsheets.decisions import (
+    AnswerRefused,
+    decide_columns,
+    left_out,
+    refuse_open_values,
+)
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 FIELDS = (FieldFacts(name="LAST_NAME"), FieldFacts(name="CITY"))
@@ -57,3 +70,15 @@ def test_a_decision_is_taken_back_to_what_docflow_had_matched() -> None:
     assert opened[1].status is MappingStatus.UNMATCHED
     with pytest.raises(AnswerRefused, match="exactly one of targetField"):
         decided(COLUMNS, ColumnDecision(id=1, reset=True, ignore=True))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [(1, "1 value is not decided yet"), (1_200, "1,200 values are not decided yet")],
+)
+def test_open_values_are_counted_in_words(values: int, says: str) -> None:
+    answer = MappingsAnswer(
+        state=SpreadsheetState.CELL_MAPPING, version=1, cells=CellSummary(open=values)
+    )
+    with pytest.raises(AnswerRefused, match=says):
+        refuse_open_values(answer, {})

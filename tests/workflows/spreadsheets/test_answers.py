@@ -78,7 +78,7 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
         ([ColumnDecision(id=1, ignore=True), ColumnDecision(id=1, ignore=True)], "twice"),
         (
             [ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, target="LAST_NAME")],
-            "two columns cannot fill LAST_NAME: 'Who' and 'Shoe size'",
+            "two columns cannot fill Last name: 'Who' and 'Shoe size'",
         ),
     ],
 )
