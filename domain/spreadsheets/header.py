@@ -19,6 +19,11 @@ _MOSTLY: Final = 0.8
 _DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
 """Numbers, dates, times, phone numbers and mail addresses: no title looks like that."""
 
+_OF_A_ROW: Final = re.compile(
+    r"\S+@\S+\.\S+|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,3}:\d{2}(:\d{2})?([.,]\d+)?"
+)
+"""Mail addresses, dates and times. Years and seasons (2024/25) do stand above columns."""
+
 
 class SheetHeader(NamedTuple):
     """A header row."""
@@ -80,6 +85,11 @@ def find_header(
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
     return SheetHeader(*top[ranks.index(max(ranks))])
+
+
+def reads_like_a_row(headers: Iterable[str]) -> bool:
+    """Whether what is taken for headers holds something that only rows hold."""
+    return any(_OF_A_ROW.fullmatch(header.strip()) for header in headers)
 
 
 def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> list[tuple[int, str]]:

@@ -41,3 +41,17 @@ async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_list
         assert layout.status_code == 202, layout.text
         assert layout.json()["leftOutColumns"][0] == "Column A"
         await anna.delete(f"/api/imports/{uuid}")
+
+
+async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> None:
+    rows = "Ada,Lovelace,ada@headless.example.org\nAlan,Turing,alan@headless.example.org\n"
+    async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
+        uuid = await import_in(anna, "COLUMN_MAPPING", rows.encode(), filename="headless.csv")
+        browser.cookies.set(COOKIE, token("anna"))
+        before = (await browser.get(f"/imports/{uuid}")).text
+        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"noHeader": True})
+        assert layout.status_code == 202, layout.text
+        after = (await browser.get(f"/imports/{uuid}")).text
+        await anna.delete(f"/api/imports/{uuid}")
+    assert 'id="no-headers"' in before and "If the file has no header row" in before
+    assert 'id="no-headers"' not in after

@@ -5,7 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import InvalidDocument
-from domain.spreadsheets.header import HEADER_WITHIN, column_titles, find_header
+from domain.spreadsheets.header import (
+    HEADER_WITHIN,
+    column_titles,
+    find_header,
+    reads_like_a_row,
+)
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.tabular.rows import Cell
 
@@ -78,3 +83,17 @@ def test_any_cells_have_a_header_and_titles(rows: list[list[Cell]]) -> None:
     titles = column_titles(header.cells, rows)
     assert all(title and len(title) <= 200 for _, title in titles)
     assert [index for index, _ in titles] == sorted({index for index, _ in titles})
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_row"),
+    [
+        (["Ada", "Lovelace", "ada@example.org"], True),
+        (["Ada", "10.12.1815"], True),
+        (["Ada", " 3:45:10,5 "], True),
+        (["First name", "2024", "2024/25", "1/2 marathon", "km 21.1", "10:00 start"], False),
+        ([], False),
+    ],
+)
+def test_a_row_that_is_taken_for_headers_is_noticed(headers: list[str], is_row: bool) -> None:
+    assert reads_like_a_row(headers) is is_row

@@ -7,6 +7,7 @@ from typing import Any, Final
 from adapters.database.spreadsheets.views import SpreadsheetRow, ValueFilter
 from contracts.spreadsheets import FINAL, CellMapping, Layout, Outcome, UndoState
 from domain.spreadsheets.bibs import QUESTIONS
+from domain.spreadsheets.header import reads_like_a_row
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.forms import Choice
 from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, value_lines
@@ -51,6 +52,7 @@ async def columns(
         "version": found.version,
         "lines": lines,
         "fields": fields,
+        "header_is_row": reads_like_a_row(column.header for column in found.columns),
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
         "missing": [field for field in fields if field.required and field.name not in filled],
