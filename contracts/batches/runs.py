@@ -24,6 +24,8 @@ OPEN_BATCHES: Final = 1_000
 """Batches of one case that wait at once."""
 DEPTHS_KEPT: Final = 10
 """Polls that the run's details show."""
+LOSS: Final = 150
+"""Characters that say what was lost."""
 
 Reason = Annotated[str, StringConstraints(max_length=2000)]
 
@@ -146,7 +148,7 @@ class BatchProgress(Contract):
     phase: Phase
     resources: tuple[ResourceRow, ...] = Field(default=(), max_length=len(Resource))
     depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
-    lost: Reason | None = None
+    lost: Annotated[str, Field(max_length=LOSS)] | None = None
     """Which queue was deleted behind the batch's back, with what it held."""
     redrives: int = 0
     asked: int = 0

@@ -19,7 +19,7 @@ from contracts.batches import (
     Validation,
     ValidationOutcome,
 )
-from contracts.batches.runs import DEPTHS_KEPT
+from contracts.batches.runs import DEPTHS_KEPT, LOSS
 from contracts.notices import REASON_CHARACTERS, NextStep, NoticeKind
 from domain.notices import counted
 from workflows import attributes
@@ -230,7 +230,7 @@ class BatchPauses:
             return False
         what = explain_loss(missing)
         if not set(missing).isdisjoint((Resource.QUEUE, Resource.DEAD_LETTERS)):
-            self._view.lost = what
+            self._view.lost = what[:LOSS]
         if self._view.building.is_closed and Resource.FUNCTION not in missing:
             # Nothing more comes in: there is nothing to build a queue again for.
             self._view.enter(self._view.phase, self._view.reason)
