@@ -1,6 +1,8 @@
 """The pages as a person sees them whose browser asks for German."""
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import Page, expect
@@ -48,3 +50,21 @@ async def test_an_import_from_upload_to_undo_is_german(site: PagesSetup) -> None
                 await assert_for_everybody(page)
         finally:
             await page.set_extra_http_headers({})
+
+
+async def test_times_are_those_of_the_viewer(site: PagesSetup) -> None:
+    async with site.visit() as page:
+        await site.upload(page, site.file("zones.csv", ROWS))
+        address = page.url
+        browser = await page.context.new_cdp_session(page)
+        shown: list[str] = []
+        for zone in ("Asia/Kathmandu", "UTC"):
+            await browser.send("Emulation.setTimezoneOverride", {"timezoneId": zone})
+            await page.goto(address)
+            moment = page.locator("time[data-moment]").first
+            await expect(moment).not_to_contain_text("UTC")
+            then = datetime.fromisoformat(await moment.get_attribute("datetime") or "")
+            shown.append(await moment.inner_text())
+            # Hours are written as the region of the browser writes them.
+            assert f"{then.astimezone(ZoneInfo(zone)):%M}" in re.findall(r"[:.](\d\d)", shown[-1])
+        assert shown[0] != shown[1]
