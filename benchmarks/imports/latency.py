@@ -15,7 +15,7 @@ from benchmarks.stack import Servers
 from stack.children import free_port
 from stack.embedded import QUEUE, worker_process
 
-MEDIAN = 0.150
+MEDIAN = 0.050
 WARM = 5
 _POLL = 0.003
 _QUERY = "SELECT state FROM import_tasks WHERE project_id = $1 AND task_id = $2"
