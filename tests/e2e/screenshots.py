@@ -20,7 +20,7 @@ PEOPLE = (
     ("Konrad", "Zuse", "2008-06-22", "Deutschland", "Jugend"),
     ("Emmy", "Noether", "1992-03-23", "GER", "Damen"),
     ("Leonhard", "Euler", "1985-04-15", "SUI", "Herren"),
-    ("Sofja", "Kowalewskaja", "1990-01-15", "Sveden", "Damen"),
+    ("Sofja", "Kowalewskaja", "1990-01-15", "Sweeden", "Damen"),
 )
 
 
@@ -79,8 +79,9 @@ async def main() -> None:
             for value, meaning in (("Damen", "Add “Damen”"), ("Herren", "Add “Herren”")):
                 group = page.get_by_role("group", name=f"Meaning of {value}")
                 await group.get_by_text(meaning).click()
-            country = page.get_by_role("group", name="Meaning of Sveden")
-            await country.get_by_text("Sweden").first.click()
+            country = page.get_by_role("group", name="Meaning of Sweeden")
+            await country.get_by_role("searchbox").fill("Sweden")
+            await country.get_by_text("Sweden", exact=True).last.click()
             await page.get_by_role("button", name="Confirm and process").click()
             await expect(page.get_by_role("heading", name="All done")).to_be_visible()
             await take(page, "results")
