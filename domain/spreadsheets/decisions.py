@@ -157,11 +157,8 @@ def _refuse_malformed(
         if decision.id in seen:
             raise _invalid(f"column {decision.id} is decided twice")
         seen.add(decision.id)
-        chosen = [
-            *(decision.target is not None, decision.confirm, decision.ignore),
-            decision.reset,
-        ]
-        if sum(chosen) != 1:
+        chosen = (decision.confirm, decision.ignore, decision.reset)
+        if sum(chosen) + (decision.target is not None) != 1:
             raise _invalid(
                 f"column {decision.id} needs exactly one of targetField, confirm, ignore and reset"
             )
@@ -197,9 +194,8 @@ def refuse_malformed_values(decisions: Sequence[CellDecision]) -> None:
 
 
 def _refuse_shared(columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]) -> None:
-    counts = Counter(column.target for column in columns if column.target)
-    for target, count in counts.items():
-        if count > 1:
+    for target, count in Counter(column.target for column in columns).items():
+        if target and count > 1:
             headers = " and ".join(repr(c.header) for c in columns if c.target == target)
             [title] = titled([target], field_titles(fields))
             raise _invalid(f"two columns cannot fill {title}: {headers}; leave one of them out")
@@ -277,8 +273,8 @@ def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
     if answer.cells.open:
         count = answer.cells.open
         values = "1 value is" if count == 1 else f"{count:,} values are"
-        message = f"{values} not decided yet: {named(answer, titles)}"
-        raise AnswerRefused(message, STILL_OPEN, answer)
+        said = f"{values} not decided yet: {named(answer, titles)}"
+        raise AnswerRefused(said, STILL_OPEN, answer)
 
 
 def named(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:

@@ -128,7 +128,7 @@ async def test_invalid_decisions(stack: Stack) -> None:
             ([{"id": 99, "ignore": True}], "no column 99"),
             ([{"id": 1, "ignore": True}, {"id": 1, "ignore": True}], "twice"),
             ([{"id": 1, "targetField": "SHOE_SIZE"}], "no field SHOE_SIZE"),
-            ([{"id": 1, "targetField": "EMAIL"}, {"id": 3, "targetField": "EMAIL"}], "EMAIL"),
+            ([{"id": 1, "targetField": "EMAIL"}, {"id": 3, "targetField": "EMAIL"}], "fill Email"),
             ([{"id": n + 1, "ignore": True} for n in range(300)], "at most 256"),
             ("x", "list"),
         ):
