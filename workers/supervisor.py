@@ -232,7 +232,7 @@ class Supervisor:
         )
 
     def _log_silence(self, process: _Process, *, is_silent: bool) -> None:
-        """Where nobody asks for the health, the log is all that says so."""
+        """Say so in the log too: not every installation polls the health."""
         if is_silent == process.known_silent:
             return
         process.known_silent = is_silent

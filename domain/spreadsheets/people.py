@@ -138,7 +138,7 @@ class KnownPerson:
 
 @dataclass(frozen=True, slots=True)
 class PeopleQuery:
-    """What known people are looked up by: whoever fits any of these is found.
+    """What known people are looked up by: a person who fits any of these is found.
 
     Attributes:
         name_keys: See `Identity`.

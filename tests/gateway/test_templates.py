@@ -1,16 +1,29 @@
 """Templates over HTTP and on the page, and pages in German."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from tests.support.gateway import Stack, token, until
+from adapters.files.tables.workbooks import write_workbook
+from domain.spreadsheets.sheet_types import SheetTypes
+from tests.support.gateway import Stack, import_in, token, until
 from workers.gateway.pages.site import COOKIE
+from workers.gateway.spreadsheets.templates import template_sheets
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GERMAN = {"Accept-Language": "de-AT, en;q=0.5"}
 
 
-async def test_an_uploaded_template_maps_every_column_by_itself(stack: Stack) -> None:
+async def test_a_filled_in_template_maps_every_column_by_itself(
+    stack: Stack, tmp_path: Path
+) -> None:
+    kind = SheetTypes().get("EVENT_PARTICIPANT")
+    sheet, guidance = template_sheets(kind)
+    row = [field.examples[0] if field.examples else "" for field in kind.fields]
+    filled = tmp_path / "filled.xlsx"
+    write_workbook([replace(sheet, rows=[row]), guidance], filled)
     async with stack.browser(token("anna")) as anna:
         assert (await anna.get("/api/import-types/NO_TYPE/template")).status_code == 404
         answer = await anna.get("/api/import-types/EVENT_PARTICIPANT/template")
@@ -22,14 +35,13 @@ async def test_an_uploaded_template_maps_every_column_by_itself(stack: Stack) ->
         created = await anna.post(
             "/api/imports",
             data={"importType": "EVENT_PARTICIPANT", "contextId": str(context["id"])},
-            files={"file": ("filled.xlsx", answer.content)},
+            files={"file": ("filled.xlsx", filled.read_bytes())},
         )
         assert created.status_code == 201, created.text
         uuid = created.json()["identifier"]
         await until(anna, uuid, "COLUMN_MAPPING")
         columns = (await anna.get(f"/api/imports/{uuid}/column-mappings")).json()
-        columns = columns if isinstance(columns, list) else columns["columns"]
-        assert columns
+        assert len(columns) == len(kind.fields)
         assert {each["status"] for each in columns} == {"AUTO_MATCHED"}
 
     async with stack.browser("") as browser:
@@ -57,3 +69,14 @@ async def test_what_an_organisation_calls_its_things_is_escaped_in_every_languag
         page = await browser.get("/imports?q=<script>alert(1)</script>", headers=GERMAN)
         assert "Kein Import gefunden" in page.text
         assert "<script>alert" not in page.text
+
+
+async def test_a_template_that_is_not_filled_in_imports_no_row(stack: Stack) -> None:
+    async with stack.browser(token("anna")) as anna:
+        template = await anna.get("/api/import-types/EVENT_PARTICIPANT/template")
+        uuid = await import_in(anna, "COLUMN_MAPPING", template.content, filename="empty.xlsx")
+        columns = (await anna.get(f"/api/imports/{uuid}/column-mappings")).json()
+        assert not any(each["samples"] for each in columns)
+        await anna.post(f"/api/imports/{uuid}/column-mappings/confirm")
+        status = await until(anna, uuid, "COMPLETED")
+    assert (status["totalRows"], status["successCount"]) == (0, 0)

@@ -52,6 +52,7 @@ class ScriptedActivities:
         """Names, in order; every attempt counts, once."""
         self.received: dict[str, list[Any]] = defaultdict(list)
         """Input of every attempt, by name."""
+        self._asked: list[tuple[str, Any]] = []
         self.working = asyncio.Event()
         """Set when a held activity has begun."""
         self._expected: dict[str, Any] = {}
@@ -85,6 +86,12 @@ class ScriptedActivities:
         if name != "send":
             self.calls.append(name)
         self.received[name].append(work)
+        self._asked.append((name, work))
+
+    def calls_about(self, id: str) -> list[str]:
+        """Names of the calls whose input holds an id, in order; a run of an earlier test that is
+        still on the task queue has calls as well."""
+        return [name for name, work in self._asked if id in work.model_dump_json()]
 
     async def wait(self, name: str) -> None:
         """Wait, with heartbeats, until an activity is no longer held."""

@@ -29,7 +29,7 @@ _PACKAGE: Final = "pypgstac"
 _LOCK: Final = 0x646F63676973
 """Advisory lock under which one process at a time makes what is missing."""
 _TIMES: Final = ("created", "updated")
-"""Properties that pgstac takes for texts, and so refuses to compare with a time, unless told."""
+"""Properties that pgstac compares as texts, and so not with a time, unless they are queryables."""
 _TELL_TIMES: Final = """
 SET LOCAL search_path TO pgstac, public;
 INSERT INTO queryables (name, definition, property_wrapper)

@@ -77,7 +77,7 @@ def _warped(
     resolution = _quantised(order.resolution or native)
     left, top = math.floor(xs.min() / resolution), math.ceil(ys.max() / resolution)
     right, bottom = math.ceil(xs.max() / resolution), math.floor(ys.min() / resolution)
-    left, right = _within_world(target, left, right, resolution, notes)
+    left, right = _within_earth(target, left, right, resolution, notes)
     width, height = right - left, top - bottom
     _refuse_torn(order, (xs.max() - xs.min()) * (ys.max() - ys.min()) / native**2)
     if width * height > _MOST_PIXELS:
@@ -174,7 +174,7 @@ def _unwrapped(xs: Any, notes: list[str]) -> Any:
     return xs + 360 * (xs <= ordered[gap])
 
 
-def _within_world(
+def _within_earth(
     target: CRS, left: int, right: int, resolution: float, notes: list[str]
 ) -> tuple[int, int]:
     """First and last column; of all around the Earth no more than there is of it."""
@@ -184,7 +184,7 @@ def _within_world(
     edge, other = (abs(onto.transform(longitude, 0.0)[0]) for longitude in (180.0, -180.0))
     if not (math.isfinite(edge) and math.isclose(edge, other)):
         return left, right
-    # More than the world, by no more than what rounding to whole pixels adds.
+    # Wider than the whole Earth, by no more than what rounding to whole pixels adds.
     if not (-edge - 2 * resolution < left * resolution < -edge < edge < right * resolution):
         return left, right
     if right * resolution > edge + 2 * resolution:

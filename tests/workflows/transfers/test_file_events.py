@@ -36,13 +36,7 @@ async def test_an_event_becomes_a_job_on_its_queue(transfers: TransferRuns) -> N
     assert (view.status, view.queue) == (TransferStatus.ASSIGNED, "jobs")
     assert done.status is TransferStatus.SUCCEEDED
     assert described.task_queue == transfers.task_queue_of("jobs")
-    # A job that another test has left on the queue may be carried out beside it.
-    own = [
-        name
-        for name, works in script.received.items()
-        if any(order.transfer_id in work.model_dump_json() for work in works)
-    ]
-    assert own == [
+    assert script.calls_about(order.transfer_id) == [
         *("receive", "load_plan", "read_file", "scan", "write_file"),
         *("receipt", "close"),
     ]

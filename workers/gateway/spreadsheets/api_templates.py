@@ -25,7 +25,7 @@ router = APIRouter(prefix="/api", responses=import_problems(401, 403, 404, 422, 
     },
 )
 async def download_template(service: TheService, who: Who, name: TypeName) -> ReportDownload:
-    """A spreadsheet with the columns of a type, an example row, and help on a second sheet.
+    """A spreadsheet with the columns of a type, and help with examples on a second sheet.
 
     Each of its columns is recognised when it is uploaded.
     """

@@ -1,4 +1,7 @@
-"""A spreadsheet to begin with: the columns of an import type, an example, and help."""
+"""A spreadsheet to begin with: the columns of an import type, and help.
+
+Its first sheet has headers alone: an example that stays there would be imported as a person.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,8 +28,8 @@ _KINDS: Final[Mapping[CellKind, str]] = {
     CellKind.ENTITY: N_("Name of an existing entry"),
 }
 _CREATES: Final = N_("Name of an entry, existing or new")
-_SHORTEN: Final = 4
-"""Other headers that help names."""
+_ALIASES: Final = 4
+"""Other headers of a field that the help names."""
 
 
 def kind_words(field: SheetField) -> str:
@@ -37,10 +40,9 @@ def kind_words(field: SheetField) -> str:
 
 
 def template_sheets(kind: SheetType) -> Sequence[WorkbookSheet]:
-    """The sheets of a template: columns with one example row, and help."""
+    """The sheets of a template: columns to fill in, and help."""
     fields = kind.fields
     headers = [localised(field.title) for field in fields]
-    example = [field.examples[0] if field.examples else "" for field in fields]
     help_headers = (
         gettext("Column"),
         gettext("Required"),
@@ -54,16 +56,16 @@ def template_sheets(kind: SheetType) -> Sequence[WorkbookSheet]:
             gettext("yes") if field.required else gettext("no"),
             kind_words(field),
             ", ".join(field.examples),
-            ", ".join(field.aliases[:_SHORTEN]),
+            ", ".join(field.aliases[:_ALIASES]),
         )
         for header, field in zip(headers, fields, strict=True)
     ]
     hint = gettext(
-        "Put your own rows in place of the example. Columns may be left out, unless they are "
-        "required, and stand in any order."
+        "Write your rows below the headers of the first sheet. Columns may be left out, unless "
+        "they are required, and stand in any order."
     )
     return (
-        WorkbookSheet(localised(kind.title), headers, [example]),
+        WorkbookSheet(localised(kind.title), headers, []),
         WorkbookSheet(gettext("Help"), help_headers, [*rows, (hint, "", "", "", "")]),
     )
 
