@@ -24,7 +24,6 @@ _KINDS: Final[Mapping[CellKind, str]] = {
     CellKind.INTEGER: N_("Whole number"),
     CellKind.DATE: N_("Date"),
     CellKind.DURATION: N_("Time as hours:minutes:seconds"),
-    CellKind.CHOICE: N_("One of: %(choices)s"),
     CellKind.ENTITY: N_("Name of an existing entry"),
 }
 _CREATES: Final = N_("Name of an entry, existing or new")
