@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import HEADER, OURS, THEIRS, Stack, import_in, sheet, token
+from tests.support.gateway import (
+    HEADER,
+    TAUGHT,
+    TAUGHT_EVENT,
+    THEIRS,
+    Stack,
+    import_in,
+    sheet,
+    token,
+)
 from tests.support.spreadsheets.reviews import (
     MAIL,
     ROWS,
@@ -18,15 +27,17 @@ from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+CONTEXT = {"contextId": str(TAUGHT_EVENT)}
+
 
 async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack) -> None:
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna)
+    async with stack.browser(token("anna", TAUGHT)) as anna:
+        uuid = await reviewed(anna, **CONTEXT)
         operation = {"kind": "REPLACE", "column": MAIL, "find": "(at)", "put": "@"}
         await change(anna, uuid, **operation)
         assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
         await finished(anna, uuid)
-        following = await reviewed(anna)
+        following = await reviewed(anna, **CONTEXT)
         offered = (await anna.get(f"/api/imports/{following}/review/remembered")).json()
         [again] = [each for each in offered if each["operation"]["find"] == "(at)"]
         assert again["headers"] == ["Email"]
@@ -36,7 +47,7 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         learnt = (await anna.get("/api/memory/operations", params={"size": 200})).json()
         [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
         assert (one["headers"], one["decidedBy"]) == (["Email"], "anna")
-        anna.cookies.set(COOKIE, token())
+        anna.cookies.set(COOKIE, token("anna", TAUGHT))
         page = await anna.get("/imports/memory?show=changes")
         assert page.status_code == 200 and one["key"] in page.text
         assert "“(at)” by “@”" in page.text
@@ -49,7 +60,7 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         form = {
             "csrf": csrf,
             "show": "changes",
-            "organisation": str(OURS),
+            "organisation": str(TAUGHT),
             "type": one["importType"],
             "key": one["key"],
         }
@@ -65,18 +76,18 @@ async def test_a_constant_without_a_column_is_remembered_for_files_of_the_same_h
         return [each for each in answer.json() if each["operation"].get("value") == "Graz"]
 
     shuffled = tuple(reversed(HEADER))
-    async with stack.browser() as anna:
-        uuid = await reviewed(anna, *ROWS[1:2])
+    async with stack.browser(token("anna", TAUGHT)) as anna:
+        uuid = await reviewed(anna, *ROWS[1:2], **CONTEXT)
         await change(anna, uuid, kind="CONSTANT", field="CITY", value="Graz")
         assert (await anna.post(f"/api/imports/{uuid}/start")).status_code == 202
         await finished(anna, uuid)
-        [again] = await offered(await reviewed(anna))
+        [again] = await offered(await reviewed(anna, **CONTEXT))
         assert (again["headers"], again["operation"]["field"]) == ([], "CITY")
         assert again["why"] == "done in an earlier file with the same headers"
         same = sheet(shuffled, tuple(reversed(ROWS[1])))
         more = sheet((*HEADER, "Notes"), (*ROWS[1], "fast"))
         for content, found in ((same, 1), (more, 0)):
-            other = await import_in(anna, "COLUMN_MAPPING", content, review="true")
+            other = await import_in(anna, "COLUMN_MAPPING", content, review="true", **CONTEXT)
             for step in ("column-mappings", "cell-mappings"):
                 await anna.post(f"/api/imports/{other}/{step}/confirm")
             await opened(anna, other)

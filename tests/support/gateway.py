@@ -40,19 +40,21 @@ from workers.settings.spreadsheets import SpreadsheetSettings
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
 TOKENS = TokenSettings(key=KEY)
-OURS, THEIRS, TRIED = 1, 2, 3
-"""Organisations; what requests made up at random do to the last one concerns no other test."""
-EVENT, THEIR_EVENT, TRIED_EVENT = 7, 8, 9
+OURS, THEIRS, TRIED, TAUGHT = 1, 2, 3, 4
+"""Organisations: what requests made up at random do to `TRIED`, and what `TAUGHT` remembers of its
+files, concerns no other test."""
+EVENT, THEIR_EVENT, TRIED_EVENT, TAUGHT_EVENT = 7, 8, 9, 10
 JUNIOR, SENIOR, MASTERS = 42, 43, 44
 CLUBS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "events": [
         {"id": EVENT, "organisation_id": OURS, "name": "City Marathon"},
         {"id": THEIR_EVENT, "organisation_id": THEIRS, "name": "Night Run"},
         {"id": TRIED_EVENT, "organisation_id": TRIED, "name": "Trial Run"},
+        {"id": TAUGHT_EVENT, "organisation_id": TAUGHT, "name": "Forest Run"},
     ],
     "event_categories": [
         {"id": id + added, "event_id": event, "name": name, "spellings": "[]"}
-        for event, added in ((EVENT, 0), (TRIED_EVENT, 10))
+        for event, added in ((EVENT, 0), (TRIED_EVENT, 10), (TAUGHT_EVENT, 20))
         for id, name in (
             (JUNIOR, "Junior (U18)"),
             (SENIOR, "Senior (18+)"),

@@ -94,7 +94,7 @@ class Loading:
 
     async def started(self) -> list[str]:
         """Documents of the batch that are in a group, once for each."""
-        groups = await groups_of(self.address, self.key, at_least=0)
+        groups = await groups_of(self.address, self.key)
         return sorted({load.event.document_id for group in groups for load in group})
 
     async def wait_for(self, started: Sequence[str], left: int = 0) -> None:

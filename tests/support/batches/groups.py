@@ -1,5 +1,8 @@
 """Groups of documents as Temporal has them."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 from temporalio.client import Client
 
 from contracts.batches import BatchKey, GroupOrder, LoadOrder
@@ -7,24 +10,37 @@ from tests.support.waiting import eventually
 from workers.plugin import docflow_plugin
 
 
-async def groups_of(address: str, key: BatchKey, at_least: int = 1) -> list[list[LoadOrder]]:
+async def groups_of(
+    address: str, key: BatchKey, documents: Mapping[str, int] | None = None
+) -> list[list[LoadOrder]]:
     """What every group of a batch was started with.
 
     Args:
         address: Of Temporal.
         key: The batch.
-        at_least: So many groups are waited for.
+        documents: In how many groups each of these is at least: waited for, as the list of runs
+            is late by a moment.
     """
     client = await Client.connect(address, plugins=[docflow_plugin()])
-    found: list[list[LoadOrder]] = []
-    query = f"WorkflowId STARTS_WITH '{key.group_prefix}'"
+    groups: list[list[LoadOrder]] = []
 
     async def is_listed() -> bool:
-        # The list is late by a moment.
-        return (await client.count_workflows(query)).count >= at_least
+        nonlocal groups
+        groups = await _listed(client, key)
+        return not Counter(documents or {}) - groups_with_documents(groups)
 
     await eventually(is_listed)
-    async for run in client.list_workflows(query):
+    return groups
+
+
+def groups_with_documents(groups: list[list[LoadOrder]]) -> Counter[str]:
+    """In how many groups each document is."""
+    return Counter(name for group in groups for name in {load.event.document_id for load in group})
+
+
+async def _listed(client: Client, key: BatchKey) -> list[list[LoadOrder]]:
+    found: list[list[LoadOrder]] = []
+    async for run in client.list_workflows(f"WorkflowId STARTS_WITH '{key.group_prefix}'"):
         history = await client.get_workflow_handle(run.id).fetch_history()
         payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
         [order] = await client.data_converter.decode(payloads, [GroupOrder])

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +25,8 @@ from stack.children import free_port
 from stack.loader_function import HANDLER, loader_zip
 from stack.temporal import temporal_server
 from tests.support.aws import moto
-from tests.support.batches.groups import groups_of
+from tests.support.batches.groups import groups_of, groups_with_documents
+from tests.support.waiting import eventually
 from workers.bridges import batch_loader_lambda
 from workers.bridges.batch_loader_lambda import SPARE_SECONDS, LoaderFunction
 from workers.plugin import docflow_plugin
@@ -134,26 +134,35 @@ def failures(answer: dict[str, Any]) -> set[str]:
     return {item["itemIdentifier"] for item in items}
 
 
-def loads(address: str) -> list[list[LoadOrder]]:
-    """What every group of the batch was started with."""
-    return asyncio.run(groups_of(address, KEY))
+def loads(address: str, *documents: str) -> list[list[LoadOrder]]:
+    """What every group of the batch was started with that has the first of the documents."""
+    groups = asyncio.run(groups_of(address, KEY, dict.fromkeys(documents, 1)))
+    return [group for group in groups if group[0].event.document_id in documents]
 
 
-def runs(address: str, *documents: str) -> list[int]:
-    """In how many groups there is a message of each document."""
-    found = Counter(load.event.document_id for group in loads(address) for load in group)
-    return [found[name] for name in documents]
+def runs(address: str, **at_least: int) -> dict[str, int]:
+    """In how many groups each document is, once it is in so many."""
+    found = groups_with_documents(asyncio.run(groups_of(address, KEY, at_least)))
+    return {name: found[name] for name in at_least}
 
 
-async def recorded_by(address: str, queue: str) -> list[Rejection]:
-    """The messages of a queue that a worker is asked to record."""
+async def recorded_by(address: str, queue: str, count: int) -> list[Rejection]:
+    """So many messages of a queue that a worker is asked to record."""
     client = await Client.connect(address, plugins=[docflow_plugin()])
     found: list[Rejection] = []
-    async for run in client.list_workflows("WorkflowType = 'RejectionRecord'"):
-        history = await client.get_workflow_handle(run.id).fetch_history()
-        payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
-        found += await client.data_converter.decode(payloads, [Rejection])
-    return [each for each in found if each.queue == queue]
+
+    async def is_listed() -> bool:
+        # The list is late by a moment.
+        found.clear()
+        async for run in client.list_workflows("WorkflowType = 'RejectionRecord'"):
+            history = await client.get_workflow_handle(run.id).fetch_history()
+            payloads = history.events[0].workflow_execution_started_event_attributes.input.payloads
+            decoded = await client.data_converter.decode(payloads, [Rejection])
+            found.extend(each for each in decoded if each.queue == queue)
+        return len(found) >= count
+
+    await eventually(is_listed)
+    return found
 
 
 async def make_queue(settings: AwsSettings, name: str) -> None:
@@ -178,7 +187,7 @@ def test_loads_are_started_and_canaries_settled(start: Any, address: str) -> Non
     canary = json.dumps({"eventType": CANARY, "caseId": 7, "batchId": 3, "messageId": "c"})
     bodies = {"1": document("first"), "2": document("second"), "3": canary}
     assert failures(start(address).handle(event(**bodies), Invocation())) == set()
-    [group] = [each for each in loads(address) if each[0].event.document_id == "first"]
+    [group] = loads(address, "first")
     assert [load.event.document_id for load in group] == ["first", "second"]
 
 
@@ -190,7 +199,7 @@ def test_a_redelivered_message_is_settled_and_comes_into_another_group(
         again = event(**{message_id: document("repeated")})
         assert failures(function.handle(again, Invocation())) == set()
     # Whatever comes last finds the checkpoints of the first.
-    assert runs(address, "repeated") == [3]
+    assert runs(address, repeated=3) == {"repeated": 3}
 
 
 def test_a_message_was_sent_when_its_sender_says_so_or_else_when_its_queue_took_it(
@@ -201,7 +210,7 @@ def test_a_message_was_sent_when_its_sender_says_so_or_else_when_its_queue_took_
     for record in asked["Records"]:
         record["attributes"]["SentTimestamp"] = "1767225600500"
     assert failures(start(address).handle(asked, Invocation())) == set()
-    [group] = [each for each in loads(address) if each[0].event.document_id == "undated"]
+    [group] = loads(address, "undated")
     assert [load.event.sent_at for load in group] == [
         datetime(2026, 1, 1, 0, 0, 0, 500_000, UTC),
         datetime(2026, 1, 2, tzinfo=UTC),
@@ -216,7 +225,7 @@ def test_large_messages_have_groups_of_their_own(start: Any, address: str) -> No
     }
     assert GROUP_BYTES / 2 < len(bodies["0"]) < GROUP_BYTES
     assert failures(start(address).handle(event(**bodies), Invocation())) == set()
-    big = [each for each in loads(address) if each[0].event.document_id.startswith("big-")]
+    big = loads(address, "big-0", "big-1", "big-2")
     assert [len(group) for group in big] == [1, 1, 1]
 
 
@@ -227,7 +236,7 @@ def test_a_message_that_cannot_be_set_aside_is_redelivered_alone(
     function = start(address, AWS_ENDPOINT_URL=aws.endpoint_url)
     answer = function.handle(event(good=document("beside"), bad=body), Invocation())
     assert failures(answer) == {"bad"}
-    assert runs(address, "beside") != [0]
+    assert runs(address, beside=1)
 
 
 def test_an_unreadable_message_is_set_aside_with_the_reason(
@@ -240,7 +249,7 @@ def test_an_unreadable_message_is_set_aside_with_the_reason(
     assert failures(function.handle(event(**bodies), Invocation())) == set()
     set_aside = asyncio.run(take_all(aws, queue))
     assert {body for body, _ in set_aside} == set(bodies.values())
-    recorded = asyncio.run(recorded_by(address, "elsewhere_doc_loader_7_3"))
+    recorded = asyncio.run(recorded_by(address, "elsewhere_doc_loader_7_3", len(bodies)))
     assert {each.message_id: each.body.decode() for each in recorded} == bodies
     assert {each.reason for each in recorded} == REASONS
     assert all(reason.split(":")[0] in REASONS and len(reason) > 20 for _, reason in set_aside)
@@ -255,7 +264,7 @@ def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(
     assert failures(function.handle(bodies, brief)) == {"1", "2"}
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
     assert failures(function.handle(event(**{"1": document("late")}), Invocation())) == set()
-    assert runs(address, "late") == [1]
+    assert runs(address, late=1) == {"late": 1}
 
 
 def test_an_environment_connects_once(
@@ -271,9 +280,10 @@ def test_an_environment_connects_once(
     monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
     function = start(address)
     for number in range(3):
-        function.handle(event(**{"1": document(f"warm-{number}")}), Invocation())
+        function.handle(event(**{"1": document(f"warm{number}")}), Invocation())
     assert len(connected) == 1
-    assert runs(address, "warm-0", "warm-1", "warm-2") == [1] * 3
+    warm = {"warm0": 1, "warm1": 1, "warm2": 1}
+    assert runs(address, **warm) == warm
 
 
 @pytest.mark.parametrize(
