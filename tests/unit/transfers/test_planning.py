@@ -29,8 +29,8 @@ class OneJob:
         job = {"Job": "orders", "Queue": "jobs", **self.fields}
         return SettingsFile(json.dumps({"Jobs": [job]}).encode(), BlobRef(name="file", size=1))
 
-    async def record(self, row: StatusRow) -> None:
-        return
+    async def record(self, row: StatusRow) -> bool:
+        return True
 
 
 async def planned(
