@@ -19,9 +19,9 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.transfers.closing import JobClosing
-from activities.transfers.planning import Planning
-from activities.transfers.receiving import Receiving
+from activities.transfers.job_end import JobClosing
+from activities.transfers.plans import Planning
+from activities.transfers.reception import Receiving
 from adapters.database import upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore

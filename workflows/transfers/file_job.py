@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.transfers.planning import Planning
+from activities.transfers.plans import Planning
 from contracts.answers import Answer, AnyAnswer
 from contracts.blobs import BlobRef
 from contracts.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE

@@ -12,8 +12,8 @@ from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities.transfers.expecting import ExpectedPorts, Expecting
-from activities.transfers.watching import Watching, WatchPorts
+from activities.transfers.expected_files import ExpectedPorts, Expecting
+from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database, open_database, upgrade
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.routes import SqlRouteStore

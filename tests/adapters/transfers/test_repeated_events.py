@@ -6,7 +6,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers.receiving import Receiving, ReceivingPorts
+from activities.transfers.reception import Receiving, ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from adapters.database import Database
 from adapters.database.transfers.store import SqlTransferStore

@@ -13,9 +13,9 @@ from temporalio import activity
 from temporalio.client import Client
 
 from activities.failures import translate_failures
-from activities.transfers.closing import ClosingPorts, JobClosing
-from activities.transfers.planning import Planning, PlanningPorts
-from activities.transfers.receiving import Receiving, ReceivingPorts
+from activities.transfers.job_end import ClosingPorts, JobClosing
+from activities.transfers.plans import Planning, PlanningPorts
+from activities.transfers.reception import Receiving, ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore

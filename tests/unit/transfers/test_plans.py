@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.planning import Planning, PlanningPorts
+from activities.transfers.plans import Planning, PlanningPorts
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports.transfers import SettingsFile, StatusRow
 from contracts.blobs import BlobRef
