@@ -364,7 +364,7 @@ TRANSFERS = Pipeline(
     ),
     passthrough=(
         "workflows.transfers.attempts",
-        "workflows.transfers.ending",
+        "workflows.transfers.job_end",
         "workflows.transfers.progress",
         "workflows.transfers.receipt_steps",
         "workflows.transfers.sequence",

@@ -38,7 +38,7 @@ from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
 from workflows.transfers.attempts import Attempts, options_of
-from workflows.transfers.ending import Ending
+from workflows.transfers.job_end import Ending
 from workflows.transfers.progress import Progress
 from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.transfers.sequence import SequenceTurn
