@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAME: Final = "transfers"
-_SENDER: Final = "workers.services.transfers.sending:StartedEvents"
+_SENDER: Final = "workers.services.transfers.started_events:StartedEvents"
 _KEYS: Final = "transfer-keys"
 _KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _COPIES: Final = "transfer-copies"

@@ -37,7 +37,7 @@ from workers import catalogue
 from workers.pipelines.base import recognise
 from workers.plugin import docflow_plugin
 from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
-from workers.services.transfers.sending import StartedEvents
+from workers.services.transfers.started_events import StartedEvents
 from workflows import attributes
 from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.watch_look import WatchLook

@@ -20,7 +20,7 @@ from contracts.transfers import (
 from tests.support.transfers.events import a_job_order, a_message, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, ended, until
 from workers.services.errors import InvalidRequest
-from workers.services.transfers.sending import StartedEvents
+from workers.services.transfers.started_events import StartedEvents
 from workers.services.verdicts import DeadLetter, Settle
 from workflows import attributes
 from workflows.transfers.file_event import FileEvent
