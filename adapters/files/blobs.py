@@ -107,11 +107,12 @@ class FolderBlobs:
 
     async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
         """Write bytes to a file as they arrive, and rename it when all are there."""
-        path, blocks = self._path(name), in_blocks(chunks, _BLOCK)
+        blocks = in_blocks(chunks, _BLOCK)
         first = await anext(blocks, b"")
         if len(first) < _BLOCK:
             # All there is: one thread does everything.
             return await asyncio.to_thread(self._store, (first,), name, overwrite=False)
+        path = self._path(name)
         digest = hashlib.sha256()
         with self._translated(name, overwrite=False):
             sink = await asyncio.to_thread(self._new_part)

@@ -40,7 +40,7 @@ class StatusRow:
     run: str | None = None
     """Workflow id of the run that closes it; None: that of the row before."""
     digest: str | None = None
-    """Of the event; kept as it was first recorded."""
+    """Of the event that came first, or by which the job was started."""
     receipt: BlobRef | None = None
     kept: KeptTransfer | None = None
 
@@ -48,8 +48,15 @@ class StatusRow:
 class TransferStore(Protocol):
     """`jobstatus`: the newest state of every transfer, and every state that it was in."""
 
-    async def record(self, row: StatusRow) -> None:
-        """Add a state; the same one twice is one. What it leaves out stays as it was."""
+    async def record(self, row: StatusRow) -> bool:
+        """Add a state; the same one twice is one. What it leaves out stays as it was.
+
+        Of events with the same source and id, the row is that of the one that came first, until
+        the job of another one writes: Temporal has one job for both, so that one is carried out.
+
+        Returns:
+            False: the row is that of another event, and nothing was written.
+        """
         ...
 
     async def note(self, row: StatusRow) -> None:

@@ -19,9 +19,9 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.transfers.closing import JobClosing
-from activities.transfers.planning import Planning
-from activities.transfers.receiving import Receiving
+from activities.transfers.job_end import JobClosing
+from activities.transfers.plans import Planning
+from activities.transfers.reception import Receiving
 from adapters.database import upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
@@ -254,7 +254,10 @@ async def events(folder: Path, number: int, rounds: int) -> Table:
     """Small events against bare workflows of the same shape and as many activities."""
     table = Table(
         f"{number:,} small events, rows in PostgreSQL",
-        ("actions", "bare workflows s", "docflow s", "events/s", "share of the engine's limit"),
+        (
+            *("actions", "bare workflows s", "docflow s", "events/s"),
+            *("share of the engine's limit", "CPU ms an event: bare", "docflow", "share"),
+        ),
     )
     # A receipt is one activity more; where nothing is done there is none.
     for title, real, remote in (("that do nothing", False, 2), ("read and write a file", True, 3)):
@@ -263,11 +266,21 @@ async def events(folder: Path, number: int, rounds: int) -> Table:
         async with opened(own, real=real) as installation, installation.working():
             await installation.transfers(number // 20)
             bare, ours = list[float](), list[float]()
+            # Of this process: intake and workers, without Temporal and PostgreSQL.
+            bare_cpu, our_cpu = list[float](), list[float]()
             for _ in range(rounds):
+                began = time.process_time()
                 bare.append(await installation.bare(number, remote))
+                bare_cpu.append((time.process_time() - began) / number * 1_000)
+                began = time.process_time()
                 ours.append(await installation.transfers(number))
+                our_cpu.append((time.process_time() - began) / number * 1_000)
         share, rate = middle(bare) / middle(ours), number / middle(ours)
-        table.add(title, spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}")
+        table.add(
+            *(title, spread(bare, 1), spread(ours, 1), f"{rate:.0f}", f"{share:.2f}"),
+            *(spread(bare_cpu, 1), spread(our_cpu, 1)),
+            f"{middle(bare_cpu) / middle(our_cpu):.2f}",
+        )
         table.notes.append(f"actions {title}: {at_least(share, SHARE)}")
     table.notes.append(f"load at the end: {os.getloadavg()[0]:.1f}")
     return table

@@ -82,6 +82,21 @@ async def test_a_queue_that_no_setting_names_is_refused(settings: dict[str, str]
             pass
 
 
+async def test_of_two_queues_with_one_name_a_person_says_which(settings: dict[str, str]) -> None:
+    both = {**settings, "DOCFLOW_JOBS_QUEUE": QUEUE, "DOCFLOW_BRONZE_CONTAINER": "bronze"}
+    both |= {"AZURE_SERVICE_BUS_QUEUE_NAME": QUEUE}
+    said = f"bridges service-bus and job-queue both receive from a queue named '{QUEUE}'"
+    for queue in (QUEUE, None):
+        with pytest.raises(InvalidRequest, match=said):
+            async with open_dead_letters(both, queue):
+                pytest.fail("one of them was opened")
+    async with open_dead_letters(both, QUEUE, "service-bus") as letters:
+        assert letters.queue == QUEUE
+    with pytest.raises(InvalidRequest, match="no setting names bridge 'event-hub'; they name"):
+        async with open_dead_letters(both, None, "event-hub"):
+            pytest.fail("another one was opened")
+
+
 async def test_the_commands(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     rejected = MemoryRejectedMessages()
     for queue in (QUEUE, "jobs"):

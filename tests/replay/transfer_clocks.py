@@ -10,8 +10,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities.dependencies import Dependencies
 from activities.notices import NoticeSending
-from activities.transfers.expecting import Expecting
-from activities.transfers.watching import Watching
+from activities.transfers.expected_files import Expecting
+from activities.transfers.watches import Watching
 from contracts.answers import Answer
 from contracts.base import Contract
 from contracts.dependencies import Dependency

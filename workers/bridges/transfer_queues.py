@@ -24,7 +24,7 @@ from workers.bridges.totals import BridgeError, BridgeTotals, QueueUnusable
 from workers.health import Health
 from workers.pipelines.base import Context
 from workers.resources.transfer_queues import QueueAddress, QueueAddresses, queue_addresses
-from workers.services.transfers.opening import intake_of
+from workers.services.transfers.factory import intake_of
 from workers.services.verdicts import Verdict
 from workers.settings.transfers import (
     APP_SETTINGS,

@@ -23,6 +23,12 @@ app = typer.Typer(
 QueueOption = Annotated[
     str | None, typer.Option("--queue", metavar="NAME", help="The queue, where there are several.")
 ]
+BridgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bridge", metavar="NAME", help="What receives from the queue, if two share a name."
+    ),
+]
 Numbers = Annotated[
     list[int] | None, typer.Argument(metavar="[N]...", help="Numbers in `dead-letters list`.")
 ]
@@ -35,6 +41,7 @@ SEARCHED = 10_000
 def list_dead_letters(
     context: typer.Context,
     queue: QueueOption = None,
+    bridge: BridgeOption = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +51,7 @@ def list_dead_letters(
     Example:
       docflow dead-letters list
     """
-    run(_list(cli_context(context), queue, limit, as_json=as_json))
+    run(_list(cli_context(context), queue, bridge, limit, as_json=as_json))
 
 
 @app.command()
@@ -52,6 +59,7 @@ def show(
     context: typer.Context,
     number: Annotated[int, typer.Argument(metavar="N", help="Number in `dead-letters list`.")],
     queue: QueueOption = None,
+    bridge: BridgeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one dead letter with its body.
@@ -60,7 +68,7 @@ def show(
     Example:
       docflow dead-letters show 7
     """
-    run(_show(cli_context(context), number, queue, as_json=as_json))
+    run(_show(cli_context(context), number, queue, bridge, as_json=as_json))
 
 
 @app.command()
@@ -69,6 +77,7 @@ def resubmit(
     numbers: Numbers = None,
     every: AllOption = False,
     queue: QueueOption = None,
+    bridge: BridgeOption = None,
     body: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +102,7 @@ def resubmit(
     wanted = _wanted(numbers or (), every)
     if body is not None and (wanted is None or len(wanted) != 1):
         stop(UsageError("--body goes with one number"))
-    run(_resubmit(cli_context(context), wanted, queue, body))
+    run(_resubmit(cli_context(context), wanted, queue, bridge, body))
 
 
 @app.command()
@@ -102,6 +111,7 @@ def purge(
     numbers: Numbers = None,
     every: AllOption = False,
     queue: QueueOption = None,
+    bridge: BridgeOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove dead letters for ever.
@@ -115,7 +125,7 @@ def purge(
     if not yes:
         what = "all dead letters" if wanted is None else f"{len(wanted)} of them"
         typer.confirm(f"Remove {what} for ever?", abort=True)
-    run(_purge(cli_context(context), wanted, queue))
+    run(_purge(cli_context(context), wanted, queue, bridge))
 
 
 def _wanted(numbers: Sequence[int], every: bool) -> Sequence[int] | None:
@@ -125,12 +135,17 @@ def _wanted(numbers: Sequence[int], every: bool) -> Sequence[int] | None:
     return None if every else numbers
 
 
-async def _list(cli: CliContext, queue: str | None, limit: int, *, as_json: bool) -> None:
+async def _list(
+    cli: CliContext, queue: str | None, bridge: str | None, limit: int, *, as_json: bool
+) -> None:
     from workers.services.dead_letters import open_dead_letters, queues
 
+    named = [(each.name, each.bridge) for each in queues(cli.environment, queue, bridge)]
+    if not named and (queue, bridge) != (None, None):
+        named = [(queue, bridge)]  # Opening it says what there is.
     found: list[DeadLetter] = []
-    for name in [queue] if queue is not None else queues(cli.environment):
-        async with open_dead_letters(cli.environment, name) as letters:
+    for name, receiver in named:
+        async with open_dead_letters(cli.environment, name, receiver) as letters:
             found += await letters.list(limit)
     if as_json:
         print_json([_as_json(each) for each in found])
@@ -155,10 +170,12 @@ async def _list(cli: CliContext, queue: str | None, limit: int, *, as_json: bool
     console().print(made)
 
 
-async def _show(cli: CliContext, number: int, queue: str | None, *, as_json: bool) -> None:
+async def _show(
+    cli: CliContext, number: int, queue: str | None, bridge: str | None, *, as_json: bool
+) -> None:
     from workers.services.dead_letters import open_dead_letters
 
-    async with open_dead_letters(cli.environment, queue) as letters:
+    async with open_dead_letters(cli.environment, queue, bridge) as letters:
         found = next((each for each in await letters.list(SEARCHED) if each.number == number), None)
         if found is None:
             raise CommandError(f"queue {letters.queue} has no dead letter {number}")
@@ -183,12 +200,16 @@ async def _show(cli: CliContext, number: int, queue: str | None, *, as_json: boo
 
 
 async def _resubmit(
-    cli: CliContext, numbers: Sequence[int] | None, queue: str | None, body: Path | None
+    cli: CliContext,
+    numbers: Sequence[int] | None,
+    queue: str | None,
+    bridge: str | None,
+    body: Path | None,
 ) -> None:
     from workers.services.dead_letters import open_dead_letters
 
     corrected = None if body is None else read_body(body)
-    async with open_dead_letters(cli.environment, queue) as letters:
+    async with open_dead_letters(cli.environment, queue, bridge) as letters:
         done = await letters.resubmit(numbers, corrected)
         noted = await attempt(_note(cli, done))
         if isinstance(noted, Failure) and done:
@@ -203,10 +224,12 @@ async def _note(cli: CliContext, sent: "Sequence[DeadLetter]") -> None:
             await rejected.mark_dead_letter_resubmitted(each.queue, each.message_id, each.body)
 
 
-async def _purge(cli: CliContext, numbers: Sequence[int] | None, queue: str | None) -> None:
+async def _purge(
+    cli: CliContext, numbers: Sequence[int] | None, queue: str | None, bridge: str | None
+) -> None:
     from workers.services.dead_letters import open_dead_letters
 
-    async with open_dead_letters(cli.environment, queue) as letters:
+    async with open_dead_letters(cli.environment, queue, bridge) as letters:
         done = await letters.purge(numbers)
         _report("removed", done, numbers, letters.queue)
 

@@ -112,6 +112,10 @@ def resubmit(
         bool,
         typer.Option("--force", help="Send although it is not valid, or was sent again before."),
     ] = False,
+    bridge: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What rejected it, where two queues have one name."),
+    ] = None,
 ) -> None:
     """Send a rejected message to its queue again, as it was or corrected.
 
@@ -122,15 +126,20 @@ def resubmit(
       docflow rejected show 7 --json
       docflow rejected resubmit 7 --body corrected.json
     """
-    run(_resubmit(cli_context(context), number, body, force=force))
+    run(_resubmit(cli_context(context), number, body, bridge, force=force))
 
 
-async def _resubmit(cli: CliContext, number: int, file: Path | None, *, force: bool) -> None:
-    from workers.services.resubmission import sender_of
+async def _resubmit(
+    cli: CliContext, number: int, file: Path | None, bridge: str | None, *, force: bool
+) -> None:
+    from workers.services.resubmission import origin_of
 
     async with cli.rejected() as rejected:
         message = await _get(rejected, number)
-        sender = sender_of(message.queue, cli.environment)
+        origin = origin_of(message.queue, cli.environment, bridge)
+        sender = origin.sender
+        for remark in origin.remarks:
+            typer.echo(f"docflow: {remark}", err=True)
         body = _body(message, file)
         if not force:
             _refuse_in_vain(sender, message, body)

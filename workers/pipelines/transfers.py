@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAME: Final = "transfers"
-_SENDER: Final = "workers.services.transfers.sending:StartedEvents"
+_SENDER: Final = "workers.services.transfers.started_events:StartedEvents"
 _KEYS: Final = "transfer-keys"
 _KEY_WARNINGS: Final = "PartnerKeyWarnings"
 _COPIES: Final = "transfer-copies"
@@ -129,19 +129,19 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.archives import ArchiveSteps
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.checksum import Checksums
-    from activities.transfers.closing import JobClosing
     from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
-    from activities.transfers.expecting import Expecting
+    from activities.transfers.expected_files import Expecting
     from activities.transfers.fire_event import Firing
+    from activities.transfers.job_end import JobClosing
     from activities.transfers.key_expiry import KeyExpiry
-    from activities.transfers.planning import Planning
+    from activities.transfers.plans import Planning
     from activities.transfers.read_file import FileReading
     from activities.transfers.receipt import Receipts
-    from activities.transfers.receiving import Receiving
+    from activities.transfers.reception import Receiving
     from activities.transfers.scan import Scanning
-    from activities.transfers.source_settling import SourceSettling
-    from activities.transfers.watching import Watching
+    from activities.transfers.sources import SourceSettling
+    from activities.transfers.watches import Watching
     from activities.transfers.write_file import FileWriting
 
     return (
@@ -364,7 +364,7 @@ TRANSFERS = Pipeline(
     ),
     passthrough=(
         "workflows.transfers.attempts",
-        "workflows.transfers.ending",
+        "workflows.transfers.job_end",
         "workflows.transfers.progress",
         "workflows.transfers.receipt_steps",
         "workflows.transfers.sequence",

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Protocol
 
 from activities.transfers.archives import ArchivePorts
-from activities.transfers.closing import ClosingPorts
 from activities.transfers.crypto import CryptoPorts
 from activities.transfers.endpoints import EndpointPorts
-from activities.transfers.expecting import ExpectedPorts
-from activities.transfers.planning import PlanningPorts
+from activities.transfers.expected_files import ExpectedPorts
+from activities.transfers.job_end import ClosingPorts
+from activities.transfers.plans import PlanningPorts
 from activities.transfers.receipt import ReceiptPorts
-from activities.transfers.receiving import ReceivingPorts
+from activities.transfers.reception import ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from activities.transfers.scan import ScanPorts
-from activities.transfers.watching import WatchPorts
+from activities.transfers.watches import WatchPorts
 from adapters.database import Database
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.partners import SqlPartnerStore

@@ -1,14 +1,16 @@
 """Messages that a bridge has rejected, sent to its queue again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from adapters.ports import RejectedMessage
 from workers import catalogue
-from workers.pipelines.base import Resubmission, load
+from workers.pipelines.base import Pipeline, Resubmission, load
 from workers.services.bodies import RefusedMessage
 from workers.services.errors import InvalidRequest
 from workers.services.verdicts import KEY_REUSED
+from workers.settings.errors import SettingsError
 
 
 class QueueSender(Protocol):
@@ -40,29 +42,93 @@ class QueueSender(Protocol):
         ...
 
 
-def sender_of(queue: str, environment: Mapping[str, str]) -> QueueSender:
+@dataclass(frozen=True)
+class Origin:
+    """Where a rejected message came from."""
+
+    sender: QueueSender
+    remarks: Sequence[str]
+    """What is not known of other queues with the same name, for people."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A bridge that records rejected messages."""
+
+    pipeline: Pipeline
+    bridge: str
+    resubmission: Resubmission
+
+
+def origin_of(queue: str, environment: Mapping[str, str], bridge: str | None = None) -> Origin:
     """What sends messages to the queue that a rejected message came from.
 
+    Queues of several brokers may have one name: where the settings enable more than one of them,
+    a person says which it is.
+
+    Args:
+        queue: Its name, as it is recorded.
+        environment: Where settings are read; wrong ones of other queues are no hindrance.
+        bridge: The bridge that rejected the message; None: the only one with such a queue.
+
     Raises:
-        InvalidRequest: There is none; the message says what to do.
+        InvalidRequest: There is none, or several; the message says what to do.
     """
-    known = [
-        bridge.resubmission
-        for pipeline in catalogue.PIPELINES
-        for bridge in pipeline.bridges
-        if bridge.resubmission is not None
-    ]
+    known = _known(bridge)
+    matched: list[_Known] = []
+    unclear: list[str] = []
     for each in known:
-        if not _is_of(each, queue, environment):
-            continue
-        if each.sender is None:
-            raise InvalidRequest(f"docflow sends no messages to queue {queue!r}: {each.instead}")
-        return load(each.sender)
-    settings = "; ".join(_named(each, environment) for each in known)
-    raise InvalidRequest(
-        f"no setting names queue {queue!r}, so its messages cannot be sent again: set the one of "
-        f"its bridge ({settings})"
-    )
+        try:
+            if _is_of(each.resubmission, queue, environment):
+                matched.append(each)
+        except SettingsError as error:
+            unclear.append(
+                f"whether queue {queue!r} is one of bridge {each.bridge} is not known: {error}"
+            )
+    if not matched:
+        settings = "; ".join(
+            [*(_named(each.resubmission, environment) for each in known), *unclear]
+        )
+        raise InvalidRequest(
+            f"no setting names queue {queue!r}, so its messages cannot be sent again: set the one "
+            f"of its bridge ({settings})"
+        )
+    if len(matched) > 1:
+        enabled = [each for each in matched if each.pipeline.available(environment)]
+        if len(enabled) != 1:
+            names = " and ".join(each.bridge for each in enabled or matched)
+            raise InvalidRequest(
+                f"bridges {names} both receive from a queue named {queue!r}: name the one that "
+                "rejected the message with --bridge"
+            )
+        unclear += [
+            f"bridge {each.bridge} has a queue {queue!r} too, and was left out: "
+            f"{each.pipeline.left_out(environment)}"
+            for each in matched
+            if each is not enabled[0]
+        ]
+        matched = enabled
+    [found] = matched
+    if found.resubmission.sender is None:
+        raise InvalidRequest(
+            f"docflow sends no messages to queue {queue!r}: {found.resubmission.instead}"
+        )
+    return Origin(load(found.resubmission.sender), unclear)
+
+
+def _known(bridge: str | None) -> Sequence[_Known]:
+    known = [
+        _Known(pipeline, each.name, each.resubmission)
+        for pipeline in catalogue.PIPELINES
+        for each in pipeline.bridges
+        if each.resubmission is not None
+    ]
+    if bridge is None:
+        return known
+    if named := [each for each in known if each.bridge == bridge]:
+        return named
+    names = ", ".join(each.bridge for each in known)
+    raise InvalidRequest(f"no bridge {bridge!r} records rejected messages; these do: {names}")
 
 
 def reused_key(sender: QueueSender, message: RejectedMessage, body: bytes) -> str | None:

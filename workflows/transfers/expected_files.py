@@ -13,7 +13,7 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.transfers.expecting import Expecting
+from activities.transfers.expected_files import Expecting
 from contracts.answers import Answer
 from contracts.notices import NoticeKind, notice_id
 from contracts.transfers.watches import (

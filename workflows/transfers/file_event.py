@@ -14,7 +14,7 @@ from temporalio.exceptions import (
 )
 from temporalio.workflow import ParentClosePolicy
 
-from activities.transfers.receiving import Receiving, reason_of
+from activities.transfers.reception import Receiving, reason_of
 from contracts.answers import Answer, Retry
 from contracts.errors import KEY_REUSED, TRANSFER_FAILED
 from contracts.notices import NextStep, NoticeKind

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
-from activities.transfers.planning import Planning
+from activities.transfers.plans import Planning
 from contracts.answers import Answer, AnyAnswer
 from contracts.blobs import BlobRef
 from contracts.errors import TOO_LATE, TRANSFER_FAILED, WRONG_STATE
@@ -38,7 +38,7 @@ from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
 from workflows.transfers.attempts import Attempts, options_of
-from workflows.transfers.ending import Ending
+from workflows.transfers.job_end import Ending
 from workflows.transfers.progress import Progress
 from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.transfers.sequence import SequenceTurn

@@ -5,7 +5,7 @@ from typing import Final
 
 from temporalio import workflow
 
-from activities.transfers.planning import Planning
+from activities.transfers.plans import Planning
 from contracts.transfers import FileJobOrder, Turn, TurnOrder
 from workflows import policies
 from workflows.waiting import OnFailure, Waiting

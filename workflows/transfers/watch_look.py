@@ -3,7 +3,7 @@
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.transfers.watching import Watching
+from activities.transfers.watches import Watching
 from contracts.notices import NoticeKind, notice_id
 from contracts.transfers.watches import WATCH_LOOK, LookFailure, LookOrder, LookResult
 from workflows import policies

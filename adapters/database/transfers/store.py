@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Executable, Select, and_, bindparam, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Select, func, or_, select
 
-from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.transfers import jobstatus, transfers
 from adapters.database.transfers import leftovers
+from adapters.database.transfers.states import StateWriter
 from adapters.ports import OpenRow
 from adapters.ports.transfers import StatusRow
 from contracts.blobs import BlobRef
@@ -19,16 +18,6 @@ from contracts.transfers import KeptTransfer, TransferStatus
 _FOUND: Final = 10
 _PREFIX: Final = 8
 """Hex digits of an id that are enough to look for it."""
-_TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason", "by")
-_KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt", "kept")
-"""What a row that leaves it out does not change."""
-_SAME: Final = ("status", "queue", "job", "reason", "by", "run")
-_SUCCEEDED: Final = TransferStatus.SUCCEEDED.value
-_READ: Final = TransferStatus.READ_MESSAGE.value
-_ENDED: Final = (_SUCCEEDED, TransferStatus.FAILED.value)
-_BEFORE: Final = (
-    select(transfers).where(transfers.c.transfer_id == bindparam("id")).with_for_update()
-)
 
 
 class SqlTransferStore:
@@ -36,30 +25,17 @@ class SqlTransferStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
-        # Made once: a row is written three times for each event.
-        self._newest = _newest(insert(transfers))
-        self._trail = insert(jobstatus).on_conflict_do_nothing()
+        self._states = StateWriter(database)
 
-    async def record(self, row: StatusRow) -> None:
+    async def record(self, row: StatusRow) -> bool:
         """Add a state; the same one twice is one, and an older one never replaces a newer one,
         unless it is the end. An end is replaced by another end, and a failure by a new beginning.
         """
-        values = _values(row)
-        async with self._database.transaction() as connection:
-            asked = await connection.execute(_BEFORE, {"id": row.transfer_id})
-            known = asked.mappings().one_or_none()
-            if known is not None and all(known[name] == values[name] for name in _SAME):
-                # Another attempt at the step that has written it.
-                return
-            await connection.execute(self._newest, [values])
-            await connection.execute(self._trail, [{name: values[name] for name in _TRAIL}])
+        return await self._states.write(row)
 
     async def note(self, row: StatusRow) -> None:
         """Add to the states that a transfer was in, and leave its state now as it is."""
-        values = _values(row)
-        async with self._database.transaction() as connection:
-            await connection.execute(self._trail, [{name: values[name] for name in _TRAIL}])
+        await self._states.note(row)
 
     async def get(self, transfer_id: str) -> StatusRow | None:
         """The state of a transfer now; None: there is none."""
@@ -139,57 +115,9 @@ class SqlTransferStore:
             return [_row(dict(row)) for row in found]
 
 
-def _newest(insert: sqlite.Insert | postgresql.Insert) -> Executable:
-    """Insert a row, or replace what it changes in an older one."""
-    new = insert.excluded
-    changed = {
-        **{name: new[name] for name in ("status", "at", "reason", "by")},
-        **{name: func.coalesce(new[name], transfers.c[name]) for name in _KEPT},
-        # The event whose id it is stays the one that came first.
-        "digest": func.coalesce(transfers.c.digest, new.digest),
-    }
-    # What succeeded is not carried out again, and a note on a run does not open what has failed: a
-    # clock that is fast, or a run that was terminated while it wrote, would hide the end.
-    replaces_end = or_(
-        new.status.in_(_ENDED),
-        and_(
-            transfers.c.status != _SUCCEEDED,
-            or_(new.status != _READ, new.reason.is_(None)),
-        ),
-    )
-    return insert.on_conflict_do_update(
-        index_elements=["transfer_id"],
-        set_=changed,
-        where=or_(
-            and_(
-                transfers.c.at < new.at,
-                or_(transfers.c.status.not_in(_ENDED), replaces_end),
-            ),
-            # Of one moment the end counts; and an end counts whatever the clock said of the
-            # machine that wrote the state before it.
-            and_(
-                or_(transfers.c.at == new.at, new.status.in_(_ENDED)),
-                transfers.c.status.not_in(_ENDED),
-            ),
-        ),
-    )
-
-
 def _event_of(row: StatusRow) -> dict[str, Any]:
     names = ("source", "event_id", "account_id", "type", "subject")
     return {name: getattr(row, name) for name in names}
-
-
-def _values(row: StatusRow) -> dict[str, Any]:
-    """A row as columns; texts without what PostgreSQL refuses."""
-    names = (column.name for column in transfers.columns)
-    values = {name: getattr(row, name) for name in names}
-    cleaned = {
-        name: clean(value) if isinstance(value, str) else value for name, value in values.items()
-    }
-    receipt = None if row.receipt is None else clean(row.receipt.model_dump_json())
-    kept = None if row.kept is None else clean(row.kept.model_dump_json())
-    return {**cleaned, "status": row.status.value, "receipt": receipt, "kept": kept}
 
 
 def _row(values: dict[str, Any]) -> StatusRow:

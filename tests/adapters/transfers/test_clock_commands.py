@@ -12,8 +12,8 @@ from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
-from activities.transfers.expecting import ExpectedPorts, Expecting
-from activities.transfers.watching import Watching, WatchPorts
+from activities.transfers.expected_files import ExpectedPorts, Expecting
+from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database, open_database, upgrade
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.routes import SqlRouteStore
@@ -37,7 +37,7 @@ from workers import catalogue
 from workers.pipelines.base import recognise
 from workers.plugin import docflow_plugin
 from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
-from workers.services.transfers.sending import StartedEvents
+from workers.services.transfers.started_events import StartedEvents
 from workflows import attributes
 from workflows.transfers.expected_files import ExpectedFiles, ExpectedFilesCheck
 from workflows.transfers.watch_look import WatchLook

@@ -7,7 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers.expecting import ExpectedPorts, Expecting
+from activities.transfers.expected_files import ExpectedPorts, Expecting
 from adapters.database import Database
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.routes import SqlRouteStore

@@ -20,8 +20,8 @@ from tests.support.transfers.events import READ, WRITE, a_message
 from tests.support.transfers.installation import OLGA
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from tests.support.waiting import eventually
+from workers.services.transfers.factory import transfer_service
 from workers.services.transfers.intake import TransferIntake
-from workers.services.transfers.opening import transfer_service
 from workers.services.transfers.redrive import Redrives
 from workers.services.transfers.starts import TransferStarts
 

@@ -4,7 +4,12 @@ import json
 
 import pytest
 from temporalio.client import WorkflowFailureError
+from temporalio.testing import ActivityEnvironment
 
+from activities.transfers.reception import Receiving, ReceivingPorts
+from activities.transfers.route_cache import RouteCache
+from adapters.database import Database
+from adapters.database.transfers.store import SqlTransferStore
 from adapters.ports.transfers import StatusRow
 from contracts.errors import KEY_REUSED
 from contracts.transfers import (
@@ -15,6 +20,7 @@ from contracts.transfers import (
 from tests.support.transfers.events import a_job_order, a_message, an_event, an_event_order
 from tests.support.transfers.installation import OLGA, Installation, ended, until
 from workers.services.errors import InvalidRequest
+from workers.services.transfers.started_events import StartedEvents
 from workers.services.verdicts import DeadLetter, Settle
 from workflows import attributes
 from workflows.transfers.file_event import FileEvent
@@ -105,6 +111,58 @@ async def test_a_message_of_a_queue_is_known_for_longer_than_temporal_does(
     assert transfers.far.done == []
 
 
+class Raced(SqlTransferStore):
+    """Rows into which another event writes as soon as the first look finds none."""
+
+    def __init__(self, database: Database, other: StatusRow) -> None:
+        super().__init__(database)
+        self._other = other
+
+    async def get(self, transfer_id: str) -> StatusRow | None:
+        found = await super().get(transfer_id)
+        if found is None:
+            await self.record(self._other)
+        return found
+
+
+@pytest.mark.parametrize("is_event", [True, False])
+async def test_an_event_that_another_one_overtakes_is_refused_and_recorded(
+    transfers: Installation, is_event: bool
+) -> None:
+    id = f"overtaken-{is_event}"
+    event, first = an_event(id=id, type="Late"), an_event_order(an_event(id=id))
+    if not is_event:
+        del event["data"]
+    order = an_event_order(event)
+    assert order.transfer_id == first.transfer_id
+    row = StatusRow(
+        transfer_id=first.transfer_id,
+        status=TransferStatus.READ_MESSAGE,
+        at=first.arrived,
+        source=event["source"],
+        event_id=id,
+        run=file_job_id(first.transfer_id),
+        digest=first.digest,
+    )
+    receiving = Receiving(
+        ReceivingPorts(
+            store=Raced(transfers.resources.database, row),
+            routes=RouteCache(transfers.routes),
+            queues=transfers.service.queues,
+            rejected=transfers.resources.rejected,
+            jobs=StartedEvents(transfers.client, transfers.service.queues, transfers.store),
+        )
+    )
+    reception = await ActivityEnvironment().run(receiving.receive, order)
+    assert reception.refused is not None and reception.digest == first.digest
+    [rejected] = await transfers.resources.rejected.list()
+    assert (rejected.reason, rejected.body) == (KEY_REUSED, order.body)
+    found = await transfers.store.get(first.transfer_id)
+    assert found is not None
+    assert (found.status, found.digest) == (TransferStatus.READ_MESSAGE, first.digest)
+    assert await transfers.states(first.transfer_id) == ["ReadMessage"]
+
+
 async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorded(
     transfers: Installation,
 ) -> None:
@@ -124,6 +182,9 @@ async def test_an_event_whose_job_is_that_of_a_queued_one_is_refused_and_recorde
     assert isinstance(verdict, Settle)
     with pytest.raises(WorkflowFailureError):
         await transfers.client.get_workflow_handle(verdict.workflow_id).result()
+    # The row is still that of the routed one: the queued one that comes again is known by its job.
+    again = await transfers.intake("jobs").accept(queued, 0, "m-1")
+    assert again == Settle(job.id, duplicate=True)
     await job.terminate()
     [rejected] = await transfers.resources.rejected.list()
     assert (rejected.reason, rejected.body) == (KEY_REUSED, json.dumps(routed))

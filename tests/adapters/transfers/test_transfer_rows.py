@@ -54,7 +54,7 @@ async def test_the_newest_state_is_found_and_every_state_kept(database: Database
     await store.record(a_row(TransferStatus.ASSIGNED, queue="jobs", run=job))
     await store.record(a_row(TransferStatus.READ_MESSAGE, 1, job="orders", file="a.csv", run=None))
     receipt = BlobRef(name="receipt.json", size=3)
-    await store.record(a_row(TransferStatus.SUCCEEDED, 2, receipt=receipt, digest="second"))
+    await store.record(a_row(TransferStatus.SUCCEEDED, 2, receipt=receipt))
     found = await store.get(ID)
     assert found is not None
     assert (found.status, found.queue, found.job) == (TransferStatus.SUCCEEDED, "jobs", "orders")
@@ -112,6 +112,51 @@ async def test_only_an_end_or_a_new_beginning_replaces_an_end(
     found = await store.get(ID)
     assert found is not None and (found.status is later.status) is counts
     assert len(await store.trail(ID)) == 2
+
+
+async def test_the_row_of_an_event_is_not_that_of_another_one(database: Database) -> None:
+    store = SqlTransferStore(database)
+    assert await store.record(a_row(TransferStatus.NO_ASSIGNED, reason="no rule"))
+    other = a_row(TransferStatus.ASSIGNED, 1, digest="second", account_id="X", queue="jobs")
+    assert not await store.record(other)
+    found = await store.get(ID)
+    assert found is not None
+    assert (found.status, found.digest) == (TransferStatus.NO_ASSIGNED, "first")
+    assert (found.account_id, found.queue) == ("TMS001", None)
+    assert len(await store.trail(ID)) == 1
+
+
+async def test_of_events_that_come_at_once_one_has_the_row(database: Database) -> None:
+    store = SqlTransferStore(database)
+    digests = [f"digest {n}" for n in range(8)]
+    written = await asyncio.gather(
+        *(
+            store.record(a_row(TransferStatus.ASSIGNED, n, digest=digest, queue=f"q{n}"))
+            for n, digest in enumerate(digests)
+        )
+    )
+    [first] = [n for n, is_written in enumerate(written) if is_written]
+    found = await store.get(ID)
+    assert found is not None and (found.digest, found.queue) == (digests[first], f"q{first}")
+    assert [each.queue for each in await store.trail(ID)] == [f"q{first}"]
+
+
+@pytest.mark.parametrize("minutes", [1, -1])
+async def test_the_row_is_that_of_the_event_that_has_the_job(
+    database: Database, minutes: int
+) -> None:
+    store, job = SqlTransferStore(database), file_job_id(ID)
+    await store.record(a_row(TransferStatus.ASSIGNED, queue="jobs", file="a.csv", run=job))
+    begun = {"digest": "second", "account_id": "X", "run": job}
+    assert await store.record(a_row(TransferStatus.READ_MESSAGE, minutes, **begun))
+    found = await store.get(ID)
+    assert found is not None
+    assert (found.status, found.digest) == (TransferStatus.READ_MESSAGE, "second")
+    assert (found.account_id, found.queue, found.file) == ("X", None, None)
+    # What the first one was about to write comes too late.
+    assert not await store.record(a_row(TransferStatus.ASSIGNED, 2, queue="late", run=job))
+    assert await store.record(a_row(TransferStatus.SUCCEEDED, 3, **begun))
+    assert [each.status.value for each in await store.trail(ID)].count("Assigned") == 1
 
 
 async def test_a_note_changes_no_state(database: Database) -> None:

@@ -12,7 +12,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.transfers.watching import Watching, WatchPorts
+from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners

@@ -20,7 +20,7 @@ from workers.pipelines.transfers import NAME
 from workers.resources.common import Resources
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
-from workers.services.transfers.opening import transfer_service
+from workers.services.transfers.factory import transfer_service
 from workers.services.transfers.routes import RouteService
 from workers.services.transfers.service import TransferService
 from workers.settings.gateway import GatewaySettings

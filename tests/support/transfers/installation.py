@@ -13,9 +13,9 @@ from temporalio import activity
 from temporalio.client import Client
 
 from activities.failures import translate_failures
-from activities.transfers.closing import ClosingPorts, JobClosing
-from activities.transfers.planning import Planning, PlanningPorts
-from activities.transfers.receiving import Receiving, ReceivingPorts
+from activities.transfers.job_end import ClosingPorts, JobClosing
+from activities.transfers.plans import Planning, PlanningPorts
+from activities.transfers.reception import Receiving, ReceivingPorts
 from activities.transfers.route_cache import RouteCache
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
@@ -50,10 +50,10 @@ from workers.pipelines.transfers import TRANSFERS
 from workers.resources.common import Resources, open_resources
 from workers.resources.transfers import settings_source
 from workers.services.identity import OPERATOR, Identity
+from workers.services.transfers.factory import transfer_service
 from workers.services.transfers.intake import TransferIntake
-from workers.services.transfers.opening import transfer_service
-from workers.services.transfers.sending import StartedEvents
 from workers.services.transfers.service import TransferService
+from workers.services.transfers.started_events import StartedEvents
 from workers.settings.transfers import TransferSettings
 
 QUEUES = """

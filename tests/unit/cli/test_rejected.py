@@ -168,3 +168,60 @@ def test_an_event_of_a_transfer_is_sent_by_its_sender(queue: str) -> None:
     assert (refused.exit_code, installation.queue.sent) == (2, [])
     assert f"docflow sends no messages to queue {queue!r}" in refused.stderr
     assert "docflow submit transfers FILE" in refused.stderr
+
+
+def test_wrong_settings_of_another_queue_are_said_and_no_hindrance(tmp_path: Path) -> None:
+    installation = an_installation(GOOD)
+    installation.environment["DOCFLOW_TRANSFERS_QUEUES"] = str(tmp_path / "queues.yaml")
+    for _ in range(2):
+        done = installation.docflow("rejected", "resubmit", "1", "--force")
+        assert done.exit_code == 0
+        assert "whether queue 'import-queue' is one of bridge storage-queues is not known: DOC" in (
+            done.stderr
+        )
+        (tmp_path / "queues.yaml").write_text("queues: 7\n")
+    assert [body for body, _ in installation.queue.sent] == [GOOD, GOOD]
+
+
+def test_wrong_settings_are_said_where_no_queue_is_found(tmp_path: Path) -> None:
+    installation = an_installation(GOOD, queue="orders")
+    installation.environment["DOCFLOW_TRANSFERS_QUEUES"] = str(tmp_path / "queues.yaml")
+    refused = installation.docflow("rejected", "resubmit", "1")
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert "no setting names queue 'orders'" in refused.stderr
+    assert "DOCFLOW_TRANSFERS_QUEUES: " in refused.stderr
+
+
+def test_of_two_queues_with_one_name_a_person_says_which() -> None:
+    # One is a queue of Service Bus, the other one a storage queue.
+    installation = an_installation(b"{}", queue="jobs")
+    enabled = {
+        "AZURE_SERVICE_BUS_QUEUE_NAME": "jobs",
+        "DOCFLOW_JOBS_QUEUE": "others",
+        "DOCFLOW_TRANSFERS_SETTINGS": "jobsettings.json",
+    }
+    installation.environment.update(enabled)
+    refused = installation.docflow("rejected", "resubmit", "1", "--force")
+    assert (refused.exit_code, installation.queue.sent) == (2, [])
+    assert "bridges service-bus and storage-queues both receive from a queue named 'jobs'" in (
+        refused.stderr
+    )
+    unsent = installation.docflow("rejected", "resubmit", "1", "--bridge", "storage-queues")
+    assert (unsent.exit_code, installation.queue.sent) == (2, [])
+    assert "docflow submit transfers FILE" in unsent.stderr
+    unknown = installation.docflow("rejected", "resubmit", "1", "--bridge", "event-hubs")
+    assert unknown.exit_code == 2 and "these do: service-bus, " in unknown.stderr
+    elsewhere = installation.docflow("rejected", "resubmit", "1", "--bridge", "event-hub")
+    assert elsewhere.exit_code == 2 and "no setting names queue 'jobs'" in elsewhere.stderr
+    sent = installation.docflow("rejected", "resubmit", "1", "--force", "--bridge", "service-bus")
+    assert (sent.exit_code, [body for body, _ in installation.queue.sent]) == (0, [b"{}"])
+
+
+def test_a_queue_of_a_pipeline_that_is_not_enabled_is_left_out_and_said() -> None:
+    installation = an_installation(GOOD, queue="jobs")
+    named = {"AZURE_SERVICE_BUS_QUEUE_NAME": "jobs", "DOCFLOW_JOBS_QUEUE": "others"}
+    installation.environment.update(named)
+    done = installation.docflow("rejected", "resubmit", "1")
+    assert (done.exit_code, len(installation.queue.sent)) == (0, 1)
+    assert "bridge storage-queues has a queue 'jobs' too, and was left out" in done.stderr
+    assert "DOCFLOW_TRANSFERS_SETTINGS is not set" in done.stderr

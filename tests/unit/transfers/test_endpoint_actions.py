@@ -13,7 +13,7 @@ from activities.heartbeat import LOST_WORKERS
 from activities.transfers.call_http import HttpCalling
 from activities.transfers.endpoints import partner_probe
 from activities.transfers.read_file import FileReading
-from activities.transfers.source_settling import SourceSettling
+from activities.transfers.sources import SourceSettling
 from activities.transfers.write_file import FileWriting
 from adapters.places.folder import FolderPlace
 from adapters.ports.places import Entry, PartnerAway

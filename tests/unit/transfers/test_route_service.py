@@ -24,7 +24,7 @@ class Unmatched:
     number = 1
     row = StatusRow("0" * 64, TransferStatus.NO_ASSIGNED, datetime.now(UTC), "TMS", "1")
 
-    async def record(self, row: StatusRow) -> None:
+    async def record(self, row: StatusRow) -> bool:
         raise NotImplementedError
 
     async def trail(self, transfer_id: str) -> Sequence[StatusRow]:

@@ -31,7 +31,7 @@ NoteOption = Annotated[str, typer.Option(help="Why, for those who find it paused
 
 
 def _open(cli: CliContext) -> "AbstractAsyncContextManager[ClockService]":
-    from workers.services.transfers.opening import open_clocks
+    from workers.services.transfers.factory import open_clocks
 
     return open_clocks(cli.environment)
 

@@ -36,7 +36,7 @@ def list_keys(context: typer.Context, name: NameArgument, as_json: JsonOption = 
 
 
 async def _list(cli: CliContext, name: str, *, as_json: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
@@ -73,7 +73,7 @@ def accept(
 
 
 async def _accept(cli: CliContext, name: str, given: str | None, *, retire: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         expected = given or _asked(name, await service.shown_key(who, name))
@@ -122,7 +122,7 @@ def add(
 
 
 async def _add(cli: CliContext, name: str, key: dict[str, Any], public: Path | None) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     if (public is None) == (key["private"] is None):
         raise UsageError("give --public for a key of the partner, or --private for one of ours")
@@ -149,7 +149,7 @@ def remove(
 
 
 async def _remove(cli: CliContext, name: str, fingerprint: str) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         await service.forget(who, name, fingerprint)

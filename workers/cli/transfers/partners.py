@@ -38,7 +38,7 @@ def list_partners(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 async def _list(cli: CliContext, *, as_json: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         found = await service.all(who)
@@ -73,7 +73,7 @@ def show(context: typer.Context, name: NameArgument, as_json: JsonOption = False
 
 
 async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         partner = await service.get(who, name)
@@ -169,7 +169,7 @@ def add(
 async def _add(
     cli: CliContext, file: Path | None, options: dict[str, Any], *, replace: bool
 ) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     record = {**_read(file), **options}
     async with open_partners(cli.environment, cli.user) as (service, who):
@@ -202,7 +202,7 @@ def test(
 
 
 async def _test(cli: CliContext, name: str, folder: str, *, as_json: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         report = await service.test(who, name, folder)
@@ -239,7 +239,7 @@ def disable(context: typer.Context, name: NameArgument) -> None:
 
 
 async def _enable(cli: CliContext, name: str, *, enabled: bool) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         await service.enable(who, name, enabled=enabled)
@@ -258,7 +258,7 @@ def remove(context: typer.Context, name: NameArgument) -> None:
 
 
 async def _remove(cli: CliContext, name: str) -> None:
-    from workers.services.transfers.partner_opening import open_partners
+    from workers.services.transfers.partner_factory import open_partners
 
     async with open_partners(cli.environment, cli.user) as (service, who):
         await service.remove(who, name)

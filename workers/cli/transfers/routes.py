@@ -49,7 +49,7 @@ def list_rules(
 
 
 async def _list(cli: CliContext, queue: str | None, *, unmatched: bool, as_json: bool) -> None:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         if unmatched:
@@ -143,7 +143,7 @@ def add(
 
 
 async def _add(cli: CliContext, fields: dict[str, Any], *, replace: bool) -> None:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         made = await service.add(who, fields, replace=replace)
@@ -170,7 +170,7 @@ def test(
 
 
 async def _test(cli: CliContext, event: Path, *, as_json: bool) -> ExitCode:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
     from workers.services.transfers.routes import read_key
 
     key = read_key(read_body(event))
@@ -216,7 +216,7 @@ def disable(context: typer.Context, queue: QueueArgument, rule: RuleArgument) ->
 
 
 async def _enable(cli: CliContext, queue: str, rule: str, *, enabled: bool) -> None:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         await service.enable(who, queue, rule, enabled=enabled)
@@ -235,7 +235,7 @@ def remove(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> 
 
 
 async def _remove(cli: CliContext, queue: str, rule: str) -> None:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         await service.remove(who, queue, rule)
@@ -258,7 +258,7 @@ def history(
 
 
 async def _history(cli: CliContext, limit: int, *, as_json: bool) -> None:
-    from workers.services.transfers.opening import open_routes
+    from workers.services.transfers.factory import open_routes
 
     async with open_routes(cli.environment, cli.user) as (service, who):
         found = await service.trail(who, limit)

@@ -28,7 +28,7 @@ def open_service(
     cli: CliContext,
 ) -> "AbstractAsyncContextManager[tuple[TransferService, Identity]]":
     """The service of transfers, and who uses it."""
-    from workers.services.transfers.opening import open_transfers
+    from workers.services.transfers.factory import open_transfers
 
     return open_transfers(cli.environment, cli.user)
 
@@ -278,7 +278,7 @@ def redrive(
 async def _redrive(
     cli: CliContext, transfer: str, from_action: int | None, *, as_json: bool
 ) -> None:
-    from workers.services.transfers.opening import open_redrives
+    from workers.services.transfers.factory import open_redrives
 
     async with open_redrives(cli.environment, cli.user) as (redrives, who):
         done = await redrives.redrive(who, transfer, from_action)

@@ -14,7 +14,7 @@ from workers.gateway.transfers import api
 from workers.gateway.transfers.pages.routes_page import RoutesPage
 from workers.pipelines.base import Context
 from workers.resources.transfers import route_store
-from workers.services.transfers.opening import transfer_service
+from workers.services.transfers.factory import transfer_service
 from workers.services.transfers.routes import RouteService
 from workers.services.transfers.service import TransferService
 from workers.settings.transfers import queues_of

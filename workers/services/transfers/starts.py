@@ -7,6 +7,7 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.ports.transfers import TransferStore
 from contracts.errors import KEY_REUSED
@@ -103,7 +104,7 @@ class TransferStarts:
         return await self.start_event(order, head.account_id)
 
     async def _is_done(self, transfer_id: str, digest: str) -> bool:
-        """Whether a routed event was carried out before, also when Temporal has forgotten its run.
+        """Whether a routed event has its job, or was carried out when Temporal has forgotten it.
 
         Raises:
             RefusedMessage: The row is that of another event.
@@ -112,12 +113,27 @@ class TransferStarts:
         if row is None or row.digest is None:
             return False
         if row.digest != digest:
+            if await self._has_job(transfer_id, digest):
+                return True
             raise RefusedMessage(
                 KEY_REUSED,
                 f"another event came with the source and id of this one, at {row.at:%Y-%m-%d %H:%M}"
                 f" UTC it was {row.status}: this one was not used; send it again with another id",
             )
         return row.status is TransferStatus.SUCCEEDED
+
+    async def _has_job(self, transfer_id: str, digest: str) -> bool:
+        """Whether an event has the job of its id, although the row is still that of another one.
+
+        Both came at once, and the job has not written yet.
+        """
+        try:
+            earlier = await earlier_run(self._client, file_job_id(transfer_id))
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return earlier.digest == digest and not earlier.terminated
 
     async def start_event(
         self, order: FileEventOrder, account_id: str | None = None

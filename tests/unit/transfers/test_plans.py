@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.planning import Planning, PlanningPorts
+from activities.transfers.plans import Planning, PlanningPorts
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports.transfers import SettingsFile, StatusRow
 from contracts.blobs import BlobRef
@@ -29,8 +29,8 @@ class OneJob:
         job = {"Job": "orders", "Queue": "jobs", **self.fields}
         return SettingsFile(json.dumps({"Jobs": [job]}).encode(), BlobRef(name="file", size=1))
 
-    async def record(self, row: StatusRow) -> None:
-        return
+    async def record(self, row: StatusRow) -> bool:
+        return True
 
 
 async def planned(

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from activities.transfers.closing import JobClosing
-from activities.transfers.receiving import Receiving
+from activities.transfers.job_end import JobClosing
+from activities.transfers.reception import Receiving
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     AfterSource,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.transfers.source_settling import SourceSettling
+from activities.transfers.sources import SourceSettling
 from contracts.transfers import (
     AfterSource,
     Manifest,

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.transfers.route_cache import RouteCache
-from adapters.ports import RejectionRecord
+from adapters.ports import RejectionRecord, Unavailable
 from adapters.ports.transfers import StartedJobs, StatusRow, TransferStore
 from contracts.errors import KEY_REUSED
 from contracts.transfers import (
@@ -72,7 +72,8 @@ class Receiving:
         asked = RouteOrder(
             transfer_id=order.transfer_id, event=event, digest=order.digest, at=_now()
         )
-        await self._routed(asked, route)
+        if not await self._routed(asked, route):
+            return await self._refuse_late(order)
         return Reception(status=status, event=event, route=route)
 
     @activity.defn(name="transfers.route")
@@ -130,27 +131,11 @@ class Receiving:
     @activity.defn(name="transfers.record")
     @translate_failures
     async def record(self, order: StatusOrder) -> None:
-        """Write that a transfer enters a state."""
-        event = order.event
-        await self._ports.store.record(
-            StatusRow(
-                transfer_id=order.transfer_id,
-                status=order.status,
-                at=order.at,
-                source=_UNKNOWN if event is None else event.source,
-                event_id=order.transfer_id if event is None else event.id,
-                account_id=event and event.account_id,
-                type=event and event.type,
-                subject=event and event.subject,
-                queue=order.queue,
-                job=order.job,
-                file=order.file or (event and file_of(event)),
-                reason=order.reason,
-                by=order.by,
-                run=order.run,
-                digest=order.digest,
-            )
-        )
+        """Write that a transfer enters a state; a line of its trail, where it has another event."""
+        row = _row(order)
+        if not await self._ports.store.record(row):
+            said = f"of another event with its source and id: {order.reason or order.status}"
+            await self._ports.store.note(replace(row, reason=said[:500]))
 
     async def _route(self, event: FileNotice) -> EventRoute:
         table = await self._ports.routes.table()
@@ -173,39 +158,47 @@ class Receiving:
             return None
         return f"there is no queue {queue}; there are {', '.join(sorted(self._ports.queues))}"[:500]
 
-    async def _routed(self, order: RouteOrder, route: EventRoute) -> None:
+    async def _routed(self, order: RouteOrder, route: EventRoute) -> bool:
+        """Write where an event goes; False: the row is that of another event."""
         is_assigned = route.queue is not None
         rule = f"rule {route.rule} of queue {route.queue}" if route.rule else order.reason
-        await self.record(
-            StatusOrder(
-                transfer_id=order.transfer_id,
-                status=TransferStatus.ASSIGNED if is_assigned else TransferStatus.NO_ASSIGNED,
-                at=order.at,
-                run=(file_job_id if is_assigned else transfer_workflow_id)(order.transfer_id),
-                digest=order.digest,
-                event=order.event,
-                queue=route.queue,
-                reason=rule if is_assigned else reason_of(route),
-                by=order.by,
-            )
+        written = StatusOrder(
+            transfer_id=order.transfer_id,
+            status=TransferStatus.ASSIGNED if is_assigned else TransferStatus.NO_ASSIGNED,
+            at=order.at,
+            run=(file_job_id if is_assigned else transfer_workflow_id)(order.transfer_id),
+            digest=order.digest,
+            event=order.event,
+            queue=route.queue,
+            reason=rule if is_assigned else reason_of(route),
+            by=order.by,
         )
+        return await self._ports.store.record(_row(written))
 
     async def _reject(self, order: FileEventOrder, error: NoEvent) -> Reception:
         reason = str(error)
+        written = StatusOrder(
+            transfer_id=order.transfer_id,
+            status=error.status,
+            at=order.arrived,
+            run=transfer_workflow_id(order.transfer_id),
+            digest=order.digest,
+            reason=reason,
+        )
+        if not await self._ports.store.record(_row(written)):
+            return await self._refuse_late(order)
         await self._ports.rejected.record(
             order.way_in, order.transfer_id, error.status.value, reason, order.body.encode()
         )
-        await self.record(
-            StatusOrder(
-                transfer_id=order.transfer_id,
-                status=error.status,
-                at=order.arrived,
-                run=transfer_workflow_id(order.transfer_id),
-                digest=order.digest,
-                reason=reason,
-            )
-        )
         return Reception(status=error.status, reason=reason)
+
+    async def _refuse_late(self, order: FileEventOrder) -> Reception:
+        """Refuse an event when another one has come since its row was looked for."""
+        known = await self._ports.store.get(order.transfer_id)
+        if known is None:
+            # Retention has removed it at this moment: the next attempt has the id for itself.
+            raise Unavailable("the row of another event was removed meanwhile")
+        return await self._refuse_other(order, known)
 
     async def _refuse_other(self, order: FileEventOrder, known: StatusRow) -> Reception:
         reason = (
@@ -216,6 +209,27 @@ class Receiving:
             order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()
         )
         return Reception(status=known.status, refused=reason, digest=known.digest)
+
+
+def _row(order: StatusOrder) -> StatusRow:
+    event = order.event
+    return StatusRow(
+        transfer_id=order.transfer_id,
+        status=order.status,
+        at=order.at,
+        source=_UNKNOWN if event is None else event.source,
+        event_id=order.transfer_id if event is None else event.id,
+        account_id=event and event.account_id,
+        type=event and event.type,
+        subject=event and event.subject,
+        queue=order.queue,
+        job=order.job,
+        file=order.file or (event and file_of(event)),
+        reason=order.reason,
+        by=order.by,
+        run=order.run,
+        digest=order.digest,
+    )
 
 
 def reason_of(route: EventRoute) -> str:
