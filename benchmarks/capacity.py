@@ -50,7 +50,7 @@ class Unit:
 
 
 UNITS: Final = (
-    Unit("imports: a small document", ("DocumentImport/plain",)),
+    Unit("imports: a small document", ("DocumentImport/done-by-the-first-step",)),
     Unit("imports: a large document", ("DocumentImport/plain-remote",)),
     Unit("spreadsheets: an import that asks no questions", ("SpreadsheetImport/straight-through",)),
     Unit(

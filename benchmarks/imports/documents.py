@@ -23,6 +23,7 @@ WARM = 40
 """Documents before the clock starts: connections, prepared statements, imports."""
 TIMEOUT = 300.0
 MOST_OF_SUM = 1.25
+FASTER_THAN_DBOS = 1.5
 MOST_EVENTS = 9
 _POLL = 0.02
 
@@ -99,11 +100,11 @@ def _judge(
         together = zip(product.seconds, engine.seconds, work.seconds, strict=True)
         return [whole / (a + b) for whole, a, b in together]
 
+    faster = [theirs / ours for theirs, ours in zip(dbos.seconds, product.seconds, strict=True)]
     table.notes += [
         f"docflow takes {at_most(middle(ratios(steps)), MOST_OF_SUM, ' x (a + b)')}",
         f"with the code by hand as (b): {middle(ratios(by_hand)):.2f} x (a + b)",
-        "docflow against DBOS: "
-        + at_least(middle(dbos.seconds) / middle(product.seconds), 1.0, " x its speed"),
+        "docflow against DBOS: " + at_least(middle(faster), FASTER_THAN_DBOS, " x its speed"),
     ]
 
 

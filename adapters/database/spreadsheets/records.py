@@ -33,6 +33,8 @@ class Page(Generic[T]):
     items: Sequence[T]
     total: int
     """How many there are on all pages."""
+    has_more: bool = False
+    """There are more than `total`: they are counted only so far."""
 
 
 class ImportSorting(StrEnum):

@@ -20,6 +20,8 @@ from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, RowCounts, SpreadsheetState, UndoCounts, UndoState
 
 EVERY_IMPORT: Final = ImportFilter()
+MOST_COUNTED: Final = 10_000
+"""Imports that a list counts: counting ten million takes the database seconds."""
 _MOST_WAITING: Final = 1_000
 _NEWEST: Final = (spreadsheet_imports.c.created_at.desc(), spreadsheet_imports.c.id.desc())
 _ORDERS: Final[Mapping[ImportSorting, Sequence[ColumnElement[Any]]]] = {
@@ -58,15 +60,16 @@ class SqlSpreadsheetStatuses:
         *,
         page: int = 0,
         size: int = 20,
+        most_counted: int = MOST_COUNTED,
     ) -> Page[SpreadsheetRow]:
-        """Imports of these organisations."""
-        imports = spreadsheet_imports
+        """Imports of these organisations; the total is counted up to `most_counted`."""
         conditions = _conditions(organisations, wanted)
         query = select(*_status_columns()).where(*conditions).order_by(*_ORDERS[wanted.sorting])
         async with self._database.reading() as connection:
-            total = await connection.execute(count(imports, *conditions))
+            total = (await connection.execute(_count_to(most_counted + 1, conditions))).scalar_one()
             rows = await connection.execute(paged(query, page, size))
-            return Page([_status(row) for row in rows], total.scalar_one())
+            items = [_status(row) for row in rows]
+        return Page(items, min(total, most_counted), has_more=total > most_counted)
 
     async def waiting(self, organisations: Collection[int], by: str) -> Sequence[str]:
         """Imports that a person has uploaded and that wait for an answer; at most 1,000."""
@@ -128,6 +131,11 @@ def _organisations() -> Select[Any]:
     following = select(func.min(ids)).where(ids > found.c.id).scalar_subquery()
     found = found.union_all(select(following).where(found.c.id.is_not(None)))
     return select(found.c.id).where(found.c.id.is_not(None))
+
+
+def _count_to(most: int, conditions: Sequence[ColumnElement[bool]]) -> Select[int]:
+    some = select(spreadsheet_imports.c.id).where(*conditions).limit(most)
+    return select(func.count()).select_from(some.subquery())
 
 
 def count(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:

@@ -195,6 +195,11 @@ async def test_people_see_the_imports_of_their_organisations(
     assert await listed(1, by=orders[0].by, context_id=999) == ([], 0)
     assert await views.waiting([1], orders[0].by) == []
 
+    for most, total, has_more in ((3, 3, True), (4, 4, False), (5, 4, False)):
+        some = await views.list([1], size=2, page=1, most_counted=most)
+        assert [each.uuid for each in some.items] == [orders[3].uuid, orders[0].uuid]
+        assert (some.total, some.has_more) == (total, has_more)
+
 
 async def test_every_change_raises_the_revision(
     sheets: SqlSpreadsheetStore, club: SampleClub, views: SqlSpreadsheetViews

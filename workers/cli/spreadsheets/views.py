@@ -86,7 +86,8 @@ async def _list(
         )
     console().print(made)
     if len(found.items) < found.total:
-        typer.echo(f"{len(found.items):,} of {found.total:,}; --page shows the others", err=True)
+        total = f"more than {found.total:,}" if found.has_more else f"{found.total:,}"
+        typer.echo(f"{len(found.items):,} of {total}; --page shows the others", err=True)
 
 
 @app.command()

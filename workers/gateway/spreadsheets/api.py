@@ -22,6 +22,7 @@ from workers.gateway.spreadsheets.dependencies import (
     TheService,
     answers_with,
     describe_page,
+    describe_uncounted_page,
     etag,
     expected_version,
 )
@@ -106,7 +107,10 @@ async def list_imports(
     """Imports of your organisations, the newest first unless another order is asked for."""
     wanted = ImportFilter(status, import_type, context_id, created_by, search, sort)
     found = await service.list(who, wanted, organisation=organisation_id, page=page, size=size)
-    describe_page(request, response, found.total, page, size)
+    if found.has_more:
+        describe_uncounted_page(request, response, len(found.items), page, size)
+    else:
+        describe_page(request, response, found.total, page, size)
     names = await service.context_names(who, found.items)
     return [serializers.import_view(row, context_name=names.get(row.uuid)) for row in found.items]
 

@@ -57,7 +57,7 @@ VERSIONED: Final[dict[str, Any]] = {
 PAGED: Final[dict[str, Any]] = {
     "X-Total-Count": {
         "schema": {"type": "integer"},
-        "description": "Items on all pages",
+        "description": "Items on all pages; left out where there are too many to count",
         "example": 137,
     },
     "Link": {
@@ -115,6 +115,32 @@ def describe_page(request: Request, response: Response, total: int, page: int, s
     if page < last:
         pages["next"] = page + 1
     response.headers["x-total-count"] = str(total)
+    _link(request, response, pages, size)
+
+
+def describe_uncounted_page(
+    request: Request, response: Response, items: int, page: int, size: int
+) -> None:
+    """Add links to the other pages where it is not known how many there are.
+
+    A total that is too small would be taken for all there are, so there is none, and no last page.
+
+    Args:
+        request: For a page.
+        response: Gets the header.
+        items: Items on this page; fewer than `size` are the end.
+        page: From 0.
+        size: Items of a full page.
+    """
+    pages = {"first": 0}
+    if page > 0:
+        pages["prev"] = page - 1
+    if items == size:
+        pages["next"] = page + 1
+    _link(request, response, pages, size)
+
+
+def _link(request: Request, response: Response, pages: Mapping[str, int], size: int) -> None:
     response.headers["link"] = ", ".join(
         f'<{_address(request, {"page": number, "size": size})}>; rel="{name}"'
         for name, number in pages.items()
