@@ -164,7 +164,12 @@ class System:
         async def all_are() -> bool:
             return tasks <= await self.finished_tasks()
 
-        await until(all_are, f"{len(tasks)} documents are done", within, every=0.1)
+        try:
+            await until(all_are, f"{len(tasks)} documents are done", within, every=0.1)
+        except AssertionError as error:
+            left = tasks - await self.finished_tasks()
+            error.add_note(f"{len(left)} are not: {await self._unfinished(left)}")
+            raise
 
     async def finished_tasks(self) -> set[str]:
         """Tasks whose import has ended."""
@@ -174,6 +179,17 @@ class System:
         )
         async with self.resources.database.reading() as connection:
             return set((await connection.execute(query)).scalars())
+
+    async def _unfinished(self, tasks: set[str]) -> Mapping[str, Sequence[str]]:
+        """Some of these tasks by the state that they are in."""
+        query = select(import_tasks.c.state, import_tasks.c.task_id).where(
+            import_tasks.c.task_id.in_(sorted(tasks)[:500])
+        )
+        found: dict[str, list[str]] = {}
+        async with self.resources.database.reading() as connection:
+            for state, task in await connection.execute(query):
+                found.setdefault(state, []).append(task)
+        return {state: names[:5] for state, names in found.items()}
 
     async def footprint(self) -> Footprint:
         """Numbers that change with every step that an import takes in the database."""

@@ -356,9 +356,9 @@ async def test_the_inbox_shows_only_runs_of_the_caller(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COLUMN_MAPPING")
 
-    async def inbox(bearer: str) -> dict[str | None, dict[str, str]]:
+    async def inbox(bearer: str, **query: str) -> dict[str | None, dict[str, str]]:
         async with stack.browser(bearer) as somebody:
-            answer = await somebody.get("/api/inbox")
+            answer = await somebody.get("/api/inbox", params=query)
             assert answer.status_code == 200
             return {each["identifier"]: each for each in answer.json()}
 
@@ -373,6 +373,8 @@ async def test_the_inbox_shows_only_runs_of_the_caller(stack: Stack) -> None:
     assert uuid in await inbox(token("olga", 1, "operator"))
     assert uuid not in await inbox(token("theo", 2))
     assert uuid not in await inbox(token("otto", 2, "operator"))
+    assert uuid in await inbox(token(), mine="true")
+    assert uuid not in await inbox(token("ben", 1, "viewer"), mine="true")
 
 
 async def test_a_context_of_another_organisation_is_not_there(stack: Stack) -> None:

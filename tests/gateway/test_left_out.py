@@ -55,3 +55,31 @@ async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> N
         await anna.delete(f"/api/imports/{uuid}")
     assert 'id="no-headers"' in before and "If the file has no header row" in before
     assert 'id="no-headers"' not in after
+
+
+async def test_a_sheet_without_rows_is_not_confirmed_beside_one_with_some(
+    stack: Stack, tmp_path: Path
+) -> None:
+    path = tmp_path / "untouched.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        book.add_worksheet("Runners").write_row(0, 0, HEADER)
+        walkers = book.add_worksheet("Walkers")
+        for line, row in enumerate((HEADER, *GOOD)):
+            walkers.write_row(line, 0, row)
+    async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
+        browser.cookies.set(COOKIE, token("anna"))
+        content = path.read_bytes()
+        uuid = await import_in(anna, "COLUMN_MAPPING", content, filename="untouched.xlsx")
+        address = f"/api/imports/{uuid}"
+        for step in ("column-mappings/confirm", "start"):
+            refused = await anna.post(f"{address}/{step}")
+            assert refused.status_code == 422, refused.text
+            assert "no rows below them; read another sheet" in refused.json()["detail"]
+        before = (await browser.get(f"/imports/{uuid}")).text
+        layout = await anna.put(f"{address}/layout", json={"sheet": "Walkers"})
+        assert layout.status_code == 202, layout.text
+        after = (await browser.get(f"/imports/{uuid}")).text
+        confirmed = await anna.post(f"{address}/column-mappings/confirm")
+        assert confirmed.status_code == 202, confirmed.text
+        await anna.delete(address)
+    assert 'id="no-rows"' in before and 'id="no-rows"' not in after

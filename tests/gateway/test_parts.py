@@ -61,7 +61,7 @@ class TooHeavy(ServiceError):
 
 
 class OneParcelWaits(Inbox):
-    async def read(self, who: Identity) -> Sequence[InboxEntry]:
+    async def read(self, who: Identity, started_by: object = None) -> Sequence[InboxEntry]:
         return [ENTRY]
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:

@@ -61,6 +61,7 @@ def create_app(
     )
     app.state.services = {name: part.service for name, part in parts.items()}
     app.state.inbox = inbox
+    app.state.started_by = started_by = [part.started_by for part in parts.values()]
     app.state.tokens = tokens
     app.state.stopping = stopping
     for part in parts.values():
@@ -80,7 +81,7 @@ def create_app(
     handle_problems(app, problems, partial(refusal_of, importing=importing))
     _describe(app)
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}
-    pages = pages_router(own, inbox, tokens, settings, namespace=namespace)
+    pages = pages_router(own, inbox, started_by, tokens, settings, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
     return app
 

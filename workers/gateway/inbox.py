@@ -1,14 +1,15 @@
 """The inbox of all pipelines over HTTP."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import problem_responses
 from workers.services.bodies import Body
-from workers.services.inbox import Inbox
+from workers.services.inbox import Inbox, StartedBy
 
 router = APIRouter(prefix="/api", responses=problem_responses(401, 403, 422, 503))
 
@@ -33,11 +34,19 @@ def _inbox_of(request: Request) -> Inbox:
     return cast("Inbox", request.app.state.inbox)
 
 
+def _started_by(request: Request) -> Sequence[StartedBy]:
+    return cast("Sequence[StartedBy]", request.app.state.started_by)
+
+
 @router.get("/inbox", tags=["inbox"])
 async def read_inbox(
-    inbox: Annotated[Inbox, Depends(_inbox_of)], who: Who, response: Response
+    inbox: Annotated[Inbox, Depends(_inbox_of)],
+    started_by: Annotated[Sequence[StartedBy], Depends(_started_by)],
+    who: Who,
+    response: Response,
+    mine: Annotated[bool, Query(description="Only those that the caller has started")] = False,
 ) -> list[InboxView]:
     """Runs that wait for a person, the longest wait first; at most 1,000."""
-    entries = await inbox.read(who)
+    entries = await inbox.read(who, started_by if mine else None)
     response.headers["x-total-count"] = str(len(entries))
     return [InboxView.model_validate(entry, from_attributes=True) for entry in entries]

@@ -1,6 +1,6 @@
 """What the gateway serves of one pipeline, and how the parts of all pipelines are opened."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,13 @@ from workers.gateway.http.problems import MakeProblem
 from workers.gateway.pages.contribution import PipelinePages
 from workers.pipelines.base import Context, load
 from workers.services.errors import ServiceError
+from workers.services.identity import Identity
+from workers.services.inbox import StartedBy
 from workers.settings.base import Settings
+
+
+async def _none_of_them(who: Identity) -> Collection[str]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class GatewayPart:
         default_factory=dict[type[ServiceError], MakeProblem]
     )
     """Refusals of its own that say more than every problem does."""
+    started_by: StartedBy = _none_of_them
+    """Workflow ids of the runs that wait for a person and that this one has started."""
     pages: PipelinePages | None = None
 
 

@@ -1,6 +1,6 @@
 """Runs of every pipeline that wait for a person, as Temporal's visibility knows them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -16,6 +16,9 @@ from workers.services.identity import Identity
 from workers.services.outages import OutageView, open_outages
 from workers.services.runs import TemporalRuns
 from workflows import attributes
+
+StartedBy = Callable[[Identity], Awaitable[Collection[str]]]
+"""Finds the workflow ids of the waiting runs of a pipeline that a person has started."""
 
 MOST: Final = 1000
 """Runs that an inbox names."""
@@ -59,10 +62,16 @@ class Inbox:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def read(self, who: Identity) -> Sequence[InboxEntry]:
+    async def read(
+        self, who: Identity, started_by: Sequence[StartedBy] | None = None
+    ) -> Sequence[InboxEntry]:
         """The runs that need attention and that this person may see; the longest wait first.
 
         Operators see those of every pipeline, others those of their organisations.
+
+        Args:
+            who: The person.
+            started_by: Only runs that one of these finds; None: all.
 
         Raises:
             Forbidden: The person has no role.
@@ -81,6 +90,9 @@ class Inbox:
             raise TemporalUnavailable(
                 "the inbox cannot be read at the moment; try again"
             ) from error
+        if started_by is not None:
+            own = {id for find in started_by for id in await find(who)}
+            found = [entry for entry in found if entry.workflow_id in own]
         return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:

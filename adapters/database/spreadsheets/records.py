@@ -181,6 +181,11 @@ class ColumnsView:
     columns: Sequence[ColumnView]
 
     @property
+    def are_empty(self) -> bool:
+        """There are headers, and nothing below them."""
+        return bool(self.columns) and not any(each.samples or each.blanks for each in self.columns)
+
+    @property
     def mappings(self) -> Sequence[ColumnMapping]:
         """What each column means, without what else it could."""
         return [

@@ -10,17 +10,20 @@ from typing import Final
 from contracts.jobs.rasters import RasterFacts, RasterParameters
 from domain.errors import RuleViolation
 
+# Other digits after a sign number the files of a moment: they are no offset.
+_OFFSET: Final = r"(?:Z|[+-](?:0\d|1[0-4]):?(?:00|15|30|45)(?!\d))"
+
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
-        "sentinel": re.compile(r"(?<!\d)(?P<t>\d{8}T\d{6})(?!\d)"),
+        "sentinel": re.compile(r"(?<!\d)(?P<t>\d{8}T\d{6}(?!\d)" + _OFFSET + "?)"),
         "landsat": re.compile(r"^L[A-Z]\d{2}_[A-Z0-9]+_\d{6}_(?P<t>\d{8})_"),
-        "planet": re.compile(r"^(?P<t>\d{8}_\d{6})(?!\d)"),
+        "planet": re.compile(r"^(?P<t>\d{8}_\d{6}(?!\d)" + _OFFSET + "?)"),
         "date": re.compile(r"(?<!\d)(?P<t>\d{4}-\d{2}-\d{2})(?!\d)"),
         "compact": re.compile(r"(?<!\d)(?P<t>\d{8})(?!\d)"),
         "timestamp": re.compile(
             r"(?P<t>\d{4}-\d{2}-\d{2}T\d{2}[:-]?\d{2}[:-]?\d{2}"
-            # Other digits after a sign number the files of a moment: they are no offset.
-            r"(?:Z|[+-](?:0\d|1[0-4]):?(?:00|15|30|45)(?!\d))?)"
+            # Parts of a second count where an offset follows them: else they may be another number.
+            r"(?:(?:\.\d{1,6})?" + _OFFSET + ")?)"
         ),
     }
 )
@@ -37,6 +40,8 @@ _INSTANTS: Final = (
     "%Y%m%d_%H%M%S",
     "%Y-%m-%dT%H%M%S",
     "%Y-%m-%dT%H-%M-%S",
+    "%Y-%m-%dT%H%M%S.%f",
+    "%Y-%m-%dT%H-%M-%S.%f",
     "%Y%m%d%H%M%S",
 )
 _DAYS: Final = ("%Y-%m-%d", "%Y:%m:%d", "%Y%m%d")

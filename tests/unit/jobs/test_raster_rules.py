@@ -92,19 +92,28 @@ def test_a_tag_that_means_nothing_else_counts_and_the_date_of_the_file_does_not(
 
 
 @pytest.mark.parametrize(
-    ("name", "hour", "minute"),
+    ("pattern", "name", "hour", "minute"),
     [
-        ("a_2024-05-31T10:00:00+0200.tif", 8, 0),
-        ("a_2024-05-31T100000+02:00.tif", 8, 0),
-        ("a_2024-05-31T10-00-00-05:30.tif", 15, 30),
-        ("a_2024-05-31T10-00-00Z.tif", 10, 0),
-        ("a_2024-05-31T10-00-00.tif", 10, 0),
-        ("a_2024-05-31T10-00-00-0001.tif", 10, 0),
-        ("a_2024-05-31T10-00-00-02000.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10:00:00+0200.tif", 8, 0),
+        ("timestamp", "a_2024-05-31T100000+02:00.tif", 8, 0),
+        ("timestamp", "a_2024-05-31T10-00-00-05:30.tif", 15, 30),
+        ("timestamp", "a_2024-05-31T10:00:00.000+02:00.tif", 8, 0),
+        ("timestamp", "a_2024-05-31T10-00-00.000Z.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10-00-00Z.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10-00-00.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10-00-00.2.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10-00-00-0001.tif", 10, 0),
+        ("timestamp", "a_2024-05-31T10-00-00-02000.tif", 10, 0),
+        ("sentinel", "a_20240531T100000+0200.tif", 8, 0),
+        ("sentinel", "S2A_MSIL2A_20240531T100000_N0510_R022.tif", 10, 0),
+        ("planet", "20240531_100000-0130_0e26_3B.tif", 11, 30),
+        ("planet", "20240531_100000_0e26_3B.tif", 10, 0),
     ],
 )
-def test_an_offset_in_the_name_of_a_file_counts(name: str, hour: int, minute: int) -> None:
-    found = acquired(parameters(datetime_pattern="timestamp"), facts(), name)
+def test_an_offset_in_the_name_of_a_file_counts(
+    pattern: str, name: str, hour: int, minute: int
+) -> None:
+    found = acquired(parameters(datetime_pattern=pattern), facts(), name)
 
     assert found is not None
     assert found.instant == datetime(2024, 5, 31, hour, minute, tzinfo=UTC)

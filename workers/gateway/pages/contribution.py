@@ -1,6 +1,6 @@
 """The pages that a pipeline contributes to the site."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,6 @@ PageRoute = tuple[str, str, Callable[..., Any]]
 
 def _none() -> Mapping[str, str]:
     return {}
-
-
-async def _none_of_them(who: Identity) -> Collection[str]:
-    return ()
 
 
 async def _no_questions(who: Identity) -> Mapping[str, str]:
@@ -41,7 +37,5 @@ class PipelinePages:
     """`State` of its runs to what the inbox calls it."""
     questions: Callable[[Identity], Awaitable[Mapping[str, str]]] = _no_questions
     """Workflow id of a run that waits for a person to what it asks, for the inbox."""
-    started_by: Callable[[Identity], Awaitable[Collection[str]]] = _none_of_them
-    """Workflow ids of the runs that wait for a person and that this one has started."""
     answer_at: str = ""
     """Part of a run's page where it is answered, as `#answer`."""

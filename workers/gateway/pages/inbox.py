@@ -11,7 +11,7 @@ from workers.gateway.pages.contribution import PipelinePages
 from workers.gateway.pages.language import N_, gettext, localised
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Site, Visitor
-from workers.services.inbox import Inbox, InboxEntry
+from workers.services.inbox import Inbox, InboxEntry, StartedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,22 @@ class InboxPage:
     Args:
         site: The context of the pages.
         inbox: What it shows.
+        started_by: Of each pipeline, what finds the runs that a person has started.
         namespace: Of Temporal, for addresses in its user interface.
         pages: Pages of each pipeline that has some, by name.
     """
 
     def __init__(
-        self, site: Site, inbox: Inbox, namespace: str, pages: Mapping[str, PipelinePages]
+        self,
+        site: Site,
+        inbox: Inbox,
+        started_by: Sequence[StartedBy],
+        namespace: str,
+        pages: Mapping[str, PipelinePages],
     ) -> None:
         self._site = site
         self._inbox = inbox
+        self._started_by = started_by
         self._namespace = namespace
         self._pages = pages
 
@@ -59,10 +66,7 @@ class InboxPage:
         With `mine` only those that the visitor has started.
         """
         visitor = await self._site.visitor(request)
-        found = await self._inbox.read(visitor.who)
-        if mine:
-            own = {id for each in self._pages.values() for id in await each.started_by(visitor.who)}
-            found = [entry for entry in found if entry.workflow_id in own]
+        found = await self._inbox.read(visitor.who, self._started_by if mine else None)
         questions = await self._questions(visitor, found)
         entries = [self._waiting(entry, questions.get(entry.workflow_id)) for entry in found]
         outages = await self._inbox.outages(visitor.who)

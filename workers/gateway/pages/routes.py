@@ -1,6 +1,6 @@
 """Addresses of the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
@@ -12,7 +12,7 @@ from workers.gateway.pages.inbox import InboxPage
 from workers.gateway.pages.renderer import STATIC, Templates
 from workers.gateway.pages.session import SessionPages
 from workers.gateway.pages.site import Site, page_route
-from workers.services.inbox import Inbox
+from workers.services.inbox import Inbox, StartedBy
 from workers.settings.gateway import GatewaySettings
 
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
@@ -21,6 +21,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 def pages_router(
     pages: Mapping[str, PipelinePages],
     inbox: Inbox,
+    started_by: Sequence[StartedBy],
     tokens: Tokens,
     settings: GatewaySettings,
     *,
@@ -31,6 +32,7 @@ def pages_router(
     Args:
         pages: Those of each pipeline that has some, by name.
         inbox: What waits for people.
+        started_by: Of each pipeline, what finds the runs that a person has started.
         tokens: Who may see them.
         settings: Of the gateway.
         namespace: Of Temporal, for links into its user interface.
@@ -45,7 +47,7 @@ def pages_router(
         ("GET", "/sign-in", session.show),
         ("POST", "/sign-in", session.sign_in),
         ("POST", "/sign-out", session.sign_out),
-        ("GET", "/", InboxPage(site, inbox, namespace, pages).show),
+        ("GET", "/", InboxPage(site, inbox, started_by, namespace, pages).show),
     ]
     for each in pages.values():
         routes += each.routes(site)

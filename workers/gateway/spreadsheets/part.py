@@ -100,6 +100,7 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
         ),
         problems={StillOpen: still_open},
+        started_by=started_by,
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,
@@ -107,7 +108,6 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
             menu=_MENU,
             type_titles=type_titles,
             state_titles=labels.WAITING,
-            started_by=started_by,
         ),
     )
 

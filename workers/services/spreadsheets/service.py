@@ -33,6 +33,7 @@ from contracts.spreadsheets import (
     LayoutChange,
     MappingsAnswer,
     Reassignment,
+    SpreadsheetState,
     UndoOrder,
     UndoPreview,
     UndoState,
@@ -154,8 +155,9 @@ class SpreadsheetService(SpreadsheetQueries):
             StillOpen: Required fields have no column; nothing has changed.
             Conflict: The mappings are not at the expected version any more.
             WrongState: Columns are not being mapped.
+            Refused: There is no row below the headers.
         """
-        row = await self.writable(who, uuid)
+        row = await self._with_rows(await self.writable(who, uuid))
         order = Confirmation(
             by=who.subject, expected_version=expected_version, incomplete=incomplete
         )
@@ -223,8 +225,9 @@ class SpreadsheetService(SpreadsheetQueries):
             StillOpen: Something required has no mapping; nothing has changed.
             Conflict: The mappings are not at the expected version any more.
             WrongState: Nothing is being mapped.
+            Refused: There is no row below the headers.
         """
-        row = await self.writable(who, uuid)
+        row = await self._with_rows(await self.writable(who, uuid))
         order = Confirmation(by=who.subject, expected_version=expected_version)
         return await self._answer(row, "start", order)
 
@@ -305,6 +308,15 @@ class SpreadsheetService(SpreadsheetQueries):
         row = await self.get(who, uuid)
         if not who.may_write:
             raise _reads_only()
+        return row
+
+    async def _with_rows(self, row: SpreadsheetRow) -> SpreadsheetRow:
+        mapping = row.state is SpreadsheetState.COLUMN_MAPPING
+        if mapping and (await self._views.columns(row.uuid)).are_empty:
+            raise Refused(
+                "the sheet holds headers and no rows below them; read another sheet, or upload a"
+                " file with rows"
+            )
         return row
 
     async def _answer(self, row: SpreadsheetRow, name: str, order: Contract) -> MappingsAnswer:
