@@ -52,6 +52,16 @@ async def supervised(
         await running
 
 
+@contextmanager
+def hangups(*, ignored: bool) -> Generator[None]:
+    """Whether SIGHUP is ignored, as below `nohup`, by processes that are started within the block."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def of(folder: Path, number: int) -> set[int]:
     """Ids of the processes with a number."""
     return {int(each.name.rpartition("-")[2]) for each in folder.glob(f"{number}-*")}
@@ -172,16 +182,17 @@ async def test_a_process_that_ends_by_any_signal_is_started_again(
     async def all_ready() -> bool:
         return health.ready
 
-    async with supervised(partial(works, tmp_path), health):
-        await eventually(all_ready)
-        [ended] = of(tmp_path, 1)
-        os.kill(ended, number)
+    with hangups(ignored=False):
+        async with supervised(partial(works, tmp_path), health):
+            await eventually(all_ready)
+            [ended] = of(tmp_path, 1)
+            os.kill(ended, number)
 
-        async def another() -> bool:
-            return len(of(tmp_path, 1)) == 2 and health.ready
+            async def another() -> bool:
+                return len(of(tmp_path, 1)) == 2 and health.ready
 
-        await eventually(another)
-        assert name in caplog.text
+            await eventually(another)
+            assert name in caplog.text
 
 
 async def test_what_all_lack_is_said_once() -> None:
@@ -267,12 +278,8 @@ async def test_a_closed_terminal_ends_a_process_in_order_unless_it_was_to_outliv
     tmp_path: Path, is_ignored: bool
 ) -> None:
     command = (sys.executable, "-m", "tests.support.worker_processes", str(tmp_path))
-    before = signal.getsignal(signal.SIGHUP)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
-    try:
+    with hangups(ignored=is_ignored):
         parent = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
     async def both_work() -> bool:
         return bool(of(tmp_path, 1) and of(tmp_path, 2))
