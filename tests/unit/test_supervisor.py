@@ -54,7 +54,7 @@ async def supervised(
 
 @contextmanager
 def hangups(*, ignored: bool) -> Generator[None]:
-    """Whether SIGHUP is ignored, as below `nohup`, by processes that are started within the block."""
+    """Whether processes that are started within the block ignore SIGHUP, as below `nohup`."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
     try:
         yield
