@@ -52,7 +52,7 @@ async def columns(
         "version": found.version,
         "lines": lines,
         "fields": fields,
-        "are_empty": found.are_empty,
+        "no_rows": found.are_empty,
         "header_is_row": reads_like_a_row(column.header for column in found.columns),
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
