@@ -32,7 +32,7 @@ async def test_a_job_is_submitted_followed_and_shown(tmp_path: Path) -> None:
     job = json.loads(done.stdout)
     again = await docflow("submit", "jobs", "survey", str(file), "--param", "bad=1", "--no-follow")
     listed = await docflow("jobs", "list", "--type", "survey", "--json")
-    another = ("--param", "n=1", "--param", "message=another", "--no-follow")
+    another = ("--param", "n=1", "--param", "message=another")
     await docflow("submit", "jobs", "hello_world", *another)
     first = await docflow("jobs", "list", "--limit", "1", "--json")
     assert "the next page: --before " in first.stderr, first.output
