@@ -1,7 +1,5 @@
 """Small text documents of one batch, from their messages to rows in the database."""
 
-import asyncio
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import psutil
 from temporalio.worker import Worker
 
+from benchmarks.batches.deliveries import deliver, store_documents
 from benchmarks.report import Table
 from contracts.batches import LOADING_TASK_QUEUE, TASK_QUEUE, BatchKey, names_of
 from stack.postgres import postgres_server
@@ -16,15 +15,10 @@ from stack.temporal import temporal_server
 from tests.support.batches.installation import batch_installation
 from tests.support.waiting import eventually
 from workers.connect import connect
-from workers.services.batches.documents import DocumentIntake
-from workers.services.verdicts import Settle
 from workflows.batches.document_group import DocumentGroup
 from workflows.batches.document_load import DocumentLoad
 
 KEY = BatchKey(case_id=1, batch_id=1)
-WORDS = "The gate is three metres wide.\n" * 60
-GROUPS_AT_ONCE = 16
-"""Receives of ten messages each that are being accepted at the same moment."""
 TIMEOUT = 3_600.0
 _OWN = "own"
 TARGETS = "target: at least 40 documents/s, and at most 20 ms of CPU each"
@@ -63,23 +57,10 @@ async def _loaded(folder: Path, count: int, url: str | None) -> Sequence[str]:
                 activities=installation.activities(),
             ),
         ):
-            file = folder / "document"
-            for number in range(count):
-                file.write_text(f"{number}\n{WORDS}")
-                await installation.common.blobs.upload(file, f"in/{number}")
-            intake = DocumentIntake(client, KEY, names_of("docflow", KEY).queue)
-            room = asyncio.Semaphore(GROUPS_AT_ONCE)
+            await store_documents(installation, KEY, count)
             before, began = _cpu(), time.monotonic()
 
-            async def receive(first: int) -> None:
-                async with room:
-                    numbers = range(first, min(first + 10, count))
-                    verdicts = await asyncio.gather(
-                        *(intake.accept(_message(number), 0, f"{number}") for number in numbers)
-                    )
-                    assert all(isinstance(verdict, Settle) for verdict in verdicts)
-
-            await asyncio.gather(*(receive(first) for first in range(0, count, 10)))
+            await deliver(installation, KEY, names_of("docflow", KEY).queue, count)
 
             async def is_loaded() -> bool:
                 return (await installation.store.counts(KEY)).loaded == count
@@ -92,12 +73,6 @@ async def _loaded(folder: Path, count: int, url: str | None) -> Sequence[str]:
     total, readers = own + sum(spent.values()), sum(spent.values()) - temporal
     costs = (f"{cost:.1f}" for cost in (total, own, readers, temporal))
     return (f"{count:,}", f"{count / took:.0f}", *costs, f"{psutil.getloadavg()[0]:.1f}")
-
-
-def _message(number: int) -> bytes:
-    ids = {"caseId": KEY.case_id, "batchId": KEY.batch_id, "documentId": f"D-{number}"}
-    body = {"eventType": "DOCUMENT_PROCESSED", **ids, "blobName": f"in/{number}"}
-    return json.dumps(body | {"filename": f"{number}.txt", "tags": ["gate", "site"]}).encode()
 
 
 def _cpu() -> dict[str, float]:

@@ -93,11 +93,12 @@ def _changes(
         case JobStarted():
             return _started(event, row, status, now)
         case JobFinished():
-            said = {} if event.documents is None else {"job_documents": event.documents}
-            known = status.terminal or row["job_finished_at"] is not None
-            if known:
-                return {} if status.terminal or row["job_documents"] is not None else said
-            return {"job_finished_at": now, **said}
+            if status.terminal:
+                return {}
+            # Events may come in any order: a document too few is asked about, one too many is not.
+            is_news = event.documents is not None and event.documents > (row["job_documents"] or 0)
+            said = {"job_documents": event.documents} if is_news else {}
+            return said if row["job_finished_at"] is not None else {"job_finished_at": now, **said}
         case BatchEndFinished():
             known = status.terminal or row["end_finished_at"] is not None
             return {} if known else {"end_finished_at": now}

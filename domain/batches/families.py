@@ -1,7 +1,7 @@
 """Families of documents: one that was sent, the files found in it, the files found in those."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,26 +64,21 @@ def members(
         return Members((), note if files else None)
     place = FoundIn(parent_id=parent, family_id=family.family_id, depth=family.depth + 1)
     messages: list[DocumentProcessed] = []
-    documents, size, empty, left_out = family.documents, family.size, 0, 0
+    documents, size, left_out = family.documents, family.size, 0
     for filename, blob in dict.fromkeys(files):
         if not blob.size:
-            empty += 1
-        elif documents >= FAMILY_DOCUMENTS or size + blob.size > FAMILY_BYTES:
+            # The list of files has it, and the notes of the document name it.
+            continue
+        if documents >= FAMILY_DOCUMENTS or size + blob.size > FAMILY_BYTES:
             left_out += 1
         else:
             documents, size = documents + 1, size + blob.size
             messages.append(_message(key, place, filename, blob))
-    return Members(messages, "; ".join(_notes(empty, left_out)) or None)
-
-
-def _notes(empty: int, left_out: int) -> Iterator[str]:
-    if empty:
-        yield f"{empty:,} of its files are empty"
-    if left_out:
-        yield (
-            f"{left_out:,} of its files are not read: a family has at most {FAMILY_DOCUMENTS:,}"
-            f" files of together {FAMILY_BYTES >> 30} GB"
-        )
+    note = (
+        f"{left_out:,} of its files are not read: a family has at most {FAMILY_DOCUMENTS:,}"
+        f" files of together {FAMILY_BYTES >> 30} GB"
+    )
+    return Members(messages, note if left_out else None)
 
 
 def _message(key: BatchKey, place: FoundIn, filename: str, blob: BlobRef) -> DocumentProcessed:

@@ -22,7 +22,7 @@ from temporalio.client import Client
 
 from activities.batches.orphans import BatchOrphans
 from adapters.aws.session import AwsSettings, open_aws
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from contracts.batches import (
@@ -53,6 +53,7 @@ from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
 from tests.crash.harness import until
 from tests.support.chaos import CHAOS, kills
+from tests.support.tables import make_tables
 from workers.connect import connect
 from workers.resources.batches import batch_resources
 from workers.settings.batches import BatchSettings
@@ -204,7 +205,7 @@ async def _installation(name: str, folder: Path, aws: AwsSettings) -> AsyncGener
             "DOCFLOW_BATCH_PREFIX": name,
             **batch_pointers(aws, await install_on(aws, server.address)),
         }
-        await upgrade(settings["DATABASE_URL"])
+        await make_tables(settings["DATABASE_URL"])
         database = await stack.enter_async_context(open_database(settings["DATABASE_URL"]))
         clients = await stack.enter_async_context(open_aws(aws))
         client = await connect(server.address)

@@ -5,11 +5,14 @@ from asyncio.subprocess import PIPE, create_subprocess_exec
 
 import pytest
 
+PARTS = {"batches": ["beside"], "transfers": ["routes"]}
+"""Of benchmarks whose other parts take long, or have no quick way."""
+
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", ["processes", "status", "transfers"])
+@pytest.mark.parametrize("name", ["batches", "processes", "status", "transfers"])
 async def test_a_benchmark_works(name: str) -> None:
-    parts = ["routes"] if name == "transfers" else []
+    parts = PARTS.get(name, [])
     process = await create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks", name, "--quick", *parts), stdout=PIPE
     )

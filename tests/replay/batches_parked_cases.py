@@ -60,6 +60,15 @@ def _park_and(*acts: Act) -> Act:
     return act
 
 
+async def _counted_twice(handle: Handle, script: ScriptedBatch) -> None:
+    for documents in (9, 8):
+        await handle.signal(BatchLifecycle.take, finished(documents=documents))
+    await reach(handle, Phase.PARKED)
+    await handle.execute_update("skip", BatchAnswer(by="ann"))
+    await reach(handle, Phase.ENDING)
+    await handle.signal(BatchLifecycle.take, ended())
+
+
 async def _until_asked_again(handle: Handle, script: ScriptedBatch) -> None:
     since = (await handle.query(BatchLifecycle.status)).waiting_since
 
@@ -282,6 +291,7 @@ CASES: dict[str, Case] = {
     "continued-as-new": Case(
         ScriptedBatch(), _when(Phase.LOADING, _wait_for_second_run), events_per_run=40
     ),
+    "documents-counted-twice": Case(ScriptedBatch(), _counted_twice),
     "continued": Case(
         act=whole_way,
         progress=BatchProgress(

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from workers.settings.batches import BatchSettings
 
 NAME = "batches"
-LOADING_SLOTS = 16
-"""Documents are read by processes of their own, of which there are fewer."""
+LOADING_SLOTS = 8
+"""Groups of documents at once, each with several at once. Documents are read by processes of their
+own, of which there are fewer: what more slots accept waits in the worker, where cases do not take
+turns."""
 _ID = rf"(?:[1-9][0-9]{{0,8}}|{LARGEST_ID})"
 _BATCH = f"(?P<case>{_ID})/(?P<batch>{_ID})"
 

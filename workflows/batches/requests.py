@@ -1,6 +1,8 @@
 """What other services and people have asked of a batch."""
 
-from typing import Any
+from typing import Any, Final
+
+from temporalio import workflow
 
 from contracts.batches import (
     BatchEndFinished,
@@ -14,6 +16,8 @@ from contracts.batches import (
     RedriveRequested,
     Validation,
 )
+
+_MOST_COUNT: Final = "of-two-counts-the-larger"
 
 
 class BatchRequests:
@@ -53,7 +57,7 @@ class BatchRequests:
         match event:
             case JobFinished():
                 self.job_finished = True
-                self.expected = event.documents or self.expected
+                self._expect(event.documents)
             case BatchEndFinished():
                 self.end_finished = True
             case RedriveRequested():
@@ -62,6 +66,12 @@ class BatchRequests:
             case JobStarted() | ImportCancelled():
                 # It is running: the message came twice.
                 return
+
+    def _expect(self, documents: int | None) -> None:
+        """Note how many documents there are; events may come in any order, and the most count."""
+        fewer = documents is not None and documents < (self.expected or 0)
+        if not fewer or not workflow.patched(_MOST_COUNT):
+            self.expected = documents or self.expected
 
     def cancel(self, event: ImportCancelled) -> bool:
         """Add a cancel; False: all of the batch is stopped already."""

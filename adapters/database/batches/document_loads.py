@@ -166,6 +166,7 @@ class SqlLoadStore:
 
         async def write(connection: AsyncConnection) -> None:
             await attached_files.save(connection, self._insert, event, files)
+            await families.note_empty_files(connection, event.case_id, [event.document_id])
             if note is not None:
                 await families.add_note(connection, event, note)
             if STEPS[event.event_type] == tuple(LoadStep):
@@ -235,6 +236,7 @@ class SqlLoadStore:
         await connection.execute(
             update(documents).where(_is(event)).values(**new_documents.columns_of_text(extracted))
         )
+        await families.note_empty_files(connection, event.case_id, [event.document_id])
         text = {"text": clean(extracted.text)}
         await connection.execute(
             self._insert(document_texts)

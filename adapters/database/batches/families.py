@@ -1,14 +1,20 @@
 """Where documents stand in their families, and how large these are."""
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
 from adapters.database.models.batches import attachments, documents
-from contracts.batches import DocumentEvent, DocumentProcessed
+from contracts.batches import DocumentEvent, DocumentId, DocumentProcessed
 from domain.batches.families import Family
+
+_EMPTY: Final = "empty files: "
+_NAMED: Final = 10
+"""Empty files of a document whose names its notes have."""
 
 
 def place_of(event: DocumentEvent) -> dict[str, Any]:
@@ -51,6 +57,32 @@ async def add_note(connection: AsyncConnection, event: DocumentEvent, note: str)
     await connection.execute(
         update(documents).where(mine).values(notes="\n".join(filter(None, (notes, clean(note)))))
     )
+
+
+async def note_empty_files(
+    connection: AsyncConnection, case_id: int, ids: Iterable[DocumentId]
+) -> None:
+    """Name empty files of documents in their notes, whichever came first, file or document."""
+    files, rows = attachments.c, documents.c
+    query = (
+        select(files.document_id, files.filename)
+        .where(files.case_id == case_id, files.document_id.in_(ids), files.size == 0)
+        .order_by(files.document_id, files.filename)
+    )
+    empty = defaultdict[DocumentId, list[str]](list)
+    for document_id, filename in await connection.execute(query):
+        empty[document_id].append(" ".join(filename.split()))
+    for document_id, names in empty.items():
+        mine = and_(rows.case_id == case_id, rows.document_id == document_id)
+        notes = await connection.scalar(select(rows.notes).where(mine).with_for_update())
+        others = [line for line in (notes or "").split("\n") if not line.startswith(_EMPTY)]
+        lines = filter(None, (*others, _named(names)))
+        await connection.execute(update(documents).where(mine).values(notes="\n".join(lines)))
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
+    return f"{_EMPTY}{', '.join(names[:_NAMED])}{more}"
 
 
 async def _place(connection: AsyncConnection, event: DocumentEvent) -> tuple[str, int]:

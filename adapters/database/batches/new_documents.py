@@ -109,6 +109,7 @@ async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[Ne
             for event, whole in found
         ],
     )
+    await families.note_empty_files(connection, case_id, [event.document_id for event in events])
     await checkpoints.write_all(
         connection, insert, [(event, whole.source.etag) for event, whole in found]
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import and_, delete, literal, select, update
+from sqlalchemy import ColumnElement, and_, delete, literal, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
@@ -18,8 +18,9 @@ from adapters.database.models.batches import (
     document_versions,
     documents,
     failed_messages,
+    process_checkpoints,
 )
-from contracts.batches import DocumentEvent, DocumentProcessed, DocumentState, message_key
+from contracts.batches import DocumentEvent, DocumentProcessed, DocumentState, LoadStep, message_key
 from contracts.blobs import BlobRef
 from contracts.origins import body_of
 
@@ -147,6 +148,7 @@ async def _hand_over(
     )
     if heir is None or text is None:
         await connection.execute(delete(doc_dedupe).where(claimed))
+        await _leave_unread(connection, event, copies)
         return
     await connection.execute(update(doc_dedupe).where(claimed).values(document_id=heir))
     await connection.execute(update(documents).where(copies).values(duplicate_of=heir))
@@ -173,6 +175,39 @@ async def _hand_over(
     await connection.execute(
         insert(document_messages).from_select(
             ["case_id", "document_id", "message_key", "own"], thread
+        )
+    )
+
+
+async def _leave_unread(
+    connection: AsyncConnection, event: DocumentEvent, copies: ColumnElement[bool]
+) -> None:
+    """Say of duplicates that nothing was read of them: their original has other bytes by now."""
+    reason = (
+        f"it had the same bytes as {event.document_id}, which was replaced before these were read:"
+        " send it again"
+    )
+    message = (documents.c.batch_id, documents.c.document_id, documents.c.message_key)
+    steps = process_checkpoints.c
+    # As after a failure: sent again, they are read.
+    await connection.execute(
+        delete(process_checkpoints).where(
+            steps.case_id == event.case_id,
+            steps.step == LoadStep.DEDUPE.value,
+            tuple_(steps.batch_id, steps.document_id, steps.message_key).in_(
+                select(*message).where(copies)
+            ),
+        )
+    )
+    await connection.execute(
+        update(documents)
+        .where(copies)
+        .values(
+            state=DocumentState.FAILED.value,
+            reason=clean(reason),
+            failed_event=DocumentProcessed.model_fields["event_type"].default,
+            duplicate_of=None,
+            updated_at=datetime.now(UTC),
         )
     )
 

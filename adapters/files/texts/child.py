@@ -4,7 +4,7 @@ An order is a `ReadOrder`; its answer is one piece, an `Answer`.
 """
 
 from adapters.files import encodings, forks
-from adapters.files.texts.protocol import ReadOrder
+from adapters.files.texts.protocol import NICENESS, ReadOrder
 from adapters.files.texts.reader import answer_to
 
 
@@ -15,4 +15,4 @@ def _handle(body: str, send: forks.Send) -> None:
 
 if __name__ == "__main__":
     encodings.load()
-    forks.serve(_handle)
+    forks.serve(_handle, niceness=NICENESS)

@@ -40,6 +40,7 @@ class Findings:
         self._left_out = 0
         self._files_room = limits.ATTACHED_BYTES
         self._notes: dict[str, None] = {}
+        self._further_notes: set[str] = set()
         self.title: str | None = None
         self.author: str | None = None
         self.created_at: datetime | None = None
@@ -135,20 +136,28 @@ class Findings:
 
     def note(self, sentence: str) -> None:
         """Keep what could not be read although the document as a whole could."""
+        cleaned = clean_line(sentence, _NOTE_CHARACTERS)
         if len(self._notes) < limits.NOTES:
-            self._notes.setdefault(clean_line(sentence, _NOTE_CHARACTERS))
+            self._notes.setdefault(cleaned)
+        elif cleaned not in self._notes:
+            self._further_notes.add(cleaned)
 
     def extracted(self, media_type: str) -> Extracted:
         """Everything that was found."""
+        notes = list(self._notes)
+        if self._further_notes:
+            notes.append(
+                f"further remarks of this kind that are not shown: {len(self._further_notes):,}"
+            )
         if self._left_out:
-            self.note(
+            notes.append(
                 f"{self._left_out:,} of its files are not taken out: at most"
                 f" {limits.ATTACHED_FILES:,} of together"
                 f" {limits.ATTACHED_BYTES // limits.MB} MB are"
             )
         text = "".join(self._pieces).strip()
-        if not text and not self._notes:
-            self.note("it holds no words")
+        if not text and not notes:
+            notes.append("it holds no words")
         return Extracted(
             media_type=media_type,
             text=text,
@@ -161,7 +170,7 @@ class Findings:
             metadata=self._metadata,
             thread=list(self._thread),
             files=self._files,
-            notes=list(self._notes),
+            notes=notes,
         )
 
 

@@ -131,9 +131,11 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     if is_pdf_after_others(path, head):
         return TextKind.PDF
     encoding = find_encoding(path)
-    if encoding is None or (not encoding.startswith("utf-16") and _is_binary(head)):
+    is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
+    if encoding is None or (not is_wide and _is_binary(head)):
         return _UNKNOWN
-    is_page = re.match(rb"\s*<(!doctype\s+html|html)\b", start, re.IGNORECASE)
+    beginning = head.decode(encoding, "replace") if is_wide else start.decode("latin-1")
+    is_page = re.match(r"\s*<(!doctype\s+html|html)\b", beginning, re.IGNORECASE)
     return TextKind.HTML if is_page else TextKind.TEXT
 
 

@@ -1,9 +1,12 @@
 """Mails as they travel (EML)."""
 
+import base64
+import binascii
 import contextlib
 import email.errors
 import email.policy
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
@@ -29,6 +32,8 @@ _SEALED: Final = {
     "application/x-pkcs7-mime": "S/MIME",
     "multipart/encrypted": "OpenPGP",
 }
+_WORD: Final = re.compile(r"\w+")
+_NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
 
 
@@ -82,12 +87,27 @@ def header(mail: MIMEPart, name: str) -> str:
     the square of their length; and so do some malformed ones that it stumbles over.
     """
     raw = next((value for field, value in mail.raw_items() if field.lower() == name.lower()), "")
+    repaired = _repaired(raw)
     if len(raw) > _PARSED_CHARACTERS:
-        return raw
+        return repaired
     try:
-        return str(mail.get(name, ""))
+        return str(mail.get(name, "") if repaired == raw else _parsed(mail, name, repaired))
     except (email.errors.MessageError, ValueError, LookupError, AttributeError, TypeError):
-        return raw
+        return repaired
+
+
+def _repaired(raw: str) -> str:
+    """A field with the letters that its bytes stand for, where they are not encoded as they have to
+    be: UTF-8, or else Western European."""
+    content = raw.encode("utf-8", "surrogateescape")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def _parsed(mail: MIMEPart, name: str, raw: str) -> object:
+    return mail.policy.header_fetch_parse(name, raw)
 
 
 def mail_date(text: str) -> datetime | None:
@@ -112,13 +132,18 @@ def _bodies(mail: MIMEPart) -> list[MIMEPart]:
 
 
 def _text(bodies: list[MIMEPart], into: Findings) -> str:
+    """The text, and the page behind it where that has words of its own."""
+    texts: list[str] = []
+    known: set[str] = set()
     for body in bodies:
         text = _decoded(body, into)
         if body.get_content_subtype() == "html":
             text = html_text(text)
-        if text.strip():
-            return text
-    return ""
+        words = set(_WORD.findall(text.casefold()))
+        if text.strip() and (not texts or words - known):
+            texts.append(text.strip())
+            known |= words
+    return "\n\n".join(texts)
 
 
 def _decoded(body: MIMEPart, into: Findings) -> str:
@@ -150,17 +175,41 @@ def _keep(part: MIMEPart, into: Findings) -> None:
 def _content(part: MIMEPart) -> bytes:
     if part.is_multipart():
         # A mail within the mail, or the blocks of a delivery report.
-        return b"\n".join(inner.as_bytes(policy=_AS_IT_CAME) for inner in part.iter_parts())
+        content = b"\n".join(inner.as_bytes(policy=_AS_IT_CAME) for inner in part.iter_parts())
+        return _unwrapped(part, content)
     content = part.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""
 
 
+def _unwrapped(part: MIMEPart, content: bytes) -> bytes:
+    """A mail within the mail, also where it was encoded, which the standard forbids."""
+    if header(part, "Content-Transfer-Encoding").strip().lower() == "base64":
+        with contextlib.suppress(binascii.Error):
+            # Nothing of a mail that was not encoded can be read in this way: it holds a colon.
+            return base64.b64decode(b"".join(content.split()), validate=True)
+    return content
+
+
 def _filename(part: MIMEPart) -> str:
     with contextlib.suppress(email.errors.MessageError, ValueError, LookupError, AttributeError):
-        if name := part.get_filename():
+        if name := _given_name(part):
             return name
     if part.get_content_type() == "message/rfc822":
         inner = next(part.iter_parts(), None)
         subject = header(inner, "Subject") if isinstance(inner, MIMEPart) else ""
         return f"{subject.replace('/', '_') or 'mail'}.eml"
     return f"part{_EXTENSIONS.get(part.get_content_type(), '')}"
+
+
+def _given_name(part: MIMEPart) -> str | None:
+    name = part.get_filename()
+    if name is None or "\ufffd" not in name:
+        return name
+    for field, parameter in _NAMES:
+        raw = next(
+            (value for known, value in part.raw_items() if known.lower() == field.lower()), ""
+        )
+        params: Mapping[str, str] = getattr(_parsed(part, field, _repaired(raw)), "params", {})
+        if found := params.get(parameter):
+            return found
+    return name

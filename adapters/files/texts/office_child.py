@@ -5,7 +5,7 @@ It has a library loaded that takes a moment to load and some memory, so that oth
 
 from adapters.files import encodings, forks
 from adapters.files.texts import office
-from adapters.files.texts.protocol import ReadOrder
+from adapters.files.texts.protocol import NICENESS, ReadOrder
 from adapters.files.texts.reader import Library, answer_to
 
 _LIBRARY = Library(office.read_office, office.read_message)
@@ -18,4 +18,4 @@ def _handle(body: str, send: forks.Send) -> None:
 
 if __name__ == "__main__":
     encodings.load()
-    forks.serve(_handle)
+    forks.serve(_handle, niceness=NICENESS)

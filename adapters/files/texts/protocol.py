@@ -1,12 +1,17 @@
 """What goes to a reading process, and what comes back."""
 
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel
 
 from adapters.files.forks import Bounds
 from adapters.ports import Extracted
 from contracts.dependencies import Dependency
+
+NICENESS: Final = 5
+"""By so much a process that reads documents gives way to the worker and other programs of its
+machine: what starts new cases is short, and does not wait for documents of others."""
 
 
 class ReadOrder(BaseModel):

@@ -17,8 +17,11 @@ from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.ports import UnreadableDocument
 
-_BESIDES: Final = re.compile(r"(header|footer|footnotes|endnotes|comments)\d*\.xml")
+_BESIDES: Final = re.compile(
+    r".*/((header|footer|footnotes|endnotes|comments)\d*|(diagrams/data|charts/chart)\d*)\.xml"
+)
 """Parts beside the main one that hold text."""
+_CHUNK: Final = "/aFChunk"
 _BREAKS: Final = {"br": "\n", "cr": "\n", "tab": "\t", "noBreakHyphen": "-"}
 """Within a run of text; the definition of a tab stop is called `tab` as well."""
 
@@ -39,6 +42,7 @@ def read_word(path: Path, into: Findings) -> None:
     opened = OpcPackage.open(str(path))
     _describe(opened, into)
     main = opened.main_document_part
+    _take_out_chunks(main, into)
     for part in (main, *_parts_beside(opened, main)):
         for piece in _texts(_root(part)):
             if into.is_late:
@@ -46,6 +50,13 @@ def read_word(path: Path, into: Findings) -> None:
             if into.is_cut_off:
                 return
             into.add_text(piece)
+
+
+def _take_out_chunks(main: Part, into: Findings) -> None:
+    """Keep the pages, mails and texts that Word shows in the place of a paragraph of its own."""
+    for relation in main.rels.values():
+        if relation.reltype.endswith(_CHUNK) and not relation.is_external:
+            into.keep(relation.target_part.partname.filename, relation.target_part.blob)
 
 
 def _describe(opened: OpcPackage, into: Findings) -> None:
@@ -66,7 +77,7 @@ def _describe(opened: OpcPackage, into: Findings) -> None:
 
 def _parts_beside(opened: OpcPackage, main: Part) -> Iterator[Part]:
     for part in sorted(opened.iter_parts(), key=lambda part: part.partname):
-        if part is not main and _BESIDES.fullmatch(part.partname.filename):
+        if part is not main and _BESIDES.fullmatch(part.partname):
             yield part
 
 

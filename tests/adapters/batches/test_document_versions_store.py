@@ -72,6 +72,22 @@ async def test_a_duplicate_that_was_another_document_before_gets_the_text_of_its
     assert await tables.relations() == [("c", "b", RelationKind.REPLY)]
 
 
+async def test_a_duplicate_of_what_was_replaced_before_it_was_read_is_to_be_sent_again(
+    tables: SqlBatchTables, loads: LoadStore
+) -> None:
+    await loads.save_source(document("a"), source("a"))
+    assert await load(loads, document("b"), source("a")) == "a"
+    corrected = document("a").model_copy(update={"blob_name": "in/corrected"})
+    await load(loads, corrected, source("d"), replace(PLAIN, text="other"))
+    assert await tables.state("b") == (
+        DocumentState.FAILED,
+        "it had the same bytes as a, which was replaced before these were read: send it again",
+    )
+    await load(loads, document("b"), source("a"), replace(PLAIN, text="same"))
+    assert await tables.state("b") == (DocumentState.LOADED, None)
+    assert (await tables.text("a"), await tables.text("b")) == ("other", "same")
+
+
 async def test_an_older_message_never_becomes_current(
     tables: SqlBatchTables, loads: LoadStore
 ) -> None:

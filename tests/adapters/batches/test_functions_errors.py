@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from adapters.ports import Denied, NoRoom, NotYet, PortError, Throttled, Unavail
 from contracts.batches import Resource
 from tests.support.aws_answers import Answers, answers
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup, ready
+from tests.support.chaos import some_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -147,11 +149,21 @@ async def operations_of(setup: FunctionSetup, client: Any, step: Step) -> list[s
 
 
 async def check(
-    setup: FunctionSetup, client: Any, step: Step, spoil: Callable[[Answers, str], None], kind: type
+    setup: FunctionSetup,
+    client: Any,
+    step: Step,
+    spoil: Callable[[Answers, str], None],
+    kind: type,
+    tried: Callable[[int], range] = range,
 ) -> None:
-    """Let each call of a step fail once: the step says so, and does its work when called again."""
+    """Let calls of a step fail once: the step says so, and does its work when called again.
+
+    Args:
+        tried: Which of so many calls; all by default.
+    """
     operations = await operations_of(setup, client, step)
-    for failing, operation in enumerate(operations):
+    for failing in tried(len(operations)):
+        operation = operations[failing]
         async with setup.batch() as batch:
             await step.needs(batch)
             with answers(client) as standing:
@@ -164,6 +176,7 @@ async def check(
             assert await step.left(batch) == sorted(step.leaves)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(("code", "status", "kind"), LAMBDA_CODES, ids=str)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_an_error_at_every_call(
@@ -180,6 +193,7 @@ async def test_functions_survive_an_error_at_every_call(
         STEPS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
         FULL.get((step, code), kind),
+        partial(some_of, turn=[each for each, *_ in LAMBDA_CODES].index(code)),
     )
 
 

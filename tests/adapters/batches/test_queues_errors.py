@@ -33,6 +33,7 @@ from tests.support.batches.queues import (
     QueueSetups,
     open_queue_setups,
 )
+from tests.support.chaos import some_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -230,6 +231,7 @@ def broken(setup: QueueSetup, operation: str, before: int, *, done: bool) -> Ite
         yield
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "answer lost"])
 @pytest.mark.parametrize("name", STEPS)
 async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
@@ -238,7 +240,8 @@ async def test_a_second_attempt_does_the_work_wherever_the_first_one_broke(
     step = STEPS[name]
     _, tape = await tape_of(setups, step)
     operations = [said.operation for said in tape]
-    for failing, operation in enumerate(operations):
+    for failing in some_of(len(operations), done):
+        operation = operations[failing]
         setup = await setups()
         await step.needs(setup)
         with broken(setup, operation, operations[:failing].count(operation), done=done):

@@ -1,6 +1,5 @@
 """Tables, blobs and queues around the steps of documents, and a way to take the steps."""
 
-import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -43,6 +42,7 @@ from contracts.batches import (
 )
 from contracts.blobs import BlobRef
 from contracts.origins import Origin
+from tests.support.tables import make_tables
 
 KEY = BatchKey(case_id=7, batch_id=3)
 PREFIX = "test"
@@ -189,13 +189,11 @@ class DocumentLoading:
 
 
 @asynccontextmanager
-async def document_loading(
-    migrated: Path, folder: Path, texts: FileTexts
-) -> AsyncGenerator[DocumentLoading]:
-    """What the steps ask for, in a folder, with a database copied from one that is migrated."""
-    path = folder / "docflow.db"
-    shutil.copy(migrated, path)
-    async with open_database(f"sqlite:///{path}") as database:
+async def document_loading(folder: Path, texts: FileTexts) -> AsyncGenerator[DocumentLoading]:
+    """What the steps ask for, in a folder, with a database of their own."""
+    url = f"sqlite:///{folder / 'docflow.db'}"
+    await make_tables(url)
+    async with open_database(url) as database:
         loading = DocumentLoading(folder, database, texts)
         await loading.start_batch()
         yield loading

@@ -20,7 +20,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
 from activities.batches.leases import AccountLimits
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.leases import SqlLeases
@@ -43,6 +43,7 @@ from contracts.batches import (
 )
 from domain.notices import NoticePolicies
 from tests.support.batches.scripted import TODAY
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.pipelines.base import activities_of
 from workers.pipelines.batches import BATCHES
@@ -172,7 +173,7 @@ async def batch_installation(
 ) -> AsyncGenerator[BatchInstallation]:
     """Tables in a file of their own or an empty database, and a cloud in which nothing exists."""
     url = url or f"sqlite:///{folder / 'cases.db'}"
-    await upgrade(url)
+    await make_tables(url)
     cloud = MemoryCloud()
     async with open_database(url) as database, FileTexts() as texts:
         store = SqlBatchStore(database)

@@ -146,12 +146,27 @@ class LoadModel:
             else:
                 self._first[claim] = heir
         if heir is None:
+            for id in copies:
+                self._leave_unread(event, id)
             return
         for id in copies:
             self.documents[event.case_id, id].duplicate_of = heir
         place = self.documents[event.case_id, heir]
         place.duplicate_of, place.state = None, DocumentState.LOADED
         place.extracted = document.extracted
+
+    def _leave_unread(self, event: DocumentProcessed, id: DocumentId) -> None:
+        """A duplicate of what was replaced before it was read has to be sent again."""
+        copy = self.documents[event.case_id, id]
+        copy.duplicate_of, copy.state = None, DocumentState.FAILED
+        copy.failed_event = "DOCUMENT_PROCESSED"
+        copy.reason = (
+            f"it had the same bytes as {event.document_id}, which was replaced before these were"
+            " read: send it again"
+        )
+        key = BatchKey(case_id=event.case_id, batch_id=copy.batch_id)
+        assert copy.message is not None
+        self._done.discard((key, id, copy.message, LoadStep.DEDUPE))
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
         """The checkpoint `extract`: document, text, and the mail's message ids."""

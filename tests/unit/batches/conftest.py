@@ -20,9 +20,7 @@ async def texts() -> AsyncIterator[FileTexts]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def loading(
-    migrated: Path, tmp_path: Path, texts: FileTexts
-) -> AsyncIterator[DocumentLoading]:
+async def loading(tmp_path: Path, texts: FileTexts) -> AsyncIterator[DocumentLoading]:
     """Steps of documents."""
-    async with document_loading(migrated, tmp_path, texts) as loading:
+    async with document_loading(tmp_path, texts) as loading:
         yield loading

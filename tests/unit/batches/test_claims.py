@@ -1,7 +1,6 @@
 """Batches of a case that want to be built, over real tables and a cloud in memory."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from contracts.batches import (
 )
 from tests.support.batches.scripted import PLAN, again, cancelled, finished, started
 from tests.support.imports.activities import environment
+from tests.support.tables import make_tables
 
 CASE = 7
 FIRST, SECOND = (BatchKey(case_id=CASE, batch_id=id) for id in (1, 2))
@@ -74,10 +74,10 @@ class Case:
 
 
 @pytest.fixture
-async def case(migrated: Path, tmp_path: Path) -> AsyncGenerator[Case]:
-    path = tmp_path / "docflow.db"
-    shutil.copy(migrated, path)
-    async with open_database(f"sqlite:///{path}") as database:
+async def case(tmp_path: Path) -> AsyncGenerator[Case]:
+    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    await make_tables(url)
+    async with open_database(url) as database:
         yield Case(SqlBatchStore(database))
 
 

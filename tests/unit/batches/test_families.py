@@ -91,8 +91,7 @@ async def test_a_family_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = members(KEY, "D1", Family("D1", 0, documents=3), _files(1, 0, 1, 1))
     assert [message.blob_name for message in found.messages] == ["in/0", "in/2"]
     assert found.note == (
-        "1 of its files are empty; 1 of its files are not read: a family has at most 5 files of"
-        " together 8 GB"
+        "1 of its files are not read: a family has at most 5 files of together 8 GB"
     )
     full = members(KEY, "D1", Family("D1", 0, size=(8 << 30) - 1), _files(2, 1))
     assert [message.blob_name for message in full.messages] == ["in/1"]
@@ -130,7 +129,7 @@ async def test_files_within_files_become_documents_of_the_family(
         (each.document_id, each.found_in.parent_id) for each in found if each.found_in
     }
     notes = dict(await loading.rows("documents", "filename", "notes"))["all.zip"]
-    assert notes == "1 of its files are empty"
+    assert notes == "empty files: empty.txt"
     views = {view.filename: view for view in await loading.batches.documents(KEY)}
     assert (views["outer.eml"].parent_id, views["note.txt"].parent_id) == (None, "D1")
     counts = await loading.batches.counts(KEY)
@@ -180,6 +179,34 @@ async def test_files_that_a_message_names_become_documents(loading: DocumentLoad
     assert member.found_in == FoundIn(parent_id="D1", family_id="D1", depth=1)
     texts = await loading.rows("document_texts", "document_id", "text")
     assert texts == [("D1", "the letter"), (member.document_id, "the plan")]
+
+
+async def test_empty_files_are_named_whether_they_come_before_their_document_or_after_it(
+    loading: DocumentLoading,
+) -> None:
+    empty = [f"{number:02}.txt" for number in range(12)]
+    for name in empty:
+        await loading.put(f"in/{name}", b"")
+    for document_id in ("D1", "D2", "D3"):
+        message = DocumentAttachments.model_validate(
+            {
+                "case_id": KEY.case_id,
+                "batch_id": KEY.batch_id,
+                "document_id": document_id,
+                "attachments": [{"blob_name": f"in/{name}", "filename": name} for name in empty],
+            }
+        )
+        letter = await loading.send(document_id, f"the letter {document_id}".encode())
+        if document_id == "D3":
+            await loading.load_group(message)
+            await loading.load_group(letter)
+            continue
+        for event in (message, letter) if document_id == "D2" else (letter, message):
+            await loading.load(event)
+    named = f"empty files: {', '.join(empty[:10])} and 2 others"
+    assert await loading.rows("documents", "document_id", "notes") == [
+        (document_id, named) for document_id in ("D1", "D2", "D3")
+    ]
 
 
 async def test_other_documents_of_the_family_count(

@@ -107,17 +107,17 @@ async def _load_alone(loading: DocumentLoading, event: DocumentEvent) -> None:
 
 
 async def test_overlapping_groups_whose_workers_are_lost_leave_what_one_by_one_leaves(
-    migrated: Path, tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dice = random.Random(14)
     count, deaths = kills(30, 300), Deaths(dice, kills(4, 20), kills(20, 100))
     for name in ("calm", "wild"):
         (tmp_path / name).mkdir()
-    async with document_loading(migrated, tmp_path / "calm", texts) as calm:
+    async with document_loading(tmp_path / "calm", texts) as calm:
         for event in await messages(calm.put, count):
             await calm.load(event)
         expected = await rows(calm)
-    async with document_loading(migrated, tmp_path / "wild", texts) as wild:
+    async with document_loading(tmp_path / "wild", texts) as wild:
         events = await messages(wild.put, count)
         deaths.lurk(wild, monkeypatch)
         for _ in range(1 + REDRIVES):

@@ -235,6 +235,11 @@ def test_an_envelope_is_no_way_around_the_checks(message: Any, reason: str, says
         ({"eventType": "JOB_STARTED", "case_id": 7, "batch_id": 3}, "caseId: Field required"),
         ({**STARTED, "event_type": "JOB_FINISHED"}, "eventType: "),
         ({**STARTED, "caseId": True, "batchId": False}, "caseId: Input should be a valid integer"),
+        ({**STARTED, "caseId": "1_0"}, "caseId: Input should be a valid integer"),
+        (
+            {**STARTED, "eventType": "JOB_FINISHED", "documents": True},
+            "documents: Input should be a valid integer",
+        ),
         ({**STARTED, "timings": {"maxRedrives": 21}}, "timings.maxRedrives: "),
         ({**STARTED, "timings": {"poll": 0}}, "timings.poll: "),
         ({**STARTED, "eventType": "IMPORT_CANCELLED", "mode": "all"}, "mode: "),

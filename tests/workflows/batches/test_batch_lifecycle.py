@@ -272,6 +272,19 @@ async def test_documents_that_are_missing_are_asked_about(batches: BatchRuns) ->
     assert script.announced[-1].documents == script.counts
 
 
+async def test_of_two_counts_that_come_in_any_order_the_larger_one_counts(
+    batches: BatchRuns,
+) -> None:
+    script = ScriptedBatch(counts=DocumentCounts(loaded=4))
+    async with batches.running(script) as handle:
+        for documents in (5, 4):
+            await handle.signal(BatchLifecycle.take, finished(documents=documents))
+        said = (await reach(handle, Phase.PARKED)).reason
+        assert said is not None and "JOB_FINISHED said 5 documents" in said
+        await handle.execute_update(BatchLifecycle.skip, BatchAnswer())
+        await end(handle)
+
+
 async def test_documents_that_were_counted_before_the_run_began_are_asked_about(
     batches: BatchRuns,
 ) -> None:

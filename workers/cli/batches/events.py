@@ -93,7 +93,7 @@ async def _start(
 
     timings = read_timings(cli.environment).model_copy(update=given) if given else None
     event = JobStarted(case_id=case, batch_id=batch, timings=timings)
-    await send(cli, event, as_json=as_json)
+    await _send_if_of_use(cli, event, as_json=as_json)
 
 
 @app.command()
@@ -114,7 +114,16 @@ def finish(
       docflow batches finish 7 1 --documents 1200
     """
     event = JobFinished(case_id=case, batch_id=batch, documents=documents)
-    run(send(cli_context(context), event, as_json=as_json))
+    run(_send_if_of_use(cli_context(context), event, as_json=as_json))
+
+
+async def _send_if_of_use(
+    cli: CliContext, event: JobStarted | JobFinished, *, as_json: bool
+) -> None:
+    from workers.services.batches.runs import refuse_event_in_vain
+
+    await refuse_event_in_vain(await open_runs(cli), cli.environment, event)
+    await send(cli, event, as_json=as_json)
 
 
 @app.command()

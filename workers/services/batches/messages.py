@@ -21,6 +21,7 @@ from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of,
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 _IDS: Final = ("caseId", "batchId")
+_COUNTED: Final = "JOB_FINISHED"
 _PASSED_ON: Final = "passedOn"
 
 Event = TypeVar("Event")
@@ -94,11 +95,16 @@ def _kind(data: dict[str, Any], known: Sequence[str]) -> str:
 
 
 def _checked(contract: TypeAdapter[Event], text: str, data: dict[str, Any]) -> Event:
-    # `true` would pass as 1, and name a case by accident.
-    flags = [name for name in _IDS if isinstance(data.get(name), bool)]
-    if flags:
+    # `true` would pass as 1, and `1_0` as 10, and name a case by accident.
+    numbers = (*_IDS, "documents") if data["eventType"] == _COUNTED else _IDS
+    wrong = [
+        name
+        for name in numbers
+        if isinstance(value := data.get(name), bool) or (isinstance(value, str) and "_" in value)
+    ]
+    if wrong:
         raise RefusedMessage(
-            INVALID_MESSAGE, "; ".join(f"{name}: Input should be a valid integer" for name in flags)
+            INVALID_MESSAGE, "; ".join(f"{name}: Input should be a valid integer" for name in wrong)
         )
     try:
         return contract.validate_json(text, by_alias=True, by_name=False)

@@ -9,8 +9,18 @@ from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeou
 from temporalio.exceptions import ApplicationError
 
 from adapters.ports import BatchStore
-from contracts.batches import BatchAnswer, BatchKey, BatchStatus, CaseEvent, CaseStatus, Timings
+from contracts.batches import (
+    BatchAnswer,
+    BatchKey,
+    BatchStatus,
+    CaseEvent,
+    CaseStatus,
+    JobFinished,
+    JobStarted,
+    Timings,
+)
 from contracts.errors import KEY_REUSED
+from domain.batches.events import STARTABLE
 from workers.connect import connect
 from workers.services.batches import access
 from workers.services.batches.cases import CaseRuns
@@ -106,6 +116,27 @@ async def refuse_cancel_in_vain(runs: BatchRuns, store: BatchStore, key: BatchKe
         raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
     if view is not None and view.status.terminal and not is_coming:
         raise WrongState(f"{key} is {view.status} already: there is nothing to cancel")
+
+
+async def refuse_event_in_vain(
+    runs: BatchRuns, environment: Mapping[str, str], event: JobStarted | JobFinished
+) -> None:
+    """Refuse to start a batch that is not loaded again, or to finish one that has ended.
+
+    Raises:
+        WrongState: It would change nothing; the message says what to do.
+    """
+    # Asked first: what the case has recorded meanwhile stands in the table.
+    is_coming = await runs.is_unrecorded(event.key)
+    async with access.open_store(environment) as store:
+        view = await store.get(event.key)
+    if is_coming or view is None or not view.status.terminal:
+        return
+    ended = f"{event.key} is {view.status} already"
+    if view.status not in STARTABLE:
+        raise WrongState(f"{ended}, and not loaded again: send its documents in another batch")
+    if isinstance(event, JobFinished):
+        raise WrongState(f"{ended}: start it again first")
 
 
 async def open_runs(environment: Mapping[str, str]) -> BatchRuns:
