@@ -12,7 +12,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.scratch import scratch_folder
 from activities.transfers.staged_paths import staged_path
-from activities.transfers.step_files import StepFiles, line_of
+from activities.transfers.step_files import StepFiles, line_of, remarks_of_empty
 from adapters.ports import UnreadableDocument
 from adapters.ports.transfer_files import ArchiveInput, Archives, ExtractionLimits
 from adapters.ports.transfers import Secrets, Staging
@@ -120,6 +120,7 @@ class ArchiveSteps:
                         f"{archive.name!r}: {plain:,} files were not encrypted, although a "
                         "password is set"
                     )
+            remarks += remarks_of_empty(after)
             return await step.result(await step.manifest(after), lines, remarks=remarks)
 
     async def _extracted(

@@ -6,7 +6,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.ports.places import Busy, LoginRefused, PartnerAway, Place, PlaceError, Places
+from adapters.ports.places import (
+    Busy,
+    LoginRefused,
+    PartnerAway,
+    PartnerFull,
+    Place,
+    PlaceError,
+    Places,
+)
 from contracts.transfers import Partner
 
 SHORTEST_SECONDS: Final = 5.0
@@ -74,6 +82,10 @@ class Breaker:
         try:
             async with places.open(partner) as place:
                 yield place
+        except PartnerFull:
+            # It has answered; what is read and removed there makes room.
+            self._away.pop(partner.name, None)
+            raise
         except PartnerAway as error:
             self._note(partner.name, error)
             raise

@@ -14,7 +14,7 @@ from activities.failures import translate_failures
 from activities.scratch import scratch_folder
 from activities.transfers.pairs import pairs_of
 from activities.transfers.staged_paths import staged_path
-from activities.transfers.step_files import StepFiles, content_of, line_of
+from activities.transfers.step_files import StepFiles, content_of, line_of, remarks_of_empty
 from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfer_files import KeyFacts, Keyring, OpenPgp
 from adapters.ports.transfers import PartnerStore, Staging
@@ -127,6 +127,7 @@ class Crypto:
                     lines.append(line_of(file, after[-1], verdict))
             unsigned = sum(file.signed_by is None for file in after)
             remarks = [f"files not signed by {partner.name}: {unsigned:,}"] if unsigned else []
+            remarks += remarks_of_empty(after)
             return await step.result(await step.manifest(after), lines, remarks=remarks)
 
     @activity.defn(name="transfers.sign")
@@ -245,7 +246,14 @@ def _recipients(ring: Keyring, partner: Partner, named: Sequence[str]) -> Sequen
         if facts.encrypts and not facts.revoked and facts.fingerprint not in own
     ]
     if not usable:
-        raise Denied(f"partner {partner.name} has no key that can be encrypted to and is valid")
+        why = "".join(
+            f"; {facts.fingerprint}: {_why_not(facts)}"
+            for facts in ring.keys
+            if facts.fingerprint not in own
+        )
+        raise Denied(
+            f"partner {partner.name} has no key that can be encrypted to and is valid{why}"
+        )
     return usable
 
 

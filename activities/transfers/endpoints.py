@@ -104,8 +104,11 @@ async def _keep_profile(partners: PartnerStore, partner: Partner, place: Place) 
         )
 
 
-async def partner_probe(places: Places, partners: PartnerStore, name: str) -> None:
+async def partner_probe(places: Places, partners: PartnerStore, name: str) -> int | None:
     """See whether a partner can be used: what those ask who wait for it.
+
+    Returns:
+        Bytes that can be written; None: it does not report it.
 
     Raises:
         PartnerAway: It cannot.
@@ -113,9 +116,10 @@ async def partner_probe(places: Places, partners: PartnerStore, name: str) -> No
     try:
         async with opened(places, partners, name) as (_, place):
             await place.ping()
+            return await place.room()
     except RuleViolation:
         # Removed by a person: nothing is to be waited for, and the step of the run says so.
-        return
+        return None
 
 
 class NotedNamings:

@@ -9,6 +9,7 @@ from activities.transfers.step_files import StepFiles, staged_files
 from adapters.ports.transfers import EventSender, Staging
 from contracts.transfers import ActionOrder, ActionResult, FireEvent, ReceiptFile
 from domain.errors import RuleViolation
+from domain.transfers.continued import fired_to
 from domain.transfers.fired_events import fired_body
 from domain.transfers.templates import filled, names_file
 
@@ -43,7 +44,7 @@ class Firing:
             names = [file.name for file in files] or _without_files(order)
             bodies = dict.fromkeys(fired_body(order, _filled(order.names, name)) for name in names)
             sent = [await self._sender.send(body, action.queue) for body in bodies]
-            where = f"queue {action.queue}" if action.queue else "the routes"
+            where = fired_to(action.queue)
             lines = [
                 ReceiptFile(name=f"event {transfer}", size=len(body.encode()), place=where)
                 for transfer, body in zip(sent, bodies, strict=True)

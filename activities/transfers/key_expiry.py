@@ -69,7 +69,11 @@ class KeyExpiry:
         name = f"{'our ' if key.own else ''}OpenPGP key {key.fingerprint}"
         try:
             async with self._openpgp.open([key]) as keyring:
-                ends = next((each.expires for each in keyring.keys), None)
+                facts = next(iter(keyring.keys), None)
+            if facts is not None and facts.lacking and not facts.decrypts:
+                lacking = ", ".join(facts.lacking)
+                raise Denied(f"its text lacks the private part of {lacking}, which decrypts")
+            ends = facts and facts.expires
         except (Denied, UnreadableDocument) as problem:
             now = self._now()
             sentence = f"{name} of {partner.name} cannot be used: {problem}"[:500]

@@ -29,6 +29,7 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.action_order import writes_at_end
+from domain.transfers.continued import done_elsewhere, in_its_turn
 from domain.transfers.events import file_of
 from domain.transfers.job_settings import (
     Settings,
@@ -105,12 +106,13 @@ class Planning:
                 "DOCFLOW_TRANSFERS_STAGING_KEY"
             )
         is_resend = job.resent_from is not None
-        remarks: Sequence[str] = ()
+        remarks = done_elsewhere(job, found.actions.list)
         if is_resend:
             found, remarks = _writing_again(found, job.resend_to)
         plan = plan_of(found, job.event, file.ref, unused, has_files=is_resend, remarks=remarks)
         if order.plan is not None:
             refuse_other_past(plan, order.plan, order.index)
+            plan = in_its_turn(plan, order.plan)
             if order.action is not None:
                 plan = corrected(plan, job.event, order.index, order.action)
         return plan

@@ -24,13 +24,23 @@ from contracts.transfers import (
 )
 from contracts.transfers.progress import ReadCursor
 from domain.errors import RuleViolation
-from domain.transfers.paths import literal, path_problem, printable, split
+from domain.transfers.paths import (
+    any_case,
+    divided,
+    literal,
+    missed_by_case,
+    path_problem,
+    printable,
+    split,
+)
 from domain.transfers.receipts import read_digest
 from domain.transfers.templates import plain
 
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
 _NOTED_FILES: Final = 200
+_SPARE: Final = 1_000
+"""Files of a folder that are named in remarks at most, beside those that are read."""
 
 
 @dataclass
@@ -205,7 +215,7 @@ async def _found(
         entries: Sequence[Entry] = [await place.stat(exact or path)]
     except FileMissing:
         try:
-            entries = [] if exact is not None else await place.list(path, action.at_most)
+            entries = [] if exact is not None else await _listed(place, path, action, remarks)
         except FileMissing as error:
             if action.at_least:
                 raise
@@ -214,7 +224,7 @@ async def _found(
     if len(entries) < action.at_least:
         raise FileMissing(
             f"{printable(exact or path)} names {len(entries)} files at {action.partner}; "
-            f"at least {action.at_least} are expected"
+            f"at least {action.at_least} are expected{''.join(f'; {each}' for each in remarks)}"
         )
     if len(entries) > action.at_most:
         raise RuleViolation(
@@ -231,6 +241,22 @@ async def _found(
     if empty:
         remarks.append(f"{len(empty)} of {len(entries)} files are empty")
     return entries, remarks
+
+
+async def _listed(place: Place, path: str, action: ReadFile, remarks: list[str]) -> Sequence[Entry]:
+    """What a pattern names; remarks name what looks as if it should."""
+    found = await place.list(any_case(path), action.at_most + _SPARE)
+    if len(found) > action.at_most + _SPARE:
+        found = await place.list(path, action.at_most)
+    named, missed, unfinished = divided(path, (entry.path for entry in found))
+    remarks += missed_by_case(path, missed)
+    if unfinished:
+        remarks.append(
+            f"{printable(unfinished[0])}: left out, as a file that its sender still writes"
+            f"{f'; {len(unfinished):,} such files' if len(unfinished) > 1 else ''}"
+        )
+    wanted = set(named)
+    return [entry for entry in found if entry.path in wanted]
 
 
 def _line(partner: Partner, file: StagedFile) -> ReceiptFile:

@@ -59,7 +59,7 @@ class SourceSettling:
                 remark = await _settled(place, order, file, progress)
                 if remark is not None:
                     remarks.append(remark)
-        return SettleResult(remarks=first_of(remarks, "more sources stay where they are"))
+        return SettleResult(remarks=first_of(remarks, "more remarks about sources"))
 
 
 async def _settled(
@@ -75,7 +75,10 @@ async def _settled(
             await place.delete(entry)
         else:
             field = "move_to" if order.succeeded else "on_failure_move_to"
-            await _moved(place, entry, filled(order.names[field], file.name), file, progress)
+            target = filled(order.names[field], file.name)
+            path = await _moved(place, entry, target, file, progress)
+            if path != target:
+                return f"the source {name} was moved to {printable(path)}: its name was taken"
     except FileChanged:
         return f"the source {name} stays: it is another file than the one that was read"
     except FileMissing:
@@ -92,8 +95,8 @@ async def _settled(
 
 async def _moved(
     place: Place, entry: Entry, target: str, file: StagedFile, progress: Progress
-) -> None:
-    """Move a file; a number is added to a name that is taken."""
+) -> str:
+    """Move a file; a number is added to a name that is taken. Returns its path."""
     for number in range(1, _NUMBERS + 1):
         path = target if number == 1 else numbered(target, number)
         try:
@@ -104,7 +107,7 @@ async def _moved(
             # An attempt before this one may have moved it, here or to a later number.
             if not await _is_moved(place, entry, path, file.blob.sha256, progress):
                 continue
-        return
+        return path
     raise NameRefused(f"{printable(file.name)} and {_NUMBERS} names with a number are taken")
 
 

@@ -159,6 +159,12 @@ def bounded(order: ActionOrder) -> BoundedHeartbeater:
     return BoundedHeartbeater(f"carried out {order.action.action}")
 
 
+def remarks_of_empty(files: Sequence[StagedFile]) -> Sequence[str]:
+    """A remark where files that an action has made are empty; one that was read is refused."""
+    empty = sum(file.blob.size == 0 for file in files)
+    return [f"{empty:,} of {len(files):,} files are empty"] if empty else []
+
+
 async def staged_files(staging: Staging, manifest: Manifest) -> list[StagedFile]:
     """The files that a manifest lists."""
     if manifest.blob is None:

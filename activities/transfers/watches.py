@@ -25,7 +25,7 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.errors import RuleViolation
-from domain.transfers.paths import path_problem, printable
+from domain.transfers.paths import any_case, divided, missed_by_case, path_problem, printable
 from domain.transfers.sightings import (
     Version,
     check_watch,
@@ -42,6 +42,8 @@ _AT_ONCE: Final = 20
 _KEPT: Final = timedelta(days=30)
 """So long a file that vanished is still listed for people."""
 
+_ABANDONED: Final = timedelta(days=1)
+"""A file that its sender still writes, and has not touched for so long, was given up."""
 _SKEW: Final = timedelta(seconds=2)
 """By which the clocks of workers and server may differ."""
 
@@ -113,8 +115,9 @@ class Watching:
         watch = order.watch
         check_watch(watch)
         async with Heartbeater() as beats:
-            entries, markers, is_whole = await self._listed(watch)
-            look = _Look(watch, self._ports.now(), files=len(entries))
+            look = _Look(watch, self._ports.now())
+            entries, markers, is_whole = await self._listed(look)
+            look.files = len(entries)
             if not is_whole:
                 look.problem(
                     f"there are more than {watch.most:,} files at {printable(watch.path)}: those "
@@ -133,20 +136,43 @@ class Watching:
             await self._ports.store.put_state(state)
         return result
 
-    async def _listed(self, watch: Watch) -> tuple[Sequence[Entry], frozenset[str], bool]:
+    async def _listed(self, look: _Look) -> tuple[Sequence[Entry], frozenset[str], bool]:
         """The files, the markers, and whether there are no more files."""
+        watch = look.watch
         async with opened(self._ports.places, self._ports.partners, watch.partner) as (_, place):
             # First: a marker that is there is of a file that is complete when it is listed.
-            markers = await self._markers(watch, place)
-            found = await place.list(watch.path, watch.most)
-        entries = [each for each in found[: watch.most] if concerns(watch, each.path)]
-        return entries, markers, len(found) <= watch.most
+            markers = await self._markers(look, place)
+            found = await place.list(any_case(watch.path), watch.most)
+        listed = {each.path: each for each in found[: watch.most] if concerns(watch, each.path)}
+        named, missed, unfinished = divided(watch.path, listed)
+        if watch.marker is not None:
+            # The sender says itself that they are complete.
+            named, unfinished = [*named, *unfinished], []
+        _name_missed(look, watch.path, missed)
+        for path in unfinished:
+            look.settling += 1
+            if (changed := listed[path].changed) is None or look.at - changed > _ABANDONED:
+                look.problem(
+                    f"{printable(path)}: no event is sent of it, as its sender never gave it its "
+                    "name; have it sent again, or removed"
+                )
+        return [listed[path] for path in sorted(named)], markers, len(found) <= watch.most
 
-    async def _markers(self, watch: Watch, place: Place) -> frozenset[str]:
+    async def _markers(self, look: _Look, place: Place) -> frozenset[str]:
+        watch = look.watch
         if watch.marker is None:
             return frozenset()
-        found = await place.list(f"{watch.path}{watch.marker}", watch.most)
-        return frozenset(each.path for each in found)
+        pattern = f"{watch.path}{watch.marker}"
+        found = await place.list(any_case(pattern), watch.most)
+        if len(found) > watch.most:
+            look.problem(
+                f"there are more than {watch.most:,} markers {printable(pattern)}: files whose "
+                "markers are beyond are not sent; remove those of files that are gone, or let the "
+                "watch say `most`"
+            )
+        named, missed, _ = divided(pattern, (each.path for each in found))
+        _name_missed(look, pattern, missed)
+        return frozenset(named)
 
     async def _page(
         self,
@@ -217,6 +243,12 @@ class Watching:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _name_missed(look: _Look, pattern: str, missed: Sequence[str]) -> None:
+    """Have people know of files that only their case keeps from being sent."""
+    for sentence in missed_by_case(pattern, missed):
+        look.problem(f"{sentence}; `[cC]` in the path takes both, or have them renamed")
 
 
 def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -15,6 +15,8 @@ from adapters.ports.places import (
     FileMissing,
     Namings,
     PartnerAway,
+    PartnerFull,
+    PlaceError,
     Progress,
     Written,
 )
@@ -65,6 +67,10 @@ class BasePlace(ABC):
             # It refuses something, so it answers.
             return
 
+    async def room(self) -> int | None:
+        """Most protocols do not report it."""
+        return None
+
     async def stat(self, path: str) -> Entry:
         """One file."""
         entry = await self.entry(checked(path))
@@ -113,7 +119,20 @@ class BasePlace(ABC):
         order = WriteOrder(
             checked(path), size, sha256, overwrite, verify, owner, mode, changed, progress, namings
         )
-        return await self._written(chunks, order)
+        try:
+            return await self._written(chunks, order)
+        except PlaceError as error:
+            # A full disk has no name of its own in SFTP, and servers word it as they like.
+            if type(error) is PlaceError:
+                await self._require_room(size, error)
+            raise
+
+    async def _require_room(self, size: int, error: PlaceError) -> None:
+        room = await self.room()
+        if room is not None and room < max(size, 1):
+            name = self._partner.name
+            text = f"{name} has no room for {size:,} bytes: {error}"
+            raise PartnerFull(name, text, max(size, 1)) from error
 
     async def delete(self, entry: Entry) -> bool:
         """Delete a file, if it is still that one."""
@@ -161,6 +180,11 @@ def is_strong(tag: str | None) -> bool:
 def probe_name(folder: str = "", suffix: str = "") -> str:
     """The path of a file of our own that is there for a probe at most."""
     return join(folder, f"{TEMPORARY_PREFIX}probe-{secrets.token_hex(6)}{suffix}")
+
+
+def room_of(free: int, files: int, free_files: int) -> int:
+    """Bytes that can be written to a file system, which may be out of files before (statvfs)."""
+    return 0 if files and not free_files else free
 
 
 async def no_bytes() -> AsyncGenerator[bytes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name
+from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
@@ -112,6 +112,11 @@ class FolderPlace(BasePlace):
         return ServerProfile(
             rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC), probed_with=(name,)
         )
+
+    async def room(self) -> int | None:
+        """Of its file system; a quota is not reported."""
+        facts = await self._run(lambda: os.statvfs(self._root), "")
+        return room_of(facts.f_bavail * facts.f_frsize, facts.f_files, facts.f_favail)
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files that a pattern names."""

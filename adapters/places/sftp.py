@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import asyncssh
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name
+from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
@@ -114,6 +114,16 @@ class SftpPlace(BasePlace):
         except PortError:
             return False
         return True
+
+    async def room(self) -> int | None:
+        """Of the root's file system, by OpenSSH's extension `statvfs`; a quota is not reported."""
+        try:
+            facts = await self._ask(self._sftp.statvfs(self._at("") or "."), "")
+        except PartnerAway:
+            raise
+        except PortError:
+            return None
+        return room_of(facts.bavail * facts.frsize, facts.files, facts.favail)
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Files that a pattern names, by the facts that the server lists with their names."""

@@ -69,6 +69,9 @@ class FileJobOrder(Contract):
     """The failed transfer that it carries out anew; `transfer_id` is that of `redrive_id` then."""
     done_before: tuple[tuple[int, str], ...] = Field(default=(), max_length=ACTIONS)
     """Place and name of actions with effects that the failed one has done: none is repeated."""
+    done_where: tuple[tuple[int, str], ...] = Field(default=(), max_length=ACTIONS)
+    """Place of those actions, and the partner or queue that they sent to: one that sends elsewhere
+    by now is carried out."""
     read_before: tuple[tuple[int, str], ...] = Field(default=(), max_length=ACTIONS)
     """Place of actions that read what was written then, and the digest of what they have read."""
     files: Manifest = Manifest()

@@ -14,6 +14,7 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.errors import RuleViolation
+from domain.transfers.events import ACCOUNT
 
 _NEEDS_NO_FILE: Final = (ReadFile, FireEvent, CallHttp)
 _LEAVES_FILES: Final = (Scan, FireEvent, CallHttp, WriteFile)
@@ -43,6 +44,16 @@ def problems_of_order(actions: Sequence[Action], *, has_files: bool = False) -> 
         if isinstance(action, ReadFile):
             yield from _contradictions(index, action)
             yield from _losses(index, action, actions[index + 1 :])
+        if isinstance(action, FireEvent) and ACCOUNT in action.data:
+            yield (
+                f"{_named(index, action)}: {ACCOUNT} of Data would be replaced by AccountId; "
+                "set AccountId instead"
+            )
+        if isinstance(action, CallHttp) and (name := _replaced_header(action)) is not None:
+            yield (
+                f"{_named(index, action)}: the header {name} would be replaced by the idempotency "
+                "key; name another IdempotencyHeader, or null"
+            )
         if isinstance(action, Checksum) and action.write and action.expected is not None:
             yield (
                 f"{_named(index, action)}: Write adds a checksum, and Expected compares with one; "
@@ -75,6 +86,12 @@ def _losses(index: int, action: ReadFile, behind: Sequence[Action]) -> Iterator[
             f"{_named(index, action)}: `After: delete` deletes files that no WriteFile and no "
             "CallHttp with `Body: file` has sent"
         )
+
+
+def _replaced_header(action: CallHttp) -> str | None:
+    """The header of its settings that has the name of the one with the idempotency key."""
+    own = (action.idempotency_header or "").lower()
+    return next((name for name in sorted(action.headers) if name.lower() == own), None)
 
 
 def _takes_files(action: Action) -> bool:

@@ -346,16 +346,18 @@ def _unused(model: type[BaseModel], raw: Any, place: str) -> Iterator[str]:
         return
     found = cast(Mapping[str, Any], raw)
     known = {
-        name: field
+        name: (field.alias or field_name, field)
         for field_name, field in model.model_fields.items()
         for name in (field_name, field.alias or field_name)
     }
     for key, value in found.items():
         where = f"{place}{key}"
-        if key not in known:
+        alias, field = known.get(key, (key, None))
+        # Of two spellings of one key, the one of the documentation counts.
+        if field is None or (key != alias and alias in found):
             yield where[:200]
             continue
-        yield from _unused_within(known[key].annotation, value, where)
+        yield from _unused_within(field.annotation, value, where)
 
 
 def _unused_within(annotation: Any, value: Any, where: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from typing import Final
 
@@ -10,10 +11,14 @@ SEGMENT_BYTES: Final = 255
 PATH_BYTES: Final = 1_024
 TEMPORARY_PREFIX: Final = ".docflow-"
 """Begins the names of files that are being written, and of those of a probe."""
+UNFINISHED: Final = (".part", ".filepart", ".partial", ".tmp")
+"""End the names of files that a sender still writes, and renames afterwards."""
 NUMBERS: Final = 1_000
 """Numbers that are tried for a name that is taken."""
 
 _WILDCARD: Final = re.compile(r"[*?\[]")
+_CASED: Final = re.compile(r"\[!?\]?[^\]]*\]|\w")
+"""Letters of a pattern, and its sets of characters, which stay as they are."""
 _ESCAPED: Final = re.compile(r"\[([*?\[])\]")
 
 
@@ -96,6 +101,54 @@ def matcher(name: str) -> re.Pattern[str]:
     """
     hidden = "" if name.startswith(".") else r"(?!\.)"
     return re.compile(f"{hidden}{translate(name)}", re.DOTALL)
+
+
+def any_case(pattern: str) -> str:
+    """A pattern that takes upper and lower case alike; one that would be too long stays."""
+    if not has_wildcards(pattern):
+        return pattern
+    folder, name = split(pattern)
+    folded = join(folder, _CASED.sub(_either_case, name))
+    return folded if pattern_problem(folded) is None else pattern
+
+
+def _either_case(found: re.Match[str]) -> str:
+    letter = found[0]
+    either = letter.lower() + letter.upper()
+    return f"[{either}]" if len(letter) == 1 and len(set(either)) == 2 else letter
+
+
+def divided(pattern: str, paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+    """What a pattern names, what it misses by case alone, and what a sender still writes.
+
+    Args:
+        pattern: Its own suffix is never one of a file that is still written.
+        paths: What `any_case` of it names.
+    """
+    match = matcher(split(pattern)[1]).match
+    named: list[str] = []
+    missed: list[str] = []
+    unfinished: list[str] = []
+    suffixes = tuple(each for each in UNFINISHED if not pattern.lower().endswith(each))
+    for path in paths:
+        if not has_wildcards(pattern):
+            named.append(path)
+        elif not match(split(path)[1]):
+            missed.append(path)
+        else:
+            (unfinished if path.lower().endswith(suffixes) else named).append(path)
+    return named, missed, unfinished
+
+
+def missed_by_case(pattern: str, missed: Sequence[str]) -> list[str]:
+    """A sentence where a pattern would name more files if case did not count."""
+    if not missed:
+        return []
+    more = f" and {len(missed) - 1:,} others" if len(missed) > 1 else ""
+    return [
+        f"{printable(missed[0])}{more}: left out, differs from {printable(pattern)} in upper and "
+        "lower case alone"
+    ]
 
 
 def numbered(path: str, number: int) -> str:

@@ -156,7 +156,7 @@ class RouteTable:
         near = heapq.nlargest(
             _OTHERS,
             (each for each in self.rules if each is not winner),
-            key=lambda each: (_matching(each, key), each.enabled, rank(each)),
+            key=lambda each: (_matching(each, key), _nearly(each, key), each.enabled, rank(each)),
         )
         remarks = (
             RouteRemark(queue=each.queue, rule=each.rule, reason=_reason(each, key, winner))
@@ -237,6 +237,14 @@ def _matching(rule: RouteRule, key: RouteKey) -> int:
     return sum(matches(getattr(rule, name), getattr(key, name)) for name in ATTRIBUTES)
 
 
+def _nearly(rule: RouteRule, key: RouteKey) -> int:
+    """How many attributes match but for case and blanks at the ends."""
+    pairs = ((getattr(rule, name), getattr(key, name)) for name in ATTRIBUTES)
+    return sum(
+        matches(wanted.strip().casefold(), given.strip().casefold()) for wanted, given in pairs
+    )
+
+
 def _reason(rule: RouteRule, key: RouteKey, winner: RouteRule | None) -> str:
     differs = [
         _difference(LABELS[name], getattr(rule, name), getattr(key, name))
@@ -253,9 +261,9 @@ def _reason(rule: RouteRule, key: RouteKey, winner: RouteRule | None) -> str:
 
 def _difference(label: str, wanted: str, given: str) -> str:
     said = f"{label} is {_quoted(given)}, not {_quoted(wanted)}"
-    if wanted.strip() == given.strip():
+    if matches(wanted.strip(), given.strip()):
         return f"{said}: they differ in blanks at the ends"
-    if wanted.casefold() == given.casefold():
+    if matches(wanted.casefold(), given.casefold()):
         return f"{said}: they differ in upper and lower case"
     return said
 

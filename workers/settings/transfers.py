@@ -116,14 +116,15 @@ class StorageQueueSettings(Settings):
     ] = Field(
         None,
         validation_alias="DOCFLOW_TRANSFERS_QUEUE_ACCOUNT",
-        description="connection string of the account with all queues; queues that it lacks are "
-        "named and looked for again",
+        description="connection string of the account with all queues, or its URL where this "
+        "process is known to Entra ID; queues that it lacks are named and looked for again",
     )
     app_settings: Annotated[Path | None, Setting(kind="file")] = Field(
         None,
         validation_alias=APP_SETTINGS,
         description="a file as the replaced system's `appsettings.json`: for each queue its `Url` "
-        "and `SASToken`, and where it needs one, `PoisonSASToken` of the queue of its dead letters",
+        'and `SASToken`, or `"Credential": "EntraID"`, and where it needs one, `PoisonSASToken` of '
+        "the queue of its dead letters",
     )
     intake: Annotated[str | None, Setting(kind="text")] = Field(
         None,

@@ -28,6 +28,7 @@ from contracts.transfers import (
     TransferView,
 )
 from domain.transfers.chains import loop_of
+from domain.transfers.continued import is_done_before
 from domain.transfers.events import file_of
 from domain.transfers.job_settings import may_be_left_out, verb_of
 from domain.transfers.remarks import in_one_sentence
@@ -119,7 +120,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
         index = 0
         while index < len(self._actions):
-            if (index, self._actions[index].action) in self._order.done_before:
+            if is_done_before(self._order, index, self._actions[index]):
                 self._pass_over(index)
             else:
                 await self._until_done(index)
@@ -215,21 +216,21 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     async def _leaves_out(self, index: int, failure: FailureError) -> bool:
         """Ask a person about an action that has failed; whether it is left out."""
-        reason = explain(failure)
+        reason = failed = explain(failure)
         self._progress.parked(index, reason)
         while True:
             answered = await self._ask(f"{index + 1}. {self._actions[index].action}", reason)
             if answered.decision is Decision.FAIL:
-                self._give_up(answered, reason)
+                self._give_up(answered, failed)
             if answered.decision is Decision.SKIP:
-                self._skip(index, answered, reason)
+                self._skip(index, answered, failed)
                 return True
             try:
                 await self._waiting.done(lambda given=answered: self._correct(index, given))
             except FailureError as error:
                 if is_cancelled_exception(error):
                     raise
-                reason = f"the corrected settings: {explain(error)}"
+                reason = f"the corrected settings: {explain(error)}; before: {failed}"
                 continue
             self._round += 1
             self._begin_action(index)
@@ -251,7 +252,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             )
         )
         self._progress.begin(self._plan)
-        self._remark(*self._progress.corrected(index, given))
+        self._remark(*self._plan.remarks, *self._progress.corrected(index, given))
 
     def _skip(self, index: int, answered: Answered, reason: str) -> None:
         self._left_out = True

@@ -49,7 +49,9 @@ class Progress:
         self._set(index, state="parked", note=reason[:_NOTE])
 
     def corrected(self, index: int, given: TransferRetry) -> tuple[str, ...]:
-        """A person has changed settings of it; a remark that says so."""
+        """A person has changed settings of it, or had all read again; a remark on changes."""
+        if given.settings:
+            self._corrected_by.clear()
         if not given.action:
             return ()
         if given.by is not None:

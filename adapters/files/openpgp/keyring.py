@@ -24,7 +24,7 @@ from adapters.files.openpgp.home import (
 )
 from adapters.files.openpgp.statuses import Statuses
 from adapters.ports import Denied, UnreadableDocument
-from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink
+from adapters.ports.transfer_files import KeyFacts, Keyring, Signature, Sink, WrongKey
 from adapters.ports.transfers import Secrets
 from adapters.threads import BlockingStream, PulledBytes
 from contracts.transfers import OpenPgpKey
@@ -51,6 +51,8 @@ _SLOWEST: Final = 1 << 20
 _PIECE: Final = 1 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
 _TOO_LARGE: Final = "exceeded --max-output limit"
+_ABSENT: Final = "#"
+"""Stands for the private part of a key or sub-key that is not there."""
 _DEAD: Final = frozenset("eridn")
 """Validity of keys that cannot be used: expired, revoked, invalid, disabled, not valid."""
 
@@ -99,7 +101,7 @@ class GnuPg:
         listed = await answered(home, self._patience, partial(gpg.list_keys, private is not None))
         entry = next((each for each in listed if each["fingerprint"] == key.fingerprint), None)
         if entry is None:
-            raise Denied(f"the text of the key {key.fingerprint} holds another key")
+            raise WrongKey(f"the text of the key {key.fingerprint} holds another key")
         if passphrase is not None:
             await _preset(home, _keygrips(entry), passphrase)
         return _facts(entry, secret=private is not None)
@@ -182,7 +184,7 @@ class GnuPgKeyring:
             if _TOO_LARGE in result.stderr:
                 raise _too_large(most)
             statuses.require_unlocked()
-            statuses.require_decrypted()
+            statuses.require_decrypted([each for key in self.keys for each in key.lacking])
             signature.append(statuses.expected_signature(signers, required=signed))
             # An unknown signer is a failure to GnuPG.
             if result.returncode and (signed or "ERRSIG" not in statuses):
@@ -304,12 +306,12 @@ def _require_imported(key: OpenPgpKey, result: Any, *, secret: bool) -> None:
     """See that a text held the key that it is said to hold, and no other."""
     found = {each for each in result.fingerprints if each}
     if found - {key.fingerprint}:
-        raise Denied(
+        raise WrongKey(
             f"the text of the key {key.fingerprint} holds another key, {', '.join(sorted(found))}"
         )
     if not found or (secret and not result.sec_read):
         part = "private" if secret else "public"
-        raise Denied(f"the text of the key {key.fingerprint} is no {part} key")
+        raise WrongKey(f"the text of the key {key.fingerprint} is no {part} key")
 
 
 async def _preset(home: Path, keygrips: Iterable[str], passphrase: str) -> None:
@@ -332,6 +334,7 @@ def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyFacts:
     latest = None if not ends or None in ends else max(end for end in ends if end)
     expires = min((each for each in (whole, latest) if each), default=None)
     dead = entry["trust"] in _DEAD
+    lacking = [part for part in parts if secret and part.get("token") == _ABSENT]
     usable = any(
         part["trust"] not in _DEAD and ((end := _expiry(part)) is None or end > now)
         for part in parts
@@ -342,6 +345,8 @@ def _facts(entry: Mapping[str, Any], *, secret: bool) -> KeyFacts:
         expires=expires,
         revoked=entry["trust"] == "r",
         secret=secret,
+        decrypts=secret and len(lacking) < len(parts),
+        lacking=tuple(part["keyid"] for part in lacking),
     )
 
 
@@ -360,4 +365,7 @@ def _too_large(most: int) -> UnreadableDocument:
 
 
 def _cannot_sign(fingerprint: str) -> Denied:
-    return Denied(f"the key {fingerprint} cannot sign: it has expired, or is not for signatures")
+    return Denied(
+        f"the key {fingerprint} cannot sign: it has expired, is not for signatures, or its text "
+        "lacks the private part for them"
+    )

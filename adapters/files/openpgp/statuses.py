@@ -3,7 +3,7 @@
 Source: doc/DETAILS of GnuPG, "Format of the --status-fd output".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -107,14 +107,17 @@ class Statuses:
             if len(words) > 1 and words[1].isdecimal() and int(words[1]) & 0xFFFF == _CANCELLED:
                 raise Denied("the passphrase of a private key of ours is wrong or missing")
 
-    def require_decrypted(self) -> None:
+    def require_decrypted(self, lacking: Collection[str] = ()) -> None:
         """See that a message was decrypted with a key of ours and is as it was encrypted.
+
+        Args:
+            lacking: Ids of sub-keys of ours whose private part is missing.
 
         Raises:
             UnreadableDocument: It is not; the message says why.
         """
         if not {"DECRYPTION_OKAY", "END_DECRYPTION"} <= {words[0] for words in self.lines if words}:
-            raise UnreadableDocument(self._why_not_decrypted())
+            raise UnreadableDocument(self._why_not_decrypted(lacking))
         if "DECRYPTION_FAILED" in self or "BADMDC" in self:
             raise UnreadableDocument(_CHANGED)
         if not self.of("DECRYPTION_KEY"):
@@ -125,11 +128,16 @@ class Statuses:
         if "GOODMDC" not in self and not aead:
             raise UnreadableDocument(_UNPROTECTED)
 
-    def _why_not_decrypted(self) -> str:
+    def _why_not_decrypted(self, lacking: Collection[str]) -> str:
         if "DECRYPTION_INFO" in self:
             unprotected = any(info[:1] == ["0"] for info in self.of("DECRYPTION_INFO"))
             return _UNPROTECTED if unprotected and "BADMDC" not in self else _CHANGED
         if recipients := [words[0] for words in self.of("ENC_TO") if words]:
+            if ours := [each for each in recipients if each in lacking]:
+                return (
+                    f"it is encrypted to a key of ours whose text lacks the private part of "
+                    f"{', '.join(ours[:_SHOWN])}: export that key whole"
+                )
             return (
                 "it is encrypted to other keys than ours: "
                 f"{', '.join(recipients[:_SHOWN])} (ids of sub-keys)"

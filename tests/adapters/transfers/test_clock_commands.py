@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 
 from activities.transfers.expected_files import ExpectedPorts, Expecting
 from activities.transfers.watches import Watching, WatchPorts
-from adapters.database import Database, open_database, upgrade
+from adapters.database import Database, open_database
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
@@ -31,6 +31,7 @@ from contracts.transfers import (
 from domain.transfers.queues import Queue
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
+from tests.support.tables import make_tables
 from tests.support.transfers.places import open_places
 from tests.support.waiting import eventually
 from workers import catalogue
@@ -117,7 +118,7 @@ async def test_a_declared_watch_starts_events(
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    await upgrade(url)
+    await make_tables(url)
     refused = await run_docflow_in_thread("transfers", "watches", "run", "acme-orders")
     assert refused.exit_code == 1 and "docflow schedules reconcile" in refused.output
     table = declared_schedules(["transfers"], settings)

@@ -111,6 +111,13 @@ async def test_files_are_encrypted_signed_decrypted_and_known_by_their_signer(
     assert allowed.remarks == ("files not signed by us: 2",)
 
 
+async def test_a_message_of_nothing_is_a_remark(sides: Sides, parties: Mapping[str, Party]) -> None:
+    seal = Encrypt(partner="acme", sign_with=parties["us"].fingerprint)
+    sealed = await sides.run(seal, await sides.staged({**FILES, "none.csv": b""}))
+    opened = await sides.run(Decrypt(partner="us"), sealed.files)
+    assert opened.remarks == ("1 of 3 files are empty",)
+
+
 async def test_an_expired_key_of_a_partner_is_passed_over_or_refused_by_name(
     sides: Sides, parties: Mapping[str, Party]
 ) -> None:
@@ -122,7 +129,8 @@ async def test_an_expired_key_of_a_partner_is_passed_over_or_refused_by_name(
     (remark,) = passed_over.remarks
     assert remark.startswith(f"nothing is encrypted to the key {old}: it has expired on 2020")
     everything = Encrypt(partner="old")
-    assert await sides.refused(everything, manifest, "no key that can be encrypted to") == PERMANENT
+    none = f"no key that can be encrypted to and is valid; {old}: it has expired on 2020"
+    assert await sides.refused(everything, manifest, none) == PERMANENT
     stranger = Encrypt(partner="acme", recipients=(parties["other"].fingerprint,))
     assert await sides.refused(stranger, manifest, "partner acme has no key") == PERMANENT
     assert await sides.refused(Encrypt(partner="nobody"), manifest, "no partner nobody")

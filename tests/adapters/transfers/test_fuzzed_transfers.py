@@ -19,7 +19,6 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database import upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
@@ -36,6 +35,7 @@ from domain.transfers.events import head_of
 from domain.transfers.queues import Queue
 from stack.temporal import temporal_server
 from tests.support.chaos import CHAOS, kills
+from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import Fuzzing
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
 from tests.support.waiting import eventually
@@ -155,7 +155,7 @@ async def fuzzed(tmp_path: Path) -> AsyncGenerator[Fuzzed]:
     (tmp_path / "share/in/orders.csv").write_bytes(b"a;b\n" * 100)
     async with temporal_server(tmp_path, ui=False, in_memory=True) as server:
         settings = folder_settings(tmp_path, server.address, QUEUES)
-        await upgrade(settings["DATABASE_URL"])
+        await make_tables(settings["DATABASE_URL"])
         faults = Faults()
         async with whole_workers(settings, faults) as workers:
             database = workers.resources.database

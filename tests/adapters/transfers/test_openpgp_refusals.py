@@ -1,6 +1,9 @@
 """Messages in OpenPGP that are refused, before a sink has been given their end."""
 
 import random
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from tests.support.transfers.openpgp import (
     Forge,
     Party,
     Work,
+    without_sub_key,
 )
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -119,6 +123,21 @@ async def test_a_message_to_others_names_their_keys(
     message = forge.call("--encrypt", "-r", other.fingerprint, given=TEXT)
     with pytest.raises(UnreadableDocument, match="encrypted to other keys than ours"):
         await Work(pgp, us.own(secrets)).decrypt(message)
+
+
+async def test_a_message_to_a_key_of_ours_without_its_sub_key_says_so(
+    pgp: GnuPg, secrets: PlantedSecrets, forge: Forge, other: Party
+) -> None:
+    home = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    own = other.own(secrets)
+    secrets.values[own.private or ""] = without_sub_key(other, home)
+    shutil.rmtree(home)
+    async with pgp.open([own]) as ring:
+        (facts,) = ring.keys
+    assert facts.secret and not facts.decrypts and len(facts.lacking) == 1
+    message = forge.call("--encrypt", "-r", other.fingerprint, given=TEXT)
+    with pytest.raises(UnreadableDocument, match=f"lacks the private part of {facts.lacking[0]}"):
+        await Work(pgp, own).decrypt(message)
 
 
 async def test_a_bomb_ends_at_its_limit(

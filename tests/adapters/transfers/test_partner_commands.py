@@ -13,7 +13,7 @@ import pytest_asyncio
 from typer.testing import Result
 
 from tests.support.cli import run_docflow_in_thread
-from tests.support.transfers.openpgp import Forge
+from tests.support.transfers.openpgp import Forge, without_sub_key
 from tests.support.transfers.sftp_server import PASSWORD, USER, SftpSite, sftp_site
 from workers.cli.context import CliContext
 
@@ -154,6 +154,42 @@ async def test_an_openpgp_key_is_added(docflow: Docflow, tmp_path: Path) -> None
     keys = json.loads((await docflow("keys", "list", "acme", "--json")).output)["keys"]
     assert [(key["private"], key["own"]) for key in keys] == [("env:NEW", True)]
     await docflow("keys", "add", "acme", "--fingerprint", fingerprint, code=2)
+
+
+async def test_a_private_key_that_could_not_be_used_is_refused_when_it_is_added(
+    docflow: Docflow, environment: dict[str, str], tmp_path: Path
+) -> None:
+    homes = [Path(tempfile.mkdtemp(dir="/tmp")) for _ in range(2)]
+    forge = Forge(homes[0])
+    try:
+        ours, other = forge.party("ours"), forge.party("other")
+        signs = forge.call("--armor", "--export-secret-keys", f"{ours.fingerprint}!").decode()
+        partial = without_sub_key(ours, homes[1])
+    finally:
+        forge.close()
+        for home in homes:
+            shutil.rmtree(home)
+    environment |= {
+        "WHOLE": ours.private,
+        "OTHER": other.private,
+        "PUBLIC": ours.public,
+        "PARTIAL": partial,
+        "SIGNS": signs,
+    }
+    await docflow("add", "acme", "--kind", "folder", "--container", str(tmp_path))
+    add = ("keys", "add", "acme", "--fingerprint", ours.fingerprint, "--private")
+    assert "it never expires" in (await docflow(*add, "env:WHOLE")).output
+    for name, reason in (
+        ("PARTIAL", "lacks the private part of its sub-key for encryption"),
+        ("OTHER", "holds another key"),
+        ("PUBLIC", "is no private key"),
+    ):
+        assert reason in (await docflow(*add, f"env:{name}", code=2)).output
+    keys = json.loads((await docflow("keys", "list", "acme", "--json")).output)["keys"]
+    assert [key["private"] for key in keys] == ["env:WHOLE"]
+    # It may be on the machines of workers alone.
+    assert "is not read here" in (await docflow(*add, "env:MISSING")).output
+    assert "decrypts nothing" in (await docflow(*add, "env:SIGNS")).output
 
 
 async def test_a_public_key_is_read_when_it_is_added(docflow: Docflow, tmp_path: Path) -> None:

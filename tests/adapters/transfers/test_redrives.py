@@ -10,12 +10,12 @@ import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database import upgrade
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
 from contracts.answers import Answer
 from contracts.transfers import Partner, PlaceKind, RouteRule, TransferView, file_job_id
+from tests.support.tables import make_tables
 from tests.support.transfers.events import READ, WRITE, a_message
 from tests.support.transfers.installation import OLGA
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
@@ -98,7 +98,7 @@ async def site(client: Client, tmp_path: Path) -> AsyncGenerator[Site]:
     once = {"RetryFailureSource": 0, "RetryFailureDestination": 0}
     job = {"Job": "orders", "Queue": "jobs", "Actions": {**once, "List": [READ, FIRST, SECOND]}}
     (tmp_path / "jobsettings.json").write_text(json.dumps({"Jobs": [job]}))
-    await upgrade(settings["DATABASE_URL"])
+    await make_tables(settings["DATABASE_URL"])
     async with whole_workers(settings) as workers:
         database = workers.resources.database
         for name, folder in (("acme", "share"), ("store", "out"), ("strict", "strict")):
@@ -137,6 +137,20 @@ async def test_a_redrive_writes_what_is_left(site: Site) -> None:
     assert (done.from_action, done.not_repeated) == (3, ["2. WriteFile"])
     await site.done(done.started.transfer_id)
     assert site.written() == [None, b"as it was"]
+
+
+async def test_an_action_that_sends_elsewhere_by_now_is_carried_out(site: Site) -> None:
+    """The first place is that of another partner: what was written there is not what is asked."""
+    transfer = await failed_at_the_second_partner(site, "elsewhere")
+    settings = json.loads((site.folder / "jobsettings.json").read_text())
+    settings["Jobs"][0]["Actions"]["List"][1:] = [SECOND, {**FIRST, "Path": "again/{name}"}]
+    (site.folder / "jobsettings.json").write_text(json.dumps(settings))
+    done = await site.redrives.redrive(OLGA, transfer)
+    view = await site.done(done.started.transfer_id)
+    assert site.written() == [b"as it was", b"as it was"]
+    assert view.reason == (
+        f"2. WriteFile went to store in transfer {transfer[:12]}, and is carried out for strict"
+    )
 
 
 async def test_no_partner_gets_other_bytes_than_another(site: Site) -> None:

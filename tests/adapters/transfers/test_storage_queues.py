@@ -278,7 +278,10 @@ def test_an_intake_queue_beside_a_file_has_the_account(tmp_path: Path) -> None:
         ("{", "is not JSON"),
         ("[]", 'has no object "Queues"'),
         ('{"Queues": {"NextCheck": 5}}', "names no queue"),
-        ('{"Queues": {"jobs": {"Url": "https://a/jobs"}}}', 'needs "Url" and "SASToken"'),
+        (
+            '{"Queues": {"jobs": {"Url": "https://a/jobs"}}}',
+            'needs "Url", and either "SASToken" or "Credential"',
+        ),
         ('{"Queues": {"jobs": {"Url": "http://a/jobs", "SASToken": "s"}}}', "https://"),
         ('{"Queues": {"jobs": {"Url": "https://a/job", "SASToken": "s"}}}', "another queue"),
         (

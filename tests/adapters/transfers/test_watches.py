@@ -175,6 +175,65 @@ async def test_a_marker_says_that_a_file_is_complete(looks: Make) -> None:
     assert watched.sent == ["out/a.csv"]
 
 
+async def test_what_differs_in_case_alone_is_a_problem(looks: Make) -> None:
+    watched = looks()
+    for name in ("a.csv", "B.CSV", "c.Csv"):
+        watched.places.put(f"out/{name}")
+    result = await watched.look()
+    assert (result.files, result.problems) == (
+        1,
+        (
+            "'out/B.CSV' and 1 others: left out, differs from 'out/*.csv' in upper and lower case "
+            "alone; `[cC]` in the path takes both, or have them renamed",
+        ),
+    )
+    marked = looks(name="marked", marker=".done", path="in/*.csv")
+    marked.places.put("in/a.csv")
+    marked.places.put("in/a.csv.DONE")
+    (problem,) = (await marked.look()).problems
+    assert problem.startswith("'in/a.csv.DONE': left out, differs from 'in/*.csv.done'")
+
+
+async def test_a_file_that_its_sender_still_writes_is_not_sent(looks: Make) -> None:
+    watched = looks(path="out/*")
+    watched.places.put("out/a.csv.filepart", changed=NOON)
+    watched.places.put("out/b.csv", changed=NOON)
+    await watched.look()
+    result = await watched.look()
+    assert (result.sent, result.settling, result.problems) == (1, 1, ())
+    assert watched.sent == ["out/b.csv"]
+    (problem,) = (await watched.look(seconds=90_000)).problems
+    assert problem.startswith("'out/a.csv.filepart': no event is sent of it")
+    # It got its name: nothing that was there before is missed.
+    del watched.places.entries["out/a.csv.filepart"]
+    watched.places.put("out/a.csv", changed=NOON)
+    assert (await watched.look()).vanished == 0
+    await watched.look()
+    assert watched.sent == ["out/b.csv", "out/a.csv"]
+    named = looks(name="named", path="out/*.filepart")
+    named.places.put("out/a.csv.filepart")
+    await named.look()
+    assert (await named.look()).sent == 1
+
+
+async def test_more_markers_than_are_looked_at_are_named(looks: Make) -> None:
+    """Markers of files that were moved away stay, and hide those of new files."""
+    watched = looks(marker=".done", path="out/*.csv", most=2)
+    for name in ("a.csv.done", "b.csv.done", "c.csv.done", "d.csv.done", "d.csv"):
+        watched.places.put(f"out/{name}")
+    result = await watched.look()
+    assert (result.files, result.sent, result.settling) == (1, 0, 1)
+    assert "there are more than 2 markers 'out/*.csv.done'" in result.problems[0]
+
+
+async def test_markers_of_another_case_hide_no_others_in_silence(looks: Make) -> None:
+    watched = looks(marker=".done", path="out/*.csv", most=2)
+    for name in ("a.csv.DONE", "b.csv.DONE", "c.csv.done", "c.csv"):
+        watched.places.put(f"out/{name}")
+    result = await watched.look()
+    assert "there are more than 2 markers 'out/*.csv.done'" in result.problems[0]
+
+
 async def test_thousands_of_files_are_each_sent_once(database: Database) -> None:
     watched = Looks(SqlWatchStore(database), ListedPlaces())
     for number in range(3_000):

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 from temporalio.client import Client
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.ports.places import FileMissing
 from contracts.transfers import TransferView
@@ -34,6 +34,7 @@ from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
 from tests.support.chaos import CHAOS, kills
+from tests.support.tables import make_tables
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.places import joined, write
 from workers.connect import connect
@@ -160,7 +161,7 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
 ) -> None:
     content = bytes(chance.choices(b"0123456789;\n", k=BYTES))
     (tmp_path / "temporal").mkdir()
-    await upgrade(f"sqlite:///{tmp_path / EMPTY}")
+    await make_tables(f"sqlite:///{tmp_path / EMPTY}")
     turns = asyncio.Semaphore(4)
     async with (
         temporal_server(tmp_path / "temporal", ui=False, in_memory=True) as server,

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pytest
 from temporalio.client import Client
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.database.transfers.store import SqlTransferStore
 from contracts.transfers import (
@@ -36,6 +36,7 @@ from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
 from tests.support.chaos import CHAOS, kills
+from tests.support.tables import make_tables
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.http_files import HttpFiles, http_files
 from tests.support.transfers.openpgp import Forge
@@ -102,7 +103,7 @@ async def opened(folder: Path, *, scans: bool) -> AsyncGenerator[World]:
     finally:
         shutil.rmtree(short, ignore_errors=True)
     (folder / "temporal").mkdir()
-    await upgrade(f"sqlite:///{folder / EMPTY}")
+    await make_tables(f"sqlite:///{folder / EMPTY}")
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             temporal_server(folder / "temporal", ui=False, in_memory=True)

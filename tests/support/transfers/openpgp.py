@@ -119,6 +119,25 @@ class Forge:
         subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"], check=True)
 
 
+def without_sub_key(party: Party, home: Path) -> str:
+    """The private text of a key as a machine exports it that lacks the private sub-key.
+
+    Args:
+        party: Whose; without a passphrase.
+        home: A folder of its own.
+    """
+    forge = Forge(home)
+    forge.call("--import", given=party.private.encode())
+    listed = forge.call("--list-secret-keys", "--with-colons", "--with-keygrip").decode()
+    *_, grip = [line.split(":")[9] for line in listed.splitlines() if line.startswith("grp:")]
+    (home / "private-keys-v1.d" / f"{grip}.key").unlink()
+    # The agent keeps keys in memory.
+    forge.close()
+    exported = forge.call("--armor", "--export-secret-keys", party.fingerprint).decode()
+    forge.close()
+    return exported
+
+
 async def pieces_of(content: bytes, size: int = 1 << 16) -> AsyncGenerator[bytes]:
     """Bytes that arrive one after the other."""
     for start in range(0, len(content), size):

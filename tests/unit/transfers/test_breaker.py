@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from activities.transfers.breaker import LONGEST_SECONDS, REFUSED_SECONDS, Breaker
-from adapters.ports.places import Busy, FileMissing, LoginRefused, PartnerAway
+from adapters.ports.places import Busy, FileMissing, LoginRefused, PartnerAway, PartnerFull
 from contracts.transfers import Partner, PlaceKind
 
 ACME = Partner(name="acme", kind=PlaceKind.SFTP)
@@ -99,6 +99,16 @@ async def test_a_failure_of_one_file_closes_the_breaker_for_the_endpoint_has_ans
         async with far.breaker.open(ACME):
             raise FileMissing("there is no such file")
     assert far.breaker.problem(ACME) is None
+
+
+async def test_a_partner_without_room_is_read_from() -> None:
+    far = Far(PartnerAway("acme", "no route to host"))
+    await far.is_away()
+    far.failure, far.now = None, 5.0
+    with pytest.raises(PartnerFull):
+        async with far.breaker.open(ACME):
+            raise PartnerFull("acme", "acme has no room for 5 bytes", 5)
+    await far.use()
 
 
 async def test_a_probe_that_finds_no_session_proves_nothing() -> None:

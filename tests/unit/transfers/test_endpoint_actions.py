@@ -114,6 +114,25 @@ async def test_no_file_and_empty_files_are_remarks_where_they_are_allowed(
     assert empty.files.files == 1 and "1 of 1 files are empty" in empty.remarks[0]
 
 
+async def test_files_that_a_pattern_leaves_out_are_named(ends: Endpoints, share: Path) -> None:
+    for name in ("a.csv", "B.CSV", "C.Csv", "d.csv.filepart", "e.xml"):
+        old(share / "in" / name, b"1")
+    cased = await read(ends, reading("in/*.csv"))
+    assert list(await ends.contents(cased.files)) == ["a.csv"]
+    assert cased.remarks == (
+        "'in/B.CSV' and 1 others: left out, differs from 'in/*.csv' in upper and lower case alone",
+    )
+    every = await read(ends, reading("in/*", at_most=4))
+    assert list(await ends.contents(every.files)) == ["B.CSV", "C.Csv", "a.csv", "e.xml"]
+    assert every.remarks == (
+        "'in/d.csv.filepart': left out, as a file that its sender still writes",
+    )
+    named = await read(ends, reading("in/*.filepart"))
+    assert (named.files.files, named.remarks) == (1, ())
+    none = await refused(ends, reading("in/b*.csv"))
+    assert "names 0 files" in str(none) and "'in/B.CSV': left out, differs from" in str(none)
+
+
 async def test_a_name_that_looks_like_a_pattern_is_a_name_first(
     ends: Endpoints, share: Path
 ) -> None:

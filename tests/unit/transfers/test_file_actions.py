@@ -96,6 +96,15 @@ async def test_files_go_into_one_archive_and_out_again(
     assert unpacked.remarks == ()
 
 
+async def test_an_empty_file_of_an_archive_is_a_remark(ends: Endpoints) -> None:
+    archived = Archived(ends)
+    files = {"a.csv": CSV, "none.csv": b""}
+    packed = await archived.compress(files, Compress(format=ArchiveFormat.ZIP), "all")
+    unpacked = await archived.extract(packed.files)
+    assert await ends.contents(unpacked.files) == files
+    assert unpacked.remarks == ("1 of 2 files are empty",)
+
+
 async def test_an_action_that_loses_its_workers_again_and_again_is_refused(ends: Endpoints) -> None:
     order = ends.order(Extract(), {})
     order = order.model_copy(update={"files": await ends.staged(order, **{"a.zip": b"PK"})})

@@ -81,6 +81,12 @@ def test_keys_that_nothing_reads_are_named_with_their_place() -> None:
     assert "nothing reads the key Comment" in plan.remarks
 
 
+def test_of_two_spellings_of_a_key_the_one_that_counts_for_nothing_is_named() -> None:
+    found = read_settings(a_file(one(Actions={"List": [{**READ, "partner": "other"}]})))
+    assert found.jobs.jobs[0].actions.list[0].partner == READ["Partner"]
+    assert found.unused == ("Jobs[0].Actions.List[0].partner",)
+
+
 def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
     jobs = one(Pth=1), one(Job="other", Queue="jobstmsroute", Qth=1)
     found = read_settings(a_file(*jobs, Comment="y"))
@@ -180,6 +186,8 @@ CALL = {"Action": "CallHttp", "Partner": "portal"}
         ([{**READ, "MoveTo": "done/{name}"}, WRITE], "belong together"),
         ([{**READ, "AtLeast": 3}, WRITE], "AtLeast is 3, and AtMost 1"),
         ([READ, {"Action": "Checksum", "Write": True, "Expected": "{id}"}], "use two actions"),
+        ([READ, {**FIRE, "Data": {"accountId": "ACME"}}], "set AccountId instead"),
+        ([{**CALL, "Headers": {"idempotency-key": "1"}}], "replaced by the idempotency key"),
     ],
 )
 def test_actions_that_lose_files_or_contradict_themselves_are_refused(

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -87,6 +87,7 @@ class Keyrings:
     """Keys that end on given days."""
 
     ends: dict[str, datetime | None]
+    lacking: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @asynccontextmanager
     async def open(self, keys: Sequence[OpenPgpKey]) -> AsyncIterator[Any]:
@@ -96,9 +97,25 @@ class Keyrings:
             raise Denied(f"there is no key {fingerprint}")
 
         class Keyring:
-            keys = (KeyFacts(fingerprint, True, self.ends[fingerprint]),)
+            keys = (
+                KeyFacts(
+                    fingerprint,
+                    True,
+                    self.ends[fingerprint],
+                    lacking=self.lacking.get(fingerprint, ()),
+                ),
+            )
 
         yield Keyring()
+
+
+async def test_a_key_of_ours_without_its_sub_key_is_told() -> None:
+    ours = "AB" * 20
+    store = MemoryPartners(partner(keys=(OpenPgpKey(fingerprint=ours, own=True),)))
+    keyrings: Any = Keyrings({ours: None}, {ours: ("12AB",)})
+    look = KeyExpiry(store, keyrings, lambda: NOON).expiring_keys
+    (found,) = (await environment().run(look, KeyWarningsOrder())).warnings
+    assert "cannot be used: its text lacks the private part of 12AB" in found.sentence
 
 
 async def test_notices_of_keys_that_expire_say_what_that_means() -> None:

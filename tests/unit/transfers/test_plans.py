@@ -56,6 +56,20 @@ async def test_a_kept_copy_goes_only_where_the_same_files_were_written() -> None
         await planned(READ, WRITE, ENCRYPT, order=order)
 
 
+async def test_settings_that_are_read_again_keep_the_turn_of_the_run() -> None:
+    before = await planned(READ, WRITE, SequenceKey="{accountId}")
+    job: Any = OneJob({"SequenceKey": "{id}", "Actions": {"List": [READ, WRITE], "Retries": 3}})
+    partners = MemoryPartners(*(Partner(name=n, kind=PlaceKind.FOLDER) for n in ("acme", "store")))
+    planning = Planning(PlanningPorts(job, partners, ["jobs"], job, job))
+    again = LoadOrder(job=EVENT, at=ARRIVED, plan=before, index=1, settings=True)
+    plan = await environment().run(planning.load_plan, again)
+    assert plan.sequence == before.sequence == "TMS001"
+    assert plan.remarks == (
+        "SequenceKey has changed meanwhile: this run continues with 'TMS001'",
+        "nothing reads the key Jobs[0].Actions.Retries",
+    )
+
+
 async def test_copies_that_cannot_be_encrypted_are_refused_before_anything_is_read() -> None:
     with pytest.raises(ApplicationError, match="set DOCFLOW_TRANSFERS_STAGING_KEY"):
         await planned(READ, WRITE, KeepCopyDays=3, keeps_copies=False)

@@ -133,6 +133,22 @@ def test_near_misses_say_what_differs() -> None:
     assert verdict.rules == 5
 
 
+def test_a_rule_that_differs_in_case_alone_is_the_nearest() -> None:
+    others = [rule(str(number), account_id=f"ACME{number}") for number in range(20)]
+    table = RouteTable(
+        [*others, rule("case", account_id="tms*"), rule("blank", account_id=" TMS*")]
+    )
+    first, second, *_ = table.explain(key()).others
+    assert (first.rule, first.reason) == (
+        "blank",
+        "accountId is 'TMS001', not ' TMS*': they differ in blanks at the ends",
+    )
+    assert (second.rule, second.reason) == (
+        "case",
+        "accountId is 'TMS001', not 'tms*': they differ in upper and lower case",
+    )
+
+
 @pytest.mark.parametrize(
     ("one", "other", "tie"),
     [

@@ -54,7 +54,8 @@ async def test_sources_are_deleted_and_moved_at_the_end(ends: Endpoints, share: 
     move = reading("in/a.csv", after=AfterSource.MOVE, move_to="done/{name}")
     files = (await read(ends, move)).files
     for _ in range(2):
-        assert await settle(ends, move, {"move_to": "done/{name}"}, files) == ()
+        remarks = await settle(ends, move, {"move_to": "done/{name}"}, files)
+        assert remarks == ("the source 'in/a.csv' was moved to 'done/a-2.csv': its name was taken",)
         assert (share / "done" / "a-2.csv").read_bytes() == b"one"
         assert list((share / "in").iterdir()) == []
     old(share / "in" / "b.csv", b"two")

@@ -20,6 +20,7 @@ from contracts.transfers import (
     Turn,
     visit_of,
 )
+from domain.transfers.job_settings import plan_of
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order, an_event
 from tests.support.transfers.runs import Handle, TransferRuns
 from tests.support.transfers.scripted import ScriptedTransfer
@@ -117,6 +118,23 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     ]
 
 
+async def test_settings_that_are_read_again_take_the_place_of_a_correction(
+    transfers: TransferRuns,
+) -> None:
+    script = ScriptedTransfer(fails={"write_file": [refused("no such folder"), refused("again")]})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="corrected-and-read")))
+        await transfers.parked(run)
+        retry = TransferRetry(action={"Path": "fixed/{name}"}, by="ann")
+        await run.execute_update("retry", retry)
+        await transfers.parked(run)
+        await run.execute_update("retry", TransferRetry(settings=True, by="ben"))
+        await run.result()
+    first, corrected, read = script.received["write_file"]
+    assert corrected.configured_by == "ann"
+    assert read.configured_by == first.configured_by
+
+
 async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:
     script = ScriptedTransfer(fails={"write_file": [refused()]})
     script.fails["load_plan"] = []
@@ -128,7 +146,21 @@ async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:
         view = await transfers.parked(run)
         await run.execute_update("retry", TransferRetry())
         await run.result()
-    assert view.reason == "the corrected settings: action 3 (WriteFile): Path: too long"
+    wrong = "the corrected settings: action 3 (WriteFile): Path: too long"
+    assert view.reason == f"{wrong}; before: refused"
+
+
+async def test_what_nothing_reads_in_corrected_settings_is_named(transfers: TransferRuns) -> None:
+    script = ScriptedTransfer(fails={"write_file": [refused()]})
+    order = a_job_order(an_event(id="corrected-file"))
+    fixed = plan_of(a_job(), order.event, None, ["Jobs[0].Retries"])
+    async with transfers.workers(script):
+        run = await transfers.start_job(order)
+        await transfers.parked(run)
+        script.results["load_plan"] = fixed
+        await run.execute_update("retry", TransferRetry(settings=True, by="ann"))
+        done = await run.result()
+    assert done.reason == "nothing reads the key Jobs[0].Retries"
 
 
 async def test_an_action_that_others_rely_on_cannot_be_left_out(transfers: TransferRuns) -> None:

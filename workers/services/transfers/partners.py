@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from adapters.ports import Denied, NotInstalled, NotYet, PortError, Unavailable
 from adapters.ports.places import PartnerAway, Place, Places, UnknownHostKey
-from adapters.ports.transfer_files import KeyFacts, OpenPgp
+from adapters.ports.transfer_files import KeyFacts, OpenPgp, WrongKey
 from adapters.ports.transfers import PartnerStore
 from contracts.base import problem_text
 from contracts.transfers import (
@@ -206,7 +206,8 @@ class PartnerService:
             read by workers; their secrets need not be on this machine.
 
         Raises:
-            InvalidRequest: A field is missing or wrong, or its text is that of another key.
+            InvalidRequest: A field is missing or wrong, its text is that of another key, or a
+                private key lacks what messages to it are decrypted with.
         """
         partner = await self.get(who, name)
         others = [each for each in partner.keys if each.fingerprint != key.get("fingerprint")]
@@ -217,10 +218,12 @@ class PartnerService:
         changed = _record(record)
         known = await self._key_facts(changed.keys[-1])
         if isinstance(known, PortError):
-            if not (changed.keys[-1].own or isinstance(known, NotInstalled)):
+            is_elsewhere = changed.keys[-1].own and not isinstance(known, WrongKey)
+            if not (is_elsewhere or isinstance(known, NotInstalled)):
                 raise InvalidRequest(str(known))
             said = f"it is not read here: {known}"
         else:
+            _require_whole(known)
             said = _lasts(known)
         await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
         return said
@@ -283,7 +286,23 @@ def _lasts(key: KeyFacts) -> str:
     if key.expires is not None and key.expires <= datetime.now(UTC):
         return f"it has expired on {key.expires:%Y-%m-%d}"
     when = "never expires" if key.expires is None else f"expires on {key.expires:%Y-%m-%d}"
+    if key.secret and not key.decrypts:
+        return f"it {when}, and decrypts nothing: no private key for encryption is in its text"
     return f"it {when}{'' if key.encrypts else ', and is not for encryption'}"
+
+
+def _require_whole(key: KeyFacts) -> None:
+    """Refuse a private key that was exported without its sub-key for encryption.
+
+    Raises:
+        InvalidRequest: It was.
+    """
+    if key.lacking and not key.decrypts:
+        raise InvalidRequest(
+            f"the text of the key {key.fingerprint} lacks the private part of its sub-key for "
+            f"encryption, {', '.join(key.lacking)}: nothing that is encrypted to it could be "
+            "decrypted; export it whole: gpg --armor --export-secret-keys FINGERPRINT"
+        )
 
 
 def _problems(error: ValidationError) -> Sequence[str]:

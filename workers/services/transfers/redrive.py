@@ -18,6 +18,7 @@ from contracts.transfers import (
     receipt_blob,
     redrive_id,
 )
+from domain.transfers.continued import where_of
 from domain.transfers.receipts import read_digest
 from workers.services.errors import InvalidRequest, Refused, WrongState
 from workers.services.identity import Identity
@@ -106,6 +107,7 @@ class Redrives:
                 update={
                     "redriven_from": row.transfer_id,
                     "done_before": done,
+                    "done_where": tuple(_sent_to(order, receipt).items()) if done else (),
                     "read_before": tuple((_reads(order, receipt)).items()) if done else (),
                     "arrived": datetime.now(UTC),
                     "way_in": "redrive",
@@ -193,6 +195,17 @@ def _reads(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
             if step.action == _READS and step.outcome is None
         },
     }
+
+
+def _sent_to(order: FileJobOrder, receipt: Receipt | None) -> Mapping[int, str]:
+    """Place of each action that has sent something, and the partner or queue that it went to."""
+    steps = () if receipt is None else receipt.steps
+    sent = {
+        step.index: where
+        for step in steps
+        if step.outcome is None and step.action in _EFFECTS and (where := where_of(step))
+    }
+    return {**dict(order.done_where), **sent}
 
 
 def _effects(receipt: Receipt | None) -> Sequence[tuple[int, str]]:
