@@ -31,6 +31,8 @@ from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.header import (
     HEADER_WITHIN,
     NO_HEADER,
+    NO_ROWS,
+    ONLY_HEADERS,
     SheetHeader,
     column_titles,
     find_header,
@@ -244,12 +246,7 @@ class SpreadsheetAnalysis:
         others = [name for name in sheets if name != (found.sheet or source.sheet)]
         filled = tuple(name for name in others if self._holds_rows(path, filename, name))
         if not sampled and not (filled and layout.sheet is None):
-            raise InvalidDocument(
-                "the file holds headers and no rows below them; fill it in, or say that it has no "
-                "header row"
-                if header.cells
-                else "the file holds no rows; choose another"
-            )
+            raise InvalidDocument(ONLY_HEADERS if header.cells else NO_ROWS)
         return _Top(source.format, found, sheets, header, sampled, filled)
 
     def _holds_rows(self, path: Path, filename: str, sheet: str) -> bool:

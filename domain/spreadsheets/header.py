@@ -11,6 +11,11 @@ from domain.spreadsheets.match_keys import header_key
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
+NO_ROWS: Final = "the file holds no rows; choose another"
+ONLY_HEADERS: Final = (
+    "the file holds headers and no rows below them; fill it in, or upload it again and say "
+    "that it has no header row"
+)
 HEADER_WITHIN: Final = 30
 """Rows among which a header is looked for: titles and logos may stand above it."""
 HEADER_CHARACTERS: Final = 200

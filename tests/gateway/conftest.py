@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import upgrade
 from stack.temporal import TUNING, temporal_binary
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
+from tests.support.tables import make_tables
 from workers.plugin import docflow_plugin
 from workers.resources.common import Resources, open_resources
 from workflows import attributes
@@ -27,7 +27,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def _migrate(path: Path) -> None:
-    await upgrade(f"sqlite:///{path}")
+    await make_tables(f"sqlite:///{path}")
     await insert_clubs(f"sqlite:///{path}")
 
 

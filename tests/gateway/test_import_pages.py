@@ -90,3 +90,33 @@ async def test_imports_are_found_by_name_uploader_and_event(stack: Stack) -> Non
         await eventually(is_shown)
         assert await waits_in("/?mine=true") == set(mine)
         assert 'hx-get="/?mine=true"' in (await lia.get("/?mine=true")).text
+
+
+async def test_a_file_of_one_row_is_uploaded_without_headers(stack: Stack) -> None:
+    async with visitor(stack, "one") as one:
+        page = (await one.get("/imports/new")).text
+        assert 'name="noHeader"' in page
+        context = page.split('<option value="events:7:')[1].split('"')[0]
+        form = {
+            "csrf": page.split('name="csrf" value="')[1].split('"')[0],
+            "importType": "EVENT_PARTICIPANT",
+            "contextId": f"events:7:{context}",
+        }
+
+        async def uploaded(**more: str) -> str:
+            files = {"file": ("one.csv", sheet(("Ada", "Lovelace", "ada@example.org")))}
+            answer = await one.post("/imports", data={**form, **more}, files=files)
+            assert answer.status_code == 303, answer.text
+            return answer.headers["location"].removeprefix("/imports/")
+
+        await until(one, await uploaded(noHeader="true"), "COLUMN_MAPPING")
+
+
+async def test_a_file_without_rows_says_so_in_the_language_of_the_page(stack: Stack) -> None:
+    async with visitor(stack, "leo") as leo:
+        uuid = await import_in(leo, "FAILED", sheet(("Vorname", "Nachname")))
+        reason = (await leo.get(f"/api/imports/{uuid}")).json()["reason"]
+        assert "upload it again and say that it has no header row" in reason
+        page = await leo.get(f"/imports/{uuid}", headers={"accept-language": "de-AT"})
+        assert "die Datei enthält Überschriften und keine Zeilen darunter" in page.text
+        assert "the file holds" not in page.text

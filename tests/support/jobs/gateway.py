@@ -227,5 +227,5 @@ async def ended(browser: httpx.AsyncClient, job: str) -> dict[str, Any]:
         document = (await browser.get(f"/api/jobs/{job}")).json()
         return document.get("status") in ("COMPLETED", "FAILED", "CANCELLED")
 
-    await eventually(over)
+    await eventually(over, seconds=120)
     return document

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from domain.spreadsheets import plain_words
 from domain.spreadsheets.bibs import QUESTIONS
+from domain.spreadsheets.header import NO_ROWS, ONLY_HEADERS
 from domain.spreadsheets.sheet_types import SheetTypes
 from workers.pipelines.spreadsheets import SPREADSHEETS
+from workers.services.spreadsheets.upload_form import EMPTY_FILE
 
 
 def declared_words() -> Iterator[str]:
-    """Titles of types, fields, contexts and questions; some of them more than once."""
+    """Titles, questions and what is said of files without rows; some of them more than once."""
     yield SPREADSHEETS.title
     for kind in SheetTypes():
         yield kind.title
@@ -21,3 +23,4 @@ def declared_words() -> Iterator[str]:
             yield from (plain_words.column_title(column) for column in target.key)
     yield from (question.title for question in QUESTIONS.values())
     yield plain_words.record_title("custom_list_values")
+    yield from (EMPTY_FILE, NO_ROWS, ONLY_HEADERS)

@@ -1,7 +1,7 @@
 """What an upload consists of: a file and its fields, wherever they come from."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Protocol
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -11,6 +11,8 @@ from contracts.base import problem_text
 from contracts.spreadsheets import EntityId, Layout, TypeName
 from workers.services.bodies import Body
 from workers.services.errors import Refused, UnsupportedFile
+
+EMPTY_FILE: Final = "the file is empty; choose another"
 
 
 class Upload(Protocol):
@@ -44,7 +46,7 @@ def check_beginning(head: bytes, filename: str) -> None:
         UnsupportedFile: It looks like something else.
     """
     if not head:
-        raise Refused("the file is empty; choose another")
+        raise Refused(EMPTY_FILE)
     try:
         refuse_head(head, filename)
     except UnreadableDocument as error:

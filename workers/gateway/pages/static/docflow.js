@@ -159,14 +159,19 @@
   // Uploads: drag and drop, and how far it has come.
   const MEGABYTE = 1e6;
 
+  function fileSize(bytes) {
+    const [size, unit] = bytes < MEGABYTE ? [bytes / 1e3, "kB"] : [bytes / MEGABYTE, "MB"];
+    // Rounded up: only an empty file has nothing in it.
+    return `${(Math.ceil(size * 10) / 10).toLocaleString(LANGUAGE)} ${unit}`;
+  }
+
   function watchDrop(form) {
     const drop = find(".drop", form);
     const file = find("input[type=file]", form);
     const name = find("[data-filename]", form);
     const show = () => {
       const chosen = file.files[0];
-      const size = chosen && (chosen.size / MEGABYTE).toLocaleString(LANGUAGE, { maximumFractionDigits: 1 });
-      name.textContent = chosen ? `${chosen.name} (${size} MB)` : "";
+      name.textContent = chosen ? `${chosen.name} (${fileSize(chosen.size)})` : "";
     };
     for (const kind of ["dragenter", "dragover"]) {
       drop.addEventListener(kind, (event) => {
