@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Probe = Callable[[], Awaitable[None]]
 """Sees at little cost whether a dependency can be used; raises `Unavailable` when it cannot."""
-NamedProbe = Callable[[str], Awaitable[None]]
-"""The same for one of many, by its name."""
+NamedProbe = Callable[[str], Awaitable[int | None]]
+"""The same for one of many, by its name; bytes that it has room for, where it reports them."""
 
 PROBE_SECONDS: Final = 10.0
 FAILURE_COUNTS_SECONDS: Final = 4.0
@@ -64,7 +64,12 @@ class Dependencies:
             for dependency, probe in probes.items()
         }
 
-    def _check_of(self, dependency: Dependency, name: str | None, probe: Probe) -> "_Check":
+    def _check_of(
+        self,
+        dependency: Dependency,
+        name: str | None,
+        probe: Callable[[], Awaitable[int | None]],
+    ) -> "_Check":
         settings = self._settings.get(dependency, ())
         return _Check(dependency, name, probe, settings, self._outages)
 
@@ -89,7 +94,7 @@ class Dependencies:
         check = self._check(awaited)
         failure = await check.failure(info.task_queue)
         if failure is None and awaited.room:
-            failure = self._missing_room(awaited.room)
+            failure = self._missing_room(awaited, check.free)
             await _apart(check.room(failure, info.task_queue))
         if failure is not None and awaited.problem is not None:
             now = check.outage(failure)
@@ -105,9 +110,15 @@ class Dependencies:
             )
         return Recovery(was_down=info.attempt > 1)
 
-    def _missing_room(self, room: int) -> Unavailable | None:
-        is_free = shutil.disk_usage(self._scratch).free >= room
-        return None if is_free else disk_full(room)
+    def _missing_room(self, awaited: Awaited, free: int | None) -> Unavailable | None:
+        room = awaited.room
+        if awaited.name is None:
+            is_free = shutil.disk_usage(self._scratch).free >= room
+            return None if is_free else disk_full(room)
+        if free is None or free >= room:
+            return None
+        text = f"{awaited.name} has no room for {room:,} bytes"
+        return Unavailable(text, awaited.dependency, name=awaited.name, room=room)
 
 
 def delay(attempt: int) -> timedelta:
@@ -159,10 +170,12 @@ class _Check:
         self,
         dependency: Dependency,
         name: str | None,
-        probe: Probe,
+        probe: Callable[[], Awaitable[int | None]],
         settings: Sequence[str],
         outages: Outages,
     ) -> None:
+        self.free: int | None = None
+        """Bytes that it had room for when it was checked last; None: it does not report it."""
         self._dependency, self._name, self._probe = dependency, name, probe
         self._label = label_of(dependency, name)
         self._settings, self._outages = tuple(settings), outages
@@ -198,14 +211,14 @@ class _Check:
 
     async def room(self, failure: Unavailable | None, task_queue: str) -> None:
         """Show operators whether there is room for what a run needs, which differs from others'."""
-        self._room.show(failure and str(disk_full()))
+        self._room.show(failure and f"the {self._label} is full")
         if failure is not None:
             await self._outages.begin(self.outage(failure), task_queue)
 
     async def _probed(self) -> Unavailable | None:
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                await self._probe()
+                self.free = await self._probe()
         except TimeoutError:
             return Unavailable(f"the {self._label} does not answer within {PROBE_SECONDS:.0f} s")
         except Unavailable as error:

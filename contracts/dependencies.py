@@ -45,7 +45,7 @@ class Awaited(Contract):
     name: DependencyName | None = None
     """Which one, where there are many."""
     room: int = Field(default=0, ge=0)
-    """Bytes that the step needs on the scratch disk; 0: not known."""
+    """Bytes that the step needs on the scratch disk, or at the partner; 0: not known."""
     problem: Problem | None = None
     """What is known of the outage: the wait ends as well when it is another problem by now."""
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
@@ -80,7 +80,7 @@ class OutageOrder(Contract):
     settings: tuple[Setting, ...] = Field(default=(), max_length=10)
     """Settings that are wrong: the dependency is there and refuses us, or has no such address."""
     room: int = Field(default=0, ge=0)
-    """Bytes without which it is not over, on the scratch disk; 0: not known."""
+    """Bytes without which it is not over, on the scratch disk or at the partner; 0: not known."""
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
 

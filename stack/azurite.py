@@ -13,11 +13,12 @@ _PROGRAM = Path(__file__).parents[1] / "node_modules" / ".bin" / "azurite"
 
 
 @asynccontextmanager
-async def azurite(folder: Path) -> AsyncGenerator[str]:
+async def azurite(folder: Path, tls: tuple[Path, Path] | None = None) -> AsyncGenerator[str]:
     """Run Azurite on a free loopback port, with its data in memory.
 
     Args:
         folder: Takes its log.
+        tls: Certificate and key: it speaks HTTPS, and takes tokens of Entra ID too.
 
     Yields:
         A connection string for its blobs, queues and tables.
@@ -31,17 +32,20 @@ async def azurite(folder: Path) -> AsyncGenerator[str]:
     ports = {service: free_port() for service in ("blob", "queue", "table")}
     command = [str(_PROGRAM), "--inMemoryPersistence", "--skipApiVersionCheck"]
     command += ["--disableTelemetry", "--silent"]
+    if tls is not None:
+        command += ["--oauth", "basic", "--cert", str(tls[0]), "--key", str(tls[1])]
+    scheme = "http" if tls is None else "https"
     for service, port in ports.items():
         command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
     async with child(command, log, environment) as process:
         for service, port in ports.items():
             await wait_for_port(process, port, f"Azurite ({service})", log)
         endpoints = (
-            f"{service.capitalize()}Endpoint=http://127.0.0.1:{port}/{EMULATOR_ACCOUNT};"
+            f"{service.capitalize()}Endpoint={scheme}://127.0.0.1:{port}/{EMULATOR_ACCOUNT};"
             for service, port in ports.items()
         )
         yield (
-            f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};"
+            f"DefaultEndpointsProtocol={scheme};AccountName={EMULATOR_ACCOUNT};"
             f"AccountKey={EMULATOR_KEY};{''.join(endpoints)}"
         )
 

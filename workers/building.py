@@ -92,6 +92,7 @@ def build_worker(
         interceptors=[shared.notices.interceptor],
         max_concurrent_activities=slots.activities,
         max_concurrent_local_activities=slots.local,
+        max_concurrent_workflow_tasks=pipeline.workflow_slots,
         max_cached_workflows=pipeline.cached_runs,
         # A request to cancel reaches an activity with the answer to a heartbeat.
         max_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -157,6 +158,7 @@ def _lane(
         options |= {
             "workflows": [*lane.workflows(), *COMMON_WORKFLOWS],
             "interceptors": [shared.notices.interceptor],
+            "max_concurrent_workflow_tasks": pipeline.workflow_slots,
             "max_cached_workflows": pipeline.cached_runs,
             # A process may serve many of them: as many ask for work as there is.
             "workflow_task_poller_behavior": _POLLERS,

@@ -243,14 +243,18 @@ def _too_slow(bounds: Bounds, words: Wording) -> str:
     )
 
 
-def serve(handle: Callable[[str, Send], None], libraries: Sequence[Path] = ()) -> None:
+def serve(
+    handle: Callable[[str, Send], None], libraries: Sequence[Path] = (), niceness: int = 0
+) -> None:
     """Do orders until the pipe is closed; the main function of a reading process.
 
     Args:
         handle: Called in a fork with the body of an order; an exception of its own ends the fork
             with the code of a failure, so it sends what the caller is to know.
         libraries: Folders, beyond those of Python and the system, that a fork may load from.
+        niceness: By how much it gives way to other processes of the machine.
     """
+    os.nice(niceness)
     readable = (*_system_folders(), *libraries)
     while body := sandbox.read_frame(sys.stdin.buffer, _ORDER_BYTES):
         code = _in_a_fork(Order.model_validate_json(body), handle, readable)

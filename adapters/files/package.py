@@ -19,6 +19,7 @@ _END_64_LOCATOR = b"PK\x06\x07"
 _END_64_LOCATOR_SIZE = 20
 _END_64 = b"PK\x06\x06"
 _LONGEST_COMMENT = 0xFFFF
+_NAMES_IN_UTF8 = 0x800
 
 
 def damaged(what: str) -> str:
@@ -82,7 +83,7 @@ class Package:
         The bytes raise `UnreadableDocument` where a file is damaged, or larger than it says.
         """
         for info in self._files:
-            yield info.filename, info.file_size, self._unpacked(info, info.file_size)
+            yield _name_of(info), info.file_size, self._unpacked(info, info.file_size)
 
     def size(self, name: str) -> int:
         """Bytes of a part when unpacked, by the directory."""
@@ -129,6 +130,16 @@ class Package:
             f"part {name!r} of the {self._what} unpacks to more than {most:,} bytes;"
             f" split the {self._what}"
         )
+
+
+def _name_of(info: zipfile.ZipInfo) -> str:
+    """The path of a file; some programs write UTF-8, and do not say so."""
+    if info.flag_bits & _NAMES_IN_UTF8:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode()
+    except UnicodeError:
+        return info.filename
 
 
 @contextmanager

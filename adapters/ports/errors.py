@@ -34,7 +34,7 @@ class Unavailable(PortError):
         dependency: What docflow itself needs and does not answer: the run waits for it. None:
             another attempt in a moment is all that helps.
         name: Which one, where there are many.
-        room: Bytes that are missing on the scratch disk for this step to work; 0: not known.
+        room: Bytes that the step needs on the scratch disk, or at the partner; 0: not known.
         misconfigured: It has no such address or refuses who asks: a setting is wrong.
     """
 

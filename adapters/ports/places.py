@@ -29,6 +29,14 @@ class LoginRefused(PartnerAway):
     """
 
 
+class PartnerFull(PartnerAway):
+    """A partner has no room for a file, and answers: whatever needs less continues meanwhile."""
+
+    def __init__(self, partner: str, message: str, room: int) -> None:
+        super().__init__(partner, message)
+        self.room = room
+
+
 class Busy(NotYet):
     """All sessions or new connections that a partner bears are in use."""
 
@@ -152,6 +160,10 @@ class Place(Protocol):
         """
         ...
 
+    async def room(self) -> int | None:
+        """Bytes that can be written; None: it does not report it."""
+        ...
+
     async def stat(self, path: str) -> Entry:
         """One file.
 
@@ -216,6 +228,7 @@ class Place(Protocol):
 
         Raises:
             NameTaken: By other bytes, and `overwrite` refuses.
+            PartnerFull: It failed, and there is less room than the file needs.
         """
         ...
 

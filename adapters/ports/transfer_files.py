@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from adapters.ports.errors import Denied
 from contracts.transfers import (
     ArchiveFormat,
     OpenPgpKey,
@@ -62,6 +63,14 @@ class KeyFacts:
     revoked: bool = False
     secret: bool = False
     """We have its private part."""
+    decrypts: bool = False
+    """We have the private part of it, or of a sub-key, for encryption, expired or not."""
+    lacking: tuple[str, ...] = ()
+    """Ids of parts for encryption whose private part its text should hold, and does not."""
+
+
+class WrongKey(Denied):
+    """The text of a key could be read, and is not that key."""
 
 
 Sink = Callable[[AsyncGenerator[bytes]], Awaitable[T]]

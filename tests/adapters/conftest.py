@@ -1,7 +1,6 @@
 """Migrated, empty databases on SQLite and PostgreSQL; queues of every cloud; a Temporal server."""
 
 import asyncio
-import shutil
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack
@@ -26,6 +25,7 @@ from tests.support.aws import Cloud, cloud, clouds
 from tests.support.batches.tables import SqlBatchTables
 from tests.support.fresh_database import FreshDatabase, administer, sibling
 from tests.support.sqs import Pair, pair_of_queues
+from tests.support.tables import make_tables
 from workers.connect import connect
 
 
@@ -44,20 +44,12 @@ def postgres_template(postgres_url: str) -> str:
     return "migrated"
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated database file to copy."""
-    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
-    asyncio.run(upgrade(f"sqlite:///{path}"))
-    return path
-
-
 @pytest.fixture
-def sqlite_database_url(sqlite_template: Path, tmp_path: Path) -> str:
+def sqlite_database_url(tmp_path: Path) -> str:
     """URL of an empty SQLite database at the newest schema."""
-    path = tmp_path / "docflow.db"
-    shutil.copy(sqlite_template, path)
-    return f"sqlite:///{path}"
+    url = f"sqlite:///{tmp_path / 'docflow.db'}"
+    asyncio.run(make_tables(url))
+    return url
 
 
 @pytest.fixture(scope="session")

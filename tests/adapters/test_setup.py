@@ -41,7 +41,7 @@ from workers.services.errors import TemporalUnavailable
 from workers.services.imports.intake import ImportIntake
 from workers.services.readiness import Readiness
 from workers.services.runs import TemporalRuns
-from workers.services.setup import temporal
+from workers.services.setup import requirements, temporal
 from workers.services.setup.requirements import Requirement, State
 from workers.services.setup.storage import container_of, schema_of
 from workers.services.setup.temporal import Connection, fairness_of, search_attributes_of
@@ -141,9 +141,20 @@ async def test_search_attributes_of_another_type_are_named_and_left_alone(bare: 
     assert await search_attributes.missing(bare)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial of fairness starts and removes 84 runs, which takes a busy machine its time."""
+    monkeypatch.setattr(requirements, "CHECK_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_keys_take_turns_where_fairness_is_on(client: Client) -> None:
-    found = await fairness_of(connection_of(client)).made()
-    assert found.finding.state is State.OK
+    async def is_fair() -> bool:
+        found = await fairness_of(connection_of(client)).made()
+        return found.finding.state is State.OK
+
+    # On a busy machine the runs of the second key may come to their queue too late for a trial.
+    await eventually(is_fair)
 
     async def nothing_is_left() -> bool:
         return (await client.count_workflows("WorkflowType = 'DocflowSetup'")).count == 0
@@ -151,6 +162,7 @@ async def test_keys_take_turns_where_fairness_is_on(client: Client) -> None:
     await eventually(nothing_is_left)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_keys_that_take_no_turns_are_a_warning(bare: Client) -> None:
     found = await fairness_of(connection_of(bare)).made()
     assert found.finding.state is State.MISSING

@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import func, select
 from temporalio.client import Client
 
-from adapters.database import upgrade
 from adapters.database.models.imports import FINAL, import_progress, import_tasks
 from adapters.ports import Unavailable
 from stack.children import (
@@ -28,6 +27,7 @@ from stack.children import (
 from stack.embedded import DOCFLOW, QUEUE, is_ready, service_bus
 from stack.temporal import dev_server_arguments, temporal_binary
 from tests.crash.documents import PROJECT, SMALL_BYTES, Document
+from tests.support.tables import make_tables
 from workers.connect import connect
 from workers.resources.common import Resources, open_resources
 from workers.services.service_bus import ServiceBusQueue, open_queue
@@ -261,7 +261,7 @@ async def running_system(
             "DOCFLOW_SMALL_DOCUMENT_BYTES": str(SMALL_BYTES),
             **(settings or {}),
         }
-        await upgrade(settings["DATABASE_URL"])
+        await make_tables(settings["DATABASE_URL"])
         docflow = [
             Part(
                 " ".join(command),

@@ -20,7 +20,7 @@ from tests.support.chaos import kills
 
 pytestmark = pytest.mark.chaos
 
-KILLS = kills(5, 20)
+KILLS = kills(4, 20)
 MOST_KILLS = 60
 """On a busy machine fewer of them find a message between its start and its settlement."""
 HITS = KILLS / 4

@@ -22,7 +22,7 @@ from sqlalchemy import select
 from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.models.base import UtcDateTime, metadata
 from adapters.database.models.imports import import_progress
 from adapters.files.tables.source import open_table
@@ -41,6 +41,7 @@ from tests.crash import step_worker
 from tests.crash.step_worker import READS, STEPS, Steps
 from tests.support.chaos import CHAOS
 from tests.support.forks import ended
+from tests.support.tables import make_tables
 from workers.connect import connect
 from workflows.imports.document_import import DocumentImport
 
@@ -202,7 +203,7 @@ async def test_every_call_of_an_import_is_a_step_or_reads() -> None:
 async def test_a_worker_killed_after_any_step_changes_nothing(address: str, tmp_path: Path) -> None:
     place = Place(tmp_path / "begin", address)
     (place.folder / "blobs").mkdir(parents=True)
-    await upgrade(place.settings["DATABASE_URL"])
+    await make_tables(place.settings["DATABASE_URL"])
     turns = asyncio.Semaphore(AT_ONCE)
     seen: set[DocumentType] = set()
     runs: list[asyncio.Task[bool]] = []

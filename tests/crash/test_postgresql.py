@@ -24,7 +24,7 @@ from workers.resources.common import Resources
 
 pytestmark = pytest.mark.chaos
 
-RESTARTS = kills(5, 20)
+RESTARTS = kills(4, 20)
 WAITING = "State = 'waiting' AND ExecutionStatus = 'Running'"
 OUTAGE = "WorkflowType = 'Outage' AND ExecutionStatus = 'Running'"
 

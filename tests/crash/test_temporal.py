@@ -15,7 +15,7 @@ from workers.resources.common import Resources
 
 pytestmark = pytest.mark.chaos
 
-KILLS = kills(5, 20)
+KILLS = kills(4, 20)
 
 
 async def test_a_killed_temporal_server_forgets_no_document(

@@ -15,7 +15,7 @@ from workers.resources.common import Resources
 
 pytestmark = pytest.mark.chaos
 
-KILLS = kills(5, 20)
+KILLS = kills(4, 20)
 MOST_KILLS = kills(12, 30)
 """Where too few of the first ones hit an import, more follow."""
 HITS = KILLS // 4

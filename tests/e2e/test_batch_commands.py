@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.leases import SqlLeases
@@ -25,6 +25,7 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.tables import document
 from tests.support.cli import Terminal, run_docflow_in_thread
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers import catalogue
 from workers.building import build_worker
@@ -96,7 +97,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         "USER": "ada",
         **QUICK,
     }
-    await upgrade(settings["DATABASE_URL"])
+    await make_tables(settings["DATABASE_URL"])
     cloud = MemoryCloud()
     with pytest.MonkeyPatch.context() as patch:
         async with environment, open_resources(settings) as resources, FileTexts() as texts:
@@ -187,6 +188,9 @@ async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None
     await terminal.until(BatchKey(case_id=14, batch_id=1), LoaderStatus.CANCELLED, "done")
     refused = await terminal.refused("cancel", "14", "1")
     assert "batch 1 of case 14 is cancelled already: there is nothing to cancel" in refused
+    for command in ("start", "finish"):
+        refused = await terminal.refused(command, "14", "1")
+        assert "is cancelled already, and not loaded again: send its documents in" in refused
 
 
 async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: Person) -> None:

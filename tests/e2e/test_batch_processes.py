@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from adapters.database import upgrade
 from stack.embedded import batch_pointers, install_on
 from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import ends_cleanly, running, says, start
+from tests.support.tables import make_tables
 from workers.cli.context import CliContext
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,7 +35,7 @@ async def settings(
         ministack(folder) as aws,
     ):
         url = f"sqlite:///{folder / 'docflow.db'}"
-        await upgrade(url)
+        await make_tables(url)
         # Commands inside this process find Temporal there.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TEMPORAL_ADDRESS", temporal.address)

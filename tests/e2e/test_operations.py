@@ -15,11 +15,11 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from adapters.database import upgrade
 from stack.children import free_port
 from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.processes import start
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 
 QUEUE = "import-queue"
@@ -126,7 +126,7 @@ async def settings(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
         service_bus(tmp_path, [f"{QUEUE}:lock=5,max=10"]) as queue,
     ):
         url = f"sqlite:///{tmp_path / 'docflow.db'}"
-        await upgrade(url)
+        await make_tables(url)
         yield {
             "PATH": os.environ["PATH"],
             "TEMPORAL_ADDRESS": temporal.address,

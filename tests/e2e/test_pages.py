@@ -329,7 +329,7 @@ async def test_a_file_is_dropped_onto_the_page(site: PagesSetup) -> None:
             }"""
         )
         await page.locator(".drop").dispatch_event("drop", {"dataTransfer": dropped})
-        await expect(page.get_by_text("dropped.csv (0 MB)")).to_be_visible()
+        await expect(page.get_by_text("dropped.csv (0.1 kB)")).to_be_visible()
         await page.get_by_role("button", name="Upload").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("dropped.csv")
 

@@ -14,7 +14,6 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import upgrade
 from adapters.database.batches.document_loads import SqlLoadStore
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.leases import SqlLeases
@@ -29,6 +28,7 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import PLAN
 from tests.support.cli import run_docflow_in_thread
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers import catalogue
@@ -94,7 +94,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         "USER": "ada",
         **QUICK,
     }
-    await upgrade(settings["DATABASE_URL"])
+    await make_tables(settings["DATABASE_URL"])
     temporal = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],

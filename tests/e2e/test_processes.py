@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from adapters.database import upgrade
 from stack.children import free_port
 from stack.embedded import is_ready, service_bus
 from stack.temporal import temporal_server
 from tests.support.cli import run_docflow_in_thread
 from tests.support.processes import ends_cleanly, running, says, start
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 
@@ -43,7 +43,7 @@ async def settings(
         service_bus(folder, ["import-queue:lock=5,max=10"]) as queue,
     ):
         url = f"sqlite:///{folder / 'docflow.db'}"
-        await upgrade(url)
+        await make_tables(url)
         yield {
             "PATH": os.environ["PATH"],
             "TEMPORAL_ADDRESS": temporal.address,

@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
-from adapters.database import upgrade
 from adapters.files.documents import FileDocuments
 from contracts.spreadsheets import FINAL
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.building import build_worker
 from workers.cli.context import CliContext
@@ -77,7 +77,7 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
         "DOCFLOW_SCRATCH": str(folder / "scratch"),
         "USER": "ada",
     }
-    await upgrade(settings["DATABASE_URL"])
+    await make_tables(settings["DATABASE_URL"])
     with pytest.MonkeyPatch.context() as patch:
         async with environment, open_resources(settings) as resources:
             patch.setenv("TEMPORAL_ADDRESS", environment.client.service_client.config.target_host)

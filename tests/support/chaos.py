@@ -14,6 +14,14 @@ def kills(fast: int, deep: int) -> int:
     return deep if CHAOS else fast
 
 
+def some_of(calls: int, turn: int) -> range:
+    """Which of so many calls one error is tried at: every one, or every other one, from 0 or 1 on.
+
+    Errors of an even and of an odd turn meet all calls between them; an only call is met by each.
+    """
+    return range(calls) if CHAOS or calls == 1 else range(turn % 2, calls, 2)
+
+
 def load_profile() -> None:
     """Choose how many random examples are tried; `HYPOTHESIS_PROFILE` says otherwise.
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 from temporalio.client import Client
 
-from adapters.database import upgrade
 from stack.children import free_port
 from stack.embedded import DOCFLOW
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
+from tests.support.tables import make_tables
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
 from workers.resources.common import Resources, open_resources
@@ -93,7 +93,7 @@ async def running_installation(
             "DOCFLOW_CREATE_PER_MINUTE": "1000",
             **(settings or {}),
         }
-        await upgrade(pointers["DATABASE_URL"])
+        await make_tables(pointers["DATABASE_URL"])
         resources = await stack.enter_async_context(open_resources(pointers))
         club = await sample_club(resources.database)
         environment = {**os.environ, **pointers}

@@ -13,13 +13,14 @@ from typing import Any, Literal
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, expect
 from temporalio.client import Client
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from stack.children import free_port
 from stack.embedded import DOCFLOW
 from stack.sample_club import SampleClub, sample_club
 from stack.temporal import temporal_server
 from tests.crash.harness import Part
 from tests.support.chromium import browser
+from tests.support.tables import make_tables
 from workers.connect import connect
 from workers.gateway.http.auth import mint_token
 from workers.settings.gateway import TokenSettings
@@ -193,7 +194,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         }
         for tier in ("bronze", "silver", "gold"):
             (folder / "blobs" / tier).mkdir(parents=True)
-        await upgrade(settings["DATABASE_URL"])
+        await make_tables(settings["DATABASE_URL"])
         async with open_database(settings["DATABASE_URL"]) as database:
             club = await sample_club(database)
         environment = {**os.environ, **settings}

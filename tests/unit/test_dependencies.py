@@ -31,6 +31,8 @@ class Setup:
     probes: int = 0
     named: dict[str, Exception | None] = field(default_factory=dict[str, Exception | None])
     """What the probe of a partner raises."""
+    free: int | None = None
+    """Bytes that partners have room for."""
     outages: list[OutageOrder] = field(default_factory=list[OutageOrder])
     proceed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -44,10 +46,11 @@ class Setup:
             {Dependency.PARTNER: self.probe_partner},
         )
 
-    async def probe_partner(self, name: str) -> None:
+    async def probe_partner(self, name: str) -> int | None:
         self.probes += 1
         if (failure := self.named[name]) is not None:
             raise failure
+        return self.free
 
     async def probe(self) -> None:
         self.probes += 1
@@ -246,3 +249,17 @@ def test_what_older_releases_have_written_still_decodes() -> None:
     awaited = Awaited.model_validate_json('{"dependency": "database", "room": 5}')
     assert (awaited.name, awaited.label) == (None, "database")
     assert outage_id(Dependency.DATABASE) == "outage/database"
+
+
+async def test_room_at_a_partner_is_waited_for_by_those_who_need_it(setup: Setup) -> None:
+    setup.named = {"acme": None}
+    setup.free = 1 << 20
+    needed = Awaited(dependency=Dependency.PARTNER, name="acme", room=5 << 20)
+    assert "acme has no room for 5,242,880 bytes" in str(await setup.fails(awaited=needed))
+    assert (setup.outages[0].name, setup.outages[0].room) == ("acme", 5 << 20)
+    reads = Awaited(dependency=Dependency.PARTNER, name="acme")
+    assert not (await setup.wait(awaited=reads)).was_down
+    setup.free = 5 << 20
+    assert (await setup.wait(2, needed)).was_down
+    setup.free = None
+    assert not (await setup.wait(awaited=needed)).was_down, "it does not tell"

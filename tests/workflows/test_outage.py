@@ -16,7 +16,6 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
 from activities.dependencies import Dependencies
-from adapters.database import upgrade
 from adapters.temporal.outages import TemporalOutages
 from contracts.dependencies import (
     PROBLEM,
@@ -31,6 +30,7 @@ from contracts.dependencies import (
 )
 from tests.support.cli import run_docflow_in_thread
 from tests.support.scripted import ScriptedActivities, scripted, still_down
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.cli.context import CliContext
 from workers.services.identity import Identity
@@ -221,7 +221,7 @@ async def test_operators_see_an_open_outage_and_how_many_runs_wait(
     client: Client = outages.server.client
     monkeypatch.setenv("TEMPORAL_ADDRESS", client.service_client.config.target_host)
     settings = {"DATABASE_URL": f"sqlite:///{tmp_path}/docflow.db"}
-    await upgrade(settings["DATABASE_URL"])
+    await make_tables(settings["DATABASE_URL"])
 
     async def docflow(*arguments: str) -> Any:
         context = CliContext(settings)

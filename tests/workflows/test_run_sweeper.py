@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
 from activities.run_sweep import RunSweep
-from adapters.database import Database, open_database, upgrade
+from adapters.database import Database, open_database
 from adapters.database.batches.store import SqlBatchStore
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.jobs.store import SqlJobStore
@@ -32,6 +32,7 @@ from tests.support.imports.activities import environment
 from tests.support.imports.store import message, plan
 from tests.support.jobs.records import a_record
 from tests.support.spreadsheets.store import order
+from tests.support.tables import make_tables
 from workers import catalogue
 from workers.resources.transfers import TransferRows
 from workflows.run_sweeper import RunSweeper
@@ -132,7 +133,7 @@ async def test_rows_of_terminated_and_unknown_runs_are_closed_and_no_others(
 ) -> None:
     client: Client = server.client
     url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await upgrade(url)
+    await make_tables(url)
     async with open_database(url) as database:
         opened = OPENED[pipeline](database)
         rows = [await opened.open() for _ in range(4)]

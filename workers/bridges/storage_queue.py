@@ -195,7 +195,10 @@ class StorageQueueTransport:
             raise TransportError(f"{self.name}: {_reason(error)}") from error
 
 
-_CHECK: Final = "check the connection string, or URL and SAS token, and the name of the queue"
+_CHECK: Final = (
+    "check the connection string, or URL and SAS token or the rights of this process at Entra ID, "
+    "and the name of the queue"
+)
 
 
 def body_of(text: str, encoding: Encoding) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from azure.eventhub.aio import EventHubConsumerClient
 from azure.storage.queue.aio import QueueClient
@@ -33,6 +33,9 @@ from workers.settings.transfers import (
     queues_of,
 )
 
+if TYPE_CHECKING:
+    from azure.identity.aio import DefaultAzureCredential
+
 logger = logging.getLogger(__name__)
 
 
@@ -57,6 +60,8 @@ class Intake(Protocol):
 IntakeOf = Callable[[str], Intake]
 """By the name of a queue."""
 
+_ATTEMPTS: Final[Mapping[str, Any]] = {"retry_total": 1, "initial_backoff": 1}
+"""Of one request, the second after a second: the consumer retries from there on."""
 _LOOK_AGAIN: Final = 30.0
 """Seconds until a queue that could not be used is looked at again."""
 _HEALTH: Final = 0.5
@@ -94,13 +99,18 @@ class StorageQueuesBridge:
         self._encoding = encoding
         self._health = health or Health()
         self._look_again = look_again
+        self._entra = _Entra()
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> BridgeTotals:
         """Work until `stop` is set, or with `drain` until all queues are empty.
 
         Raises:
-            BridgeError: None of the queues can be used, from the beginning.
+            BridgeError: None of the queues can be used, each of them for a reason of its own.
         """
+        async with self._entra:
+            return await self._run(stop, drain=drain)
+
+    async def _run(self, stop: asyncio.Event, *, drain: bool) -> BridgeTotals:
         session = _Session(stop, len(self._addresses.queues))
         watches = [
             asyncio.create_task(self._show_health()),
@@ -159,8 +169,8 @@ class StorageQueuesBridge:
 
     def _transport(self, address: QueueAddress) -> StorageQueueTransport:
         return StorageQueueTransport(
-            _client(address),
-            _client(address, POISON),
+            _client(address, self._entra),
+            _client(address, self._entra, POISON),
             visibility_timeout=self._addresses.visibility_seconds,
             poll=self._addresses.poll_seconds,
             encoding=self._encoding,
@@ -248,7 +258,7 @@ async def run_event_hub(
             checkpoint_store=store,
             load_balancing_interval=5,
             partition_ownership_expiration_interval=30,
-            retry_total=1,
+            **_ATTEMPTS,
         )
     except ValueError as error:
         raise BridgeError(f"the settings of the event hub cannot be read: {error}") from error
@@ -264,16 +274,45 @@ async def run_event_hub(
     return await consumer.run(stop, drain=drain)
 
 
-def _client(address: QueueAddress, suffix: str = "") -> QueueClient:
+class _Entra:
+    """The credential of this process for Entra ID; nothing is loaded where no queue asks for it.
+
+    `DefaultAzureCredential` takes what the machine has: environment variables of a service
+    principal, a workload identity, a managed identity.
+    """
+
+    def __init__(self) -> None:
+        self._credential: DefaultAzureCredential | None = None
+
+    def credential(self) -> "DefaultAzureCredential":
+        """For a client, which does not close it."""
+        if self._credential is None:
+            from azure.identity.aio import DefaultAzureCredential
+
+            self._credential = DefaultAzureCredential()
+        return self._credential
+
+    async def __aenter__(self) -> None:
+        """Nothing is opened before it is asked for."""
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._credential is not None:
+            await self._credential.close()
+            self._credential = None
+
+
+def _client(address: QueueAddress, entra: _Entra, suffix: str = "") -> QueueClient:
     try:
         if address.connection_string is not None:
             return QueueClient.from_connection_string(
-                address.connection_string, address.name + suffix, retry_total=1
+                address.connection_string, address.name + suffix, **_ATTEMPTS
             )
         assert address.url is not None
         sas = (address.poison_sas if suffix else None) or address.sas
         return QueueClient.from_queue_url(
-            address.url.rstrip("/") + suffix, credential=sas, retry_total=1
+            address.url.rstrip("/") + suffix,
+            credential=sas or entra.credential(),
+            **_ATTEMPTS,
         )
     except ValueError as error:
         raise BridgeError(f"queue {address.name}: its address cannot be read: {error}") from error

@@ -171,7 +171,9 @@ def _as_json(entry: "RunEntry") -> dict[str, Any]:
 
 
 def _show_list(entries: "Sequence[RunEntry]", *, of_one: bool) -> None:
-    numbers = tuple(entries[0].columns) if of_one else ()
+    # Some runs of a pipeline have no row, and so none of its columns.
+    known = (name for entry in entries for name in entry.columns)
+    numbers = tuple(dict.fromkeys(known)) if of_one else ()
     every = () if of_one else ("pipeline",)
     made = table("state", "run", "type", *every, *numbers, "since", "what to know", numbers=numbers)
     for entry in entries:
@@ -180,7 +182,7 @@ def _show_list(entries: "Sequence[RunEntry]", *, of_one: bool) -> None:
             plain(entry.name),
             plain(entry.type),
             *(() if of_one else (plain(entry.pipeline),)),
-            *(plain(entry.columns[name]) for name in numbers),
+            *(plain(entry.columns.get(name, "")) for name in numbers),
             plain(moment(entry.since)),
             plain(entry.note),
         )

@@ -264,6 +264,9 @@ class Pipeline(RunGroup):
     """Memory of one of them, beyond that of the process: what `activity_slots` are bounded by."""
     local_slots: int = 16
     """Short steps at once."""
+    workflow_slots: int = 100
+    """Workflow tasks that each of its workers has at once, those that wait for a short step
+    included. With fewer of them, more of those that wait take turns by their fairness keys."""
     cached_runs: int = 500
     """Runs kept in memory; an evicted one costs 12 ms when it continues."""
     enabled_by: str | None = None

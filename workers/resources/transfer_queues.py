@@ -4,16 +4,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import parse_qs, urlsplit
 
 from workers.settings.errors import SettingsError
 from workers.settings.transfers import APP_SETTINGS, INTAKE, QUEUES, StorageQueueSettings
 
+ENTRA_ID: Final = "EntraID"
+"""Credential of a queue in the file, in the place of a token."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueueAddress:
-    """How a queue is reached."""
+    """How a queue is reached; by its URL alone, as whom the process is to Entra ID."""
 
     name: str
     connection_string: str | None = field(default=None, repr=False)
@@ -60,7 +63,7 @@ def queue_addresses(settings: StorageQueueSettings, names: tuple[str, ...]) -> Q
                 "DOCFLOW_TRANSFERS_QUEUE_ACCOUNT is not set: name the account with the queues, or "
                 f"with {APP_SETTINGS} a file with their URLs and SAS tokens"
             )
-        found = tuple(QueueAddress(name, settings.account) for name in (*names, *intake))
+        found = tuple(_of_account(settings.account, name) for name in (*names, *intake))
         return QueueAddresses(found, poll, settings.visibility_seconds)
     return _from_file(settings.app_settings, settings, names)
 
@@ -102,7 +105,28 @@ def _intake(settings: StorageQueueSettings, named: set[str]) -> list[QueueAddres
             f"{INTAKE}: {settings.intake} is not in the file of {APP_SETTINGS}: add its Url and "
             "SASToken there, or set DOCFLOW_TRANSFERS_QUEUE_ACCOUNT"
         )
-    return [QueueAddress(settings.intake, settings.account)]
+    return [_of_account(settings.account, settings.intake)]
+
+
+def _of_account(account: str, name: str) -> QueueAddress:
+    """A queue of an account, which its connection string names, or its URL."""
+    if "://" not in account.partition(";")[0].partition("=")[0]:
+        return QueueAddress(name, account)
+    _require_tls("DOCFLOW_TRANSFERS_QUEUE_ACCOUNT: the URL", account)
+    if urlsplit(account).query:
+        raise SettingsError(
+            "DOCFLOW_TRANSFERS_QUEUE_ACCOUNT: a URL has no token; put one into the file of "
+            f"{APP_SETTINGS}, or name the account by its connection string"
+        )
+    return QueueAddress(name, url=f"{account.rstrip('/')}/{name}")
+
+
+def _require_tls(what: str, url: str, *, emulated: bool = False) -> None:
+    """An emulator on this machine may do without; a token of Entra ID never goes in the clear."""
+    parts = urlsplit(url)
+    local = emulated and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+        raise SettingsError(f"{what} must begin with https://")
 
 
 def _unread(names: tuple[str, ...], named: set[str]) -> list[str]:
@@ -171,13 +195,18 @@ def _section(path: Path) -> Mapping[str, Any]:
 
 
 def _address(name: str, value: Mapping[str, Any]) -> QueueAddress:
-    url, sas = value.get("Url"), value.get("SASToken")
-    if not isinstance(url, str) or not isinstance(sas, str) or not sas.strip():
-        raise SettingsError(f'{APP_SETTINGS}: queue "{name}" needs "Url" and "SASToken"')
+    url, sas, credential = (value.get(key) for key in ("Url", "SASToken", "Credential"))
+    has_token = isinstance(sas, str) and bool(sas.strip())
+    if not isinstance(url, str) or has_token == (credential is not None):
+        raise SettingsError(
+            f'{APP_SETTINGS}: queue "{name}" needs "Url", and either "SASToken" or "Credential"'
+        )
+    if credential not in (None, ENTRA_ID):
+        raise SettingsError(
+            f'{APP_SETTINGS}: "Credential" of queue "{name}" must be "{ENTRA_ID}", or left out'
+        )
+    _require_tls(f'{APP_SETTINGS}: "Url" of queue "{name}"', url, emulated=has_token)
     parts = urlsplit(url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if parts.scheme != "https" and not (parts.scheme == "http" and local):
-        raise SettingsError(f'{APP_SETTINGS}: "Url" of queue "{name}" must begin with https://')
     if parts.path.rstrip("/").rsplit("/", 1)[-1] != name:
         raise SettingsError(f'{APP_SETTINGS}: "Url" of queue "{name}" names another queue')
     poison = value.get("PoisonSASToken")
@@ -186,7 +215,7 @@ def _address(name: str, value: Mapping[str, Any]) -> QueueAddress:
     return QueueAddress(
         name,
         url=url,
-        sas=_token(sas),
+        sas=_token(sas) if isinstance(sas, str) and has_token else None,
         poison_sas=None if poison is None else _token(poison),
     )
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.files.datum_grids import missing_grids
 from tests.support.fresh_database import administer
+from tests.support.tables import make_tables
 from workers.services.jobs import spatial_setup
 from workers.services.jobs.setup import worker_requirements
 from workers.services.jobs.spatial_setup import spatial_requirements
@@ -71,7 +72,7 @@ async def test_the_embedded_catalogue_is_made(tmp_path: Path) -> None:
         "DATABASE_URL": f"sqlite:///{tmp_path / 'docflow.db'}",
         "DOCFLOW_BLOB_FOLDER": str(tmp_path / "blobs"),
     }
-    await upgrade(environment["DATABASE_URL"])
+    await make_tables(environment["DATABASE_URL"])
     async with worker_requirements(environment) as requirements:
         named = {each.name: each for each in requirements}
         catalogue = named["catalogue"]

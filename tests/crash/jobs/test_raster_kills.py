@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adapters.database import upgrade
 from adapters.files.rasters.pool import FileRasters
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
 from tests.support.jobs.raster_jobs import raster_jobs
+from tests.support.tables import make_tables
 
 
 async def _killing(rounds: int, seed: int) -> None:
@@ -41,7 +41,7 @@ async def _digests(folder: Path, scene: Path, rounds: int) -> dict[str, str]:
     """SHA-256 of every asset of the scene."""
     folder.mkdir()
     url = f"sqlite:///{folder / 'docflow.db'}"
-    await upgrade(url)
+    await make_tables(url)
     async with FileRasters(1) as rasters, raster_jobs(folder, rasters, url) as jobs:
         jobs.retries = rounds + 1
         name = await jobs.put(scene)

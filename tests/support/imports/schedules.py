@@ -10,7 +10,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from activities.imports.schedules import ScheduleImports
-from adapters.database import Database, open_database, upgrade
+from adapters.database import Database, open_database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import ImportTaskRow, SqlImportTasks
 from adapters.files.documents import FileDocuments
@@ -21,6 +21,7 @@ from contracts.blobs import BlobRef
 from contracts.imports import Closing, HandlerOutcome, ImportState
 from domain.tabular.rows import Cell
 from tests.support.imports.activities import environment, message_of, work_of
+from tests.support.tables import make_tables
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 
@@ -95,7 +96,7 @@ class ScheduleSetup:
 @asynccontextmanager
 async def open_schedule_setup(folder: Path) -> AsyncGenerator[ScheduleSetup]:
     url = f"sqlite+aiosqlite:///{folder / 'docflow.db'}"
-    await upgrade(url)
+    await make_tables(url)
     blobs = MemoryBlobs()
     for path in (*SAMPLES.glob("*.xer"), *SAMPLES.glob("*.xml")):
         await blobs.upload(path, path.name)

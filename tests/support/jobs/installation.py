@@ -16,7 +16,7 @@ from activities.jobs.api import JobResources, JobType, JobTypes
 from activities.jobs.contexts import JobPorts
 from activities.jobs.folders import StageFolders
 from activities.jobs.types.hello_world import HelloWorld
-from adapters.database import Database, open_database, upgrade
+from adapters.database import Database, open_database
 from adapters.database.jobs.catalogue import open_catalogue
 from adapters.database.jobs.retention import SqlJobLeftovers
 from adapters.database.jobs.store import SqlJobStore
@@ -24,6 +24,7 @@ from adapters.memory.blobs import MemoryBlobs
 from contracts.jobs import JobOrder, JobRecord, JobResult, Lane, TaskRecord, job_workflow_id
 from domain.jobs.ids import job_id
 from tests.support.scripted import ScriptedActivities, scripted
+from tests.support.tables import make_tables
 from workers.pipelines.base import activities_of
 from workers.pipelines.jobs import JOBS
 from workers.resources.jobs import JobsOpened, webhook_ports
@@ -127,7 +128,7 @@ async def job_installation(
         url: Of the database; None: an SQLite file.
     """
     url = url or f"sqlite:///{folder / 'jobs.db'}"
-    await upgrade(url)
+    await make_tables(url)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.every import metadata
 from adapters.files.tables.source import open_table
@@ -20,6 +20,7 @@ from domain.imports.chunks import TaskKey
 from tests.support.cli import run_docflow
 from tests.support.imports.schedules import SAMPLES
 from tests.support.imports.store import chunk, count
+from tests.support.tables import make_tables
 from workers.cli.context import CliContext
 
 HEADER = "code,description,rate"
@@ -31,7 +32,7 @@ def url(tmp_path: Path) -> str:
     """A database with two machines, and a schedule."""
 
     async def fill(url: str) -> None:
-        await upgrade(url)
+        await make_tables(url)
         async with open_database(url) as database:
             store = SqlImportStore(database)
             rows = [("P1", "E-1", "Crane"), ("P1", "E-2", "Welder"), ("P2", "E-3", "Other")]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.imports.store import SqlImportStore
 from contracts.imports import Strategy
 from domain.imports.chunks import TaskKey
 from tests.support.cli import run_docflow
 from tests.support.imports.store import chunk
+from tests.support.tables import make_tables
 from workers.cli.context import CliContext
 
 ROWS = 6_000
@@ -28,7 +29,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> CliContext:
     url = f"sqlite:///{tmp_path_factory.mktemp('export') / 'docflow.db'}"
 
     async def fill() -> None:
-        await upgrade(url)
+        await make_tables(url)
         async with open_database(url) as database:
             rows = [("P1", f"E-{number:05}") for number in range(ROWS)]
             machines = chunk("equipment", "project_id code", *rows, cells=False)

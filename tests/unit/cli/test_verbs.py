@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -148,6 +149,23 @@ def test_list_takes_one_pipeline_with_its_own_columns(installation: FakeInstalla
     assert (wrong.exit_code, "there are imports, " in wrong.stderr) == (2, True)
     neither = installation.docflow("list", "--pipeline", "batches", "--project", "P1")
     assert (neither.exit_code, "cannot be combined with --project" in neither.stderr) == (2, True)
+
+
+def test_list_shows_runs_that_lack_the_columns_of_others() -> None:
+    async def batches(environment: Mapping[str, str], filters: Filters) -> Sequence[RunEntry]:
+        run = RunEntry(
+            "watch/1", "watch/1", "batches", "watch", "parked", NOW + timedelta(minutes=1)
+        )
+        row = RunEntry("batch/7/1", "batch/7/1", "batches", "batch", "failed", NOW)
+        return [run, replace(row, columns={"dead letters": "3"})]
+
+    made = FakeInstallation(listed={batch_verbs.VERBS.pipeline: batches})
+    done = made.docflow("list", "--pipeline", "batches")
+    assert done.exit_code == 0, done.output
+    header, _, first, second = done.stdout.splitlines()[1:5]
+    assert "dead letters" in header
+    assert first.split()[:3] == ["parked", "watch/1", "watch"]
+    assert second.split()[:4] == ["failed", "batch/7/1", "batch", "3"]
 
 
 def test_a_filter_leaves_out_pipelines_that_do_not_have_it(installation: FakeInstallation) -> None:

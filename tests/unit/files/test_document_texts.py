@@ -1,6 +1,7 @@
 """Real documents, read by the real libraries in processes of their own."""
 
 import asyncio
+import base64
 import email.policy
 import hashlib
 import io
@@ -8,6 +9,8 @@ import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from email.parser import BytesParser
 from itertools import count
 from pathlib import Path
@@ -196,13 +199,31 @@ async def test_a_mail_that_is_a_page_is_read_as_one_sees_it(read: Reading) -> No
     assert not found.files
 
 
-async def test_of_two_versions_of_a_text_the_plain_one_is_read_and_pictures_are_kept(
-    read: Reading,
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p><b>plain</b> words", "plain words"),
+        ("<p>The gate is too large", "plain words\n\nThe gate is too large"),
+    ],
+    ids=["the same words", "others"],
+)
+@pytest.mark.parametrize("kind", ["alternative", "mixed"])
+async def test_a_page_beside_the_text_of_a_mail_is_read_where_it_has_words_of_its_own(
+    read: Reading, kind: str, page: str, text: str
 ) -> None:
+    message = MIMEMultipart(kind)
+    message["From"], message["Subject"] = "a@site.example", "both"
+    message.attach(MIMEText("plain words\n"))
+    message.attach(MIMEText(page, "html"))
+    found = await read(message.as_bytes())
+    assert (found.text, found.files) == (text, [])
+
+
+async def test_pictures_of_a_page_beside_the_text_are_kept(read: Reading) -> None:
     message = EmailMessage()
     message["From"], message["Subject"] = "a@site.example", "both"
     message.set_content("plain words")
-    message.add_alternative("<p>page words</p>", subtype="html")
+    message.add_alternative("<p>plain words</p>", subtype="html")
     page = message.get_payload(1)
     page.add_related(b"picture", "image", "png", cid="<logo>")  # type: ignore[union-attr]
     found = await read(message.as_bytes())
@@ -225,6 +246,35 @@ async def test_an_attached_mail_is_a_file_of_its_own(read: Reading) -> None:
     assert [file.filename for file in inner.files] == ["plan.pdf", "notes.txt"]
 
 
+async def test_an_attached_mail_that_was_encoded_is_a_mail(read: Reading) -> None:
+    outer = (
+        b"From: a@site.example\nSubject: outer\nMIME-Version: 1.0\n"
+        b"Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: message/rfc822\n"
+        b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(mail(LETTER)) + b"\n--B--\n"
+    )
+    (file,) = (await read(outer)).files
+    assert file.path.read_bytes() == mail(LETTER)
+    plain = outer.replace(base64.encodebytes(mail(LETTER)), b"From: b@site.example\n\nhello\n")
+    (file,) = (await read(plain)).files
+    assert file.path.read_bytes() == b"From: b@site.example\n\nhello\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+async def test_letters_that_are_not_encoded_in_a_header_are_read(
+    read: Reading, encoding: str
+) -> None:
+    found = await read(
+        (
+            "From: Jürgen <a@site.example>\nSubject: Größe prüfen\nMIME-Version: 1.0\n"
+            "Content-Type: multipart/mixed; boundary=B\n\n--B\n"
+            'Content-Type: text/plain; name="Türen.txt"\n\nhello\n--B\n'
+            'Content-Disposition: attachment; filename="Pläne.txt"\n\nplans\n--B--\n'
+        ).encode(encoding)
+    )
+    assert (found.title, found.author) == ("Größe prüfen", "Jürgen <a@site.example>")
+    assert [file.filename for file in found.files] == ["Pläne.txt"]
+
+
 async def test_a_mail_without_an_id_begins_a_thread_of_its_own(read: Reading) -> None:
     anonymous = b"From: a@site.example\nSubject: x\nIn-Reply-To: <first@site.example>\n\nhello\n"
     found = await read(anonymous)
@@ -245,12 +295,17 @@ async def test_what_is_wrong_in_a_header_does_not_hide_the_mail(read: Reading) -
 
 
 @pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
 )
 async def test_text_in_every_encoding(read: Reading, encoding: str) -> None:
     text = "Größe geprüft, für Türen über 2 m gilt: schöne Grüße aus Köln\n" * 3
     found = await read(text.encode(encoding))
     assert (found.media_type, found.text) == ("text/plain", text.strip())
+
+
+async def test_a_page_in_utf_16_is_a_page(read: Reading) -> None:
+    found = await read("<html><body><p>Größe</p></body></html>".encode("utf-16"))
+    assert (found.media_type, found.text) == ("text/html", "Größe")
 
 
 async def test_text_of_other_scripts(read: Reading) -> None:

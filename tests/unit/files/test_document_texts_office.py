@@ -1,14 +1,19 @@
 """Office files, archives, forms: every place in them that holds words."""
 
+import io
 import itertools
 from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from pathlib import Path
 
+import docx
 import psutil
 import pytest
 import pytest_asyncio
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 
+from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted, UnreadableDocument
 from stack.compound_file import compound_file
@@ -19,6 +24,12 @@ from tests.support.files.hostile_documents import word_main, word_with
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _numbers = itertools.count()
+_RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_DIAGRAM = (
+    b'<d:dataModel xmlns:d="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
+    b' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><d:ptLst><d:pt><d:t><a:p>'
+    b"<a:r><a:t>site manager</a:t></a:r></a:p></d:t></d:pt></d:ptLst></d:dataModel>"
+)
 
 
 class Reading:
@@ -121,6 +132,47 @@ async def test_files_of_an_archive_are_taken_out_whatever_they_are_called(read: 
     found = await read(office.archive({"a.txt": "one", "A.txt": "two", "sub/a.txt": "three"}))
     assert (found.media_type, found.text) == ("application/zip", "a.txt\nA.txt\nsub/a.txt")
     assert [file.path.read_bytes() for file in found.files] == [b"one", b"two", b"three"]
+
+
+async def test_names_in_an_archive_that_are_utf_8_without_saying_so_are_read(
+    read: Reading,
+) -> None:
+    name = "Größe.txt"
+    said = office.archive({"x" * len(name.encode()): b"words"})
+    found = await read(said.replace(b"x" * len(name.encode()), name.encode()))
+    assert (found.text, found.files[0].filename) == (name, name)
+    old = office.archive({"x" * len(name): b"words"})
+    found = await read(old.replace(b"x" * len(name), name.encode("cp437")))
+    assert (found.text, found.files[0].filename) == (name, name)
+
+
+async def test_remarks_that_are_not_shown_are_counted(read: Reading) -> None:
+    damaged = bytearray(office.archive({f"{n}.txt": b"words" for n in range(25)}))
+    place = 0
+    while (place := damaged.find(b"PK\x01\x02", place) + 1) > 0:
+        # The checksum in the directory.
+        damaged[place + 15] ^= 0xFF
+    found = await read(bytes(damaged))
+    assert len(found.notes) == limits.NOTES + 1
+    assert found.notes[-1] == "further remarks of this kind that are not shown: 5"
+
+
+async def test_diagrams_and_inserted_files_of_word_are_read(read: Reading) -> None:
+    document = docx.Document()
+    document.add_paragraph("the body")
+    for name, media_type, kind, content in (
+        ("diagrams/data1.xml", "application/xml", "diagramData", _DIAGRAM),
+        ("afchunk1.html", "text/html", "aFChunk", b"<html><p>a page</p></html>"),
+    ):
+        part = Part(PackURI(f"/word/{name}"), media_type, content, document.part.package)
+        document.part.relate_to(part, f"{_RELATIONSHIPS}/{kind}")
+    written = io.BytesIO()
+    document.save(written)
+    found = await read(written.getvalue())
+    assert found.text.split() == ["the", "body", "site", "manager"]
+    assert [(file.filename, file.path.read_bytes()) for file in found.files] == [
+        ("afchunk1.html", b"<html><p>a page</p></html>")
+    ]
 
 
 async def test_a_message_with_its_text_as_rtf_alone_is_read(read: Reading) -> None:

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from activities.imports.rows import RowImports
-from adapters.database import Database, open_database, upgrade
+from adapters.database import Database, open_database
 from adapters.database.imports.export import SqlImportedRows
 from adapters.database.imports.store import SqlImportStore
 from adapters.files.documents import FileDocuments
@@ -29,6 +29,7 @@ from domain.imports.tables import TABLES, TableSpec, scope_of
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.guards import guarded, unguarded
 from tests.support.imports.activities import environment, message_of, work_of
+from tests.support.tables import make_tables
 
 FORMULAS = ("=1+1", "+49 30 1234", "-5 bar", "@home", "\tindented", "'=quoted", "it's", "'plain'")
 NUMBERS = ("1.234", "0.5", "1234567.125", "12", "0.000001", "99999999999999.123456", "0")
@@ -107,7 +108,7 @@ class Setup:
 @pytest.fixture
 async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
     url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await upgrade(url)
+    await make_tables(url)
     async with open_database(url) as database:
         yield Setup(database, tmp_path)
 

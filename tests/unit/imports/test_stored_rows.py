@@ -12,7 +12,6 @@ from activities.imports.lifecycle import ImportLifecycle
 from activities.imports.rows import RowImports
 from adapters.database.engine import Database, open_database
 from adapters.database.imports.store import SqlImportStore
-from adapters.database.schema import upgrade
 from adapters.memory.rejected import MemoryRejectedMessages
 from adapters.memory.runs import MemoryRuns
 from contracts.imports import (
@@ -24,6 +23,7 @@ from contracts.imports import (
     ImportState,
 )
 from tests.support.imports.activities import ActivityPorts, Killed, environment, message_of
+from tests.support.tables import make_tables
 
 TAKE_OFF = (
     b"Drawing,Commodity,Size,Qty\n"
@@ -56,7 +56,7 @@ class Dying:
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncGenerator[Database]:
     url = f"sqlite:///{tmp_path / 'docflow.db'}"
-    await upgrade(url)
+    await make_tables(url)
     async with open_database(url) as database:
         yield database
 

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from activities.imports.deletes import DeleteImports
 from activities.imports.lifecycle import ImportLifecycle
 from activities.notices import NoticeSending
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.imports.views import SqlImportTasks
 from adapters.database.rejected import SqlRejectedMessages
@@ -23,6 +23,7 @@ from contracts.imports import TASK_QUEUE, ImportState
 from contracts.notices import NoticeReceipt
 from stack.temporal import TUNING, temporal_binary
 from tests.support.scripted import scripted
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers.pipelines.base import activities_of
 from workers.plugin import docflow_plugin
@@ -92,7 +93,7 @@ async def test_another_message_under_the_key_of_a_forgotten_run_is_refused(
     server: Any, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'imports.db'}"
-    await upgrade(url)
+    await make_tables(url)
     forgetful = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=[w for value in TUNING for w in ("--dynamic-config-value", value)],

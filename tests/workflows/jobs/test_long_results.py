@@ -11,7 +11,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
 from activities.jobs.closing import StageClosing
-from adapters.database import open_database, upgrade
+from adapters.database import open_database
 from adapters.memory.blobs import MemoryBlobs
 from contracts.answers import Answer
 from contracts.base import Contract
@@ -28,6 +28,7 @@ from contracts.jobs import (
 from domain.errors import WorkersLost
 from tests.support.jobs.groups import environment
 from tests.support.jobs.installation import job_installation, order_of, ports_of
+from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workflows.jobs.job import Job
 
@@ -130,7 +131,7 @@ async def test_the_end_of_a_job_that_an_earlier_release_began_makes_its_result(
     order = order_of(LongResults)
     refs = tuple(StageRef(stage=stage, attempt=1) for stage in (1, 2))
     url = f"sqlite:///{tmp_path / 'jobs.db'}"
-    await upgrade(url)
+    await make_tables(url)
     recording = JobRecording(
         job=order, status=JobStatus.COMPLETED, stage=2, began_at=datetime.now(UTC), stages=refs
     )
