@@ -53,7 +53,7 @@ test: tools
 
 # The tests that kill processes twenty times and more.
 chaos: tools
-	DOCFLOW_CHAOS=1 $(PYTEST) -m chaos $(ARGS)
+	DOCFLOW_CHAOS=1 PYTEST_TIMEOUT=2400 $(PYTEST) -m chaos $(ARGS)
 
 # A quick part of the suite, for another Python: make smoke PYTHON=python3.13 VENV=build/python3.13
 smoke: tools

@@ -36,7 +36,8 @@ from domain.transfers.patterns import matches
 from domain.transfers.routing import takes
 
 _DAYS: Final = BACK.days + 1
-_ARRIVALS: Final = 100_000
+_PAGE: Final = 10_000
+"""Arrivals that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,19 @@ class Expecting:
     async def _arrivals(
         self, expected: Expectation, rules: Sequence[RouteRule], period: Period, now: datetime
     ) -> Sequence[datetime]:
-        end = now if period.ends is None else min(period.ends, now)
-        found = await self._ports.store.arrivals(expected.queue, period.begins, end, _ARRIVALS)
-        return [each.at for each in found if _counts(expected, rules, each)]
+        begin, end = period.begins, now if period.ends is None else min(period.ends, now)
+        counted: list[datetime] = []
+        known, limit = set[str](), _PAGE
+        while True:
+            found = await self._ports.store.arrivals(expected.queue, begin, end, limit)
+            new = [each for each in found if each.transfer_id not in known]
+            counted += [each.at for each in new if _counts(expected, rules, each)]
+            if len(found) < limit:
+                return counted
+            # Those of one moment may stand on two pages, or fill one.
+            limit = limit if new else limit * 2
+            begin = found[-1].at
+            known = {each.transfer_id for each in found if each.at == begin}
 
     @activity.defn(name="transfers.record_expected")
     @translate_failures

@@ -44,8 +44,9 @@ class Folders(Protocol):
         """Make what is missing of the folders that a path stands in."""
         ...
 
-    async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> None:
-        """Write all bytes and flush them; what was there is replaced."""
+    async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> str | None:
+        """Write all bytes and flush them; what was there is replaced. A remark where the endpoint
+        failed to flush them."""
         ...
 
     def content(self, path: str) -> AsyncIterator[bytes]:
@@ -114,8 +115,8 @@ class RenamedWrites(Found):
             return await self._direct(chunks, order, target)
         held = temporary(order.path, order.owner)
         try:
-            guarantee = await self._written(chunks, order, held)
-            remarks = await self._attributes(order, held)
+            guarantee, flushed = await self._written(chunks, order, held)
+            remarks = await self._attributes(order, held, flushed)
         except PortError:
             await self._forget(held)
             raise
@@ -135,11 +136,14 @@ class RenamedWrites(Found):
             # The failure that is being raised says more than this one; the next try finds the file.
             return
 
-    async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder, held: str) -> str:
+    async def _written(
+        self, chunks: AsyncIterator[bytes], order: WriteOrder, held: str
+    ) -> tuple[str, str | None]:
+        """What was compared, in words, and a remark on the flush."""
         arriving = Arriving(order)
-        await self._folders.write_file(held, arriving.of(chunks))
+        flushed = await self._folders.write_file(held, arriving.of(chunks))
         arriving.check()
-        return await self._verified(order, held)
+        return await self._verified(order, held), flushed
 
     async def _verified(self, order: WriteOrder, path: str) -> str:
         """Compare what stands at the endpoint; what was compared, in words."""
@@ -153,8 +157,11 @@ class RenamedWrites(Found):
             raise _differs(order, "read back, has other bytes")
         return "read back"
 
-    async def _attributes(self, order: WriteOrder, path: str) -> tuple[str, ...]:
-        remarks: list[str | None] = []
+    async def _attributes(
+        self, order: WriteOrder, path: str, flushed: str | None
+    ) -> tuple[str, ...]:
+        """Set rights and time; remarks on them, behind that on the flush."""
+        remarks = [flushed]
         if order.mode is not None:
             remarks.append(await self._folders.set_mode(path, order.mode))
         if order.changed is not None:
@@ -208,14 +215,14 @@ class RenamedWrites(Found):
         """Write under the name itself: the partner may see the file before it is whole."""
         await order.note(target.path)
         arriving = Arriving(order)
-        await self._folders.write_file(target.path, arriving.of(chunks))
+        flushed = await self._folders.write_file(target.path, arriving.of(chunks))
         entry = await self._folders.entry(target.path)
         if entry is None:
             return picked_up(target.path, order.size)
         if await sha256_of(self._folders.content(target.path)) != order.sha256:
             raise _differs(order, "read back, has other bytes")
         await order.note(target.path, done=True)
-        remarks = await self._attributes(order, target.path)
+        remarks = await self._attributes(order, target.path, flushed)
         return Written(entry, "read back, written under its own name", remarks=remarks)
 
 

@@ -219,7 +219,7 @@ class SftpPlace(BasePlace):
     async def _is_folder(self, path: str) -> bool:
         return await self._ask(self._sftp.isdir(self._at(path)), path)
 
-    async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> None:
+    async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> str | None:
         """Write all bytes, several blocks at a time."""
         file = await self._ask(self._sftp.open(self._at(path), "wb"), path)
         flying: deque[asyncio.Task[int]] = deque()
@@ -233,19 +233,25 @@ class SftpPlace(BasePlace):
                 offset += len(block)
             while flying:
                 await self._ask(flying.popleft(), path)
-            await self._flushed(file, path)
+            return await self._flushed(file)
         finally:
             await _ended(flying)
             await self._closed(file)
 
-    async def _flushed(self, file: asyncssh.SFTPClientFile, path: str) -> None:
+    async def _flushed(self, file: asyncssh.SFTPClientFile) -> str | None:
+        """Have the server flush a file to its disk; a remark where that failed.
+
+        What was written is compared all the same, but the server may answer from its memory. Some
+        servers refuse every flush, so it fails the file only where the bytes have no room.
+        """
         try:
-            await self._ask(file.fsync(), path)
-        except PartnerAway:
-            raise
-        except PortError:
-            # A server without this extension; what was written is compared all the same.
-            return
+            with self._translated(""):
+                async with asyncio.timeout(self._timeouts.answer):
+                    await _flush(file)
+        except _NotFlushed as failure:
+            reason = self._credentials.hide(failure.reason)[:200]
+            return f"the server did not flush the file to its disk: {reason}"
+        return None
 
     async def _closed(self, file: asyncssh.SFTPClientFile) -> None:
         try:
@@ -346,6 +352,24 @@ class SftpPlace(BasePlace):
     def _translated(self, path: str) -> Generator[None]:
         with translated(self._partner, self._credentials, path):
             yield
+
+
+class _NotFlushed(Exception):
+    """A server failed to flush a file."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def _flush(file: asyncssh.SFTPClientFile) -> None:
+    """Flush a file; a server without this extension is asked for nothing."""
+    try:
+        await file.fsync()
+    except asyncssh.SFTPOpUnsupported:
+        return
+    except (asyncssh.SFTPFailure, asyncssh.SFTPPermissionDenied) as failure:
+        raise _NotFlushed(failure.reason) from failure
 
 
 async def _ended(flying: "deque[asyncio.Task[T]]") -> None:

@@ -145,6 +145,8 @@ CASES_OF: dict[str, dict[str, Any]] = {
     "ExpectedFiles": {
         "arrived": Case(ExpectedFiles, GAP, act=_arrived),
         "closed": Case(ExpectedFiles, GAP, act=_closed),
-        "late": Case(ExpectedFiles, GAP.model_copy(update={"day": LATE})),
+        # The history is of a release in which it caused a notice alone.
+        "late": Case(ExpectedFiles, GAP.model_copy(update={"day": LATE}), act=_closed),
+        "late-seen": Case(ExpectedFiles, GAP.model_copy(update={"day": LATE}), act=_closed),
     },
 }

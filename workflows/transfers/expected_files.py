@@ -37,6 +37,8 @@ from workflows.waiting import Waiting
 
 _MEANINGS: Final = MappingProxyType({"skip": "close it: nothing more is expected"})
 _ARRIVED: Final = "arrived"
+_LATE_WAITS: Final = "late-files-wait"
+"""Before, files that came late caused a notice alone."""
 
 
 @workflow.defn(name=EXPECTED_CHECK)
@@ -113,7 +115,7 @@ async def _close(day: ExpectedDay) -> None:
 class ExpectedFiles(Parkable, skip=Answer):
     """One gap: it waits in the inbox until its files come, or a person closes it.
 
-    Files that came late only cause a notice: nothing is left to do.
+    Files that came late wait there until a person has seen that they did.
     """
 
     @workflow.init
@@ -127,7 +129,8 @@ class ExpectedFiles(Parkable, skip=Answer):
     @workflow.run
     async def run(self, order: GapOrder) -> GapView:
         """Tell people, and wait."""
-        if order.day.state is ExpectedState.LATE:
+        is_late = order.day.state is ExpectedState.LATE
+        if is_late and not workflow.patched(_LATE_WAITS):
             id = notice_id("expected", self._day.name, self._day.day, self._day.state)
             await self._notices.once(
                 self._notices.order(NoticeKind.NEEDS_YOU, "late", self._sentence, id=id)
@@ -142,6 +145,9 @@ class ExpectedFiles(Parkable, skip=Answer):
         answered = await self._parking.wait(self._day.state.value, self._sentence)
         if self._has_arrived or answered.answer is None:
             # Without an answer it stays in the record as it is.
+            return
+        if self._day.state is ExpectedState.LATE:
+            # The files are there: what comes next on this day is judged as before.
             return
         closed = {"state": ExpectedState.CLOSED, "by": answered.by}
         self._day = self._day.model_copy(update=closed)

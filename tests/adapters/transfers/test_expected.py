@@ -7,6 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.transfers import expected_files
 from activities.transfers.expected_files import ExpectedPorts, Expecting
 from adapters.database import Database
 from adapters.database.transfers.expected import SqlExpectedStore
@@ -106,6 +107,17 @@ async def test_too_many_cause_a_notice_before_the_deadline(database: Database) -
         await checks.came(1, id)
     found = await checks.check(2)
     assert states(tuple(each.day for each in found.gaps)) == [(2, "too-many", 3)]
+
+
+async def test_files_are_counted_beyond_a_page(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expected_files, "_PAGE", 2)
+    checks = Checks(database, count=9)
+    # Three of one moment, which are more than a page.
+    for hour, id in ((1, "a"), (2, "b"), (2, "c"), (2, "d"), (3, "e")):
+        await checks.came(hour, id)
+    assert states((await checks.check(5)).days) == [(2, "pending", 5)]
 
 
 async def test_only_what_the_route_takes_counts(database: Database) -> None:

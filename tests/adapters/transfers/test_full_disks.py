@@ -1,4 +1,5 @@
-"""A destination without room is waited for; other failures of a write are the file's."""
+"""A destination without room is waited for; other failures of a write are the file's, and a flush
+that failed is a remark."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -74,3 +75,21 @@ async def test_a_server_that_does_not_tell_its_room_has_failed_the_file(full: Pa
         async with PLACES.open(full) as place:
             await write(place, "file.bin", CONTENT)
     assert await partner_probe(PLACES, MemoryPartners(full), full.name) is None
+
+
+class WithoutFlush(Whole):
+    """Writes files, and fails to flush them to its disk."""
+
+    def fsync(self, file_obj: object) -> None:
+        raise asyncssh.SFTPFailure("input/output error")
+
+
+@pytest.mark.parametrize("rename", [Rename.ATOMIC_REPLACE, Rename.DIRECT])
+async def test_a_flush_that_failed_is_a_remark(tmp_path: Path, rename: Rename) -> None:
+    profile = ServerProfile(rename=rename)
+    async with (
+        sftp_site(tmp_path, WithoutFlush) as site,
+        PLACES.open(site.partner(profile=profile)) as place,
+    ):
+        written = await write(place, "file.bin", b"bytes")
+    assert written.remarks == ("the server did not flush the file to its disk: input/output error",)

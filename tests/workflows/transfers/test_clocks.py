@@ -151,21 +151,20 @@ async def test_a_person_closes_a_gap(server: Any, run_worker: Any) -> None:
     assert script.received["record_expected"][0].days == (closed,)
 
 
-async def test_files_that_came_late_cause_a_notice_and_are_done(
+async def test_files_that_came_late_wait_until_a_person_has_seen_it(
     server: Any, run_worker: Any
 ) -> None:
     script, gap = script_of(), a_gap(ExpectedState.LATE)
     async with run_worker("clocks", WORKFLOWS, script.activities()):
-        view = await server.client.execute_workflow(
+        handle = await server.client.start_workflow(
             ExpectedFiles.run, gap, id="expected/orders/2026-03-02/late", task_queue="clocks"
         )
-
-        async def reported() -> bool:
-            return bool(script.notices)
-
-        await eventually(reported)
-    assert view.day.state is ExpectedState.LATE
-    assert script.notices[0].state == "late"
+        await parked(handle)
+        await handle.execute_update("skip", Answer(by="ann"))
+        view = await handle.result()
+    assert [each.kind for each in script.notices] == [NoticeKind.PARKED]
+    # The day stays as it was judged: more files may come on it.
+    assert view.day == gap.day and "record_expected" not in script.received
 
 
 async def test_a_check_that_cannot_be_made_causes_a_notice(server: Any, run_worker: Any) -> None:
