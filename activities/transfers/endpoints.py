@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from activities.heartbeat import Heartbeater
 from adapters.ports import Denied
@@ -14,8 +13,6 @@ from adapters.ports.transfers import Notes, PartnerStore, Staging
 from contracts.transfers import Partner
 from contracts.transfers.progress import NamingNote, TransferProgress
 from domain.errors import RuleViolation
-
-_MANIFEST_BLOCK: Final = 1 << 18
 
 
 def now_utc() -> datetime:

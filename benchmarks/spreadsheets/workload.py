@@ -20,7 +20,6 @@ from adapters.database.models.people import (
 )
 
 ORGANISATION: Final = 1
-LIST_FIELD: Final = "CUSTOM_LIST_T_SHIRT"
 COUNTRIES: Final = 200
 CATEGORIES: Final = 120
 SHIRTS: Final = 180

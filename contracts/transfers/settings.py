@@ -29,7 +29,6 @@ ACTIONS: Final = 50
 FILES: Final = 10_000
 """Files of one run at most."""
 
-FileName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Template = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
 """Path or name with parts in braces: `{name}`, `{data.path}`, `{time:%Y%m%d}`, `{yesterday:%d}`.
 

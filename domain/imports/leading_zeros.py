@@ -31,11 +31,6 @@ def folded(codes: Codes) -> Codes:
     return tuple(_ZEROS.sub("", code) for code in codes)
 
 
-def is_zero_led(codes: Codes) -> bool:
-    """Whether some code has leading zeros."""
-    return any(code.startswith("0") for code in codes)
-
-
 def code_columns(chunk: RowChunk, names: Sequence[str]) -> list[list[str]]:
     """The codes of a chunk by column."""
     places = [chunk.columns.index(name) for name in names]

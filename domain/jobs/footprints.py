@@ -8,8 +8,6 @@ from typing import Any, Final
 WIDTH: Final = 320.0
 HEIGHT: Final = 220.0
 _MARGIN: Final = 12.0
-_POINT: Final = 3.0
-"""Radius of a point."""
 _POINTS: Final = 2_000
 """Of one line; more could not be seen."""
 KILOMETRES_PER_DEGREE: Final = 111.195

@@ -16,7 +16,6 @@ _MOSTLY: Final = 0.8
 _SEVERAL: Final = 2
 
 _PHONE: Final = re.compile(r"(?:\+|0)[\d\s()/.\-]{7,20}")
-_CLOCK: Final = re.compile(r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d+)?")
 _NUMBER: Final = re.compile(r"[\d\s.,:/\-]+")
 
 

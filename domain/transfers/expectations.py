@@ -23,7 +23,6 @@ from domain.transfers.windows import zone_of
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 BACK: Final = timedelta(days=31)
 """So far back days are judged for which no worker was there."""
-_EVERY_DAY: Final = WorkCalendar()
 
 T = TypeVar("T", bound=BaseModel)
 

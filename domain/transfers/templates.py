@@ -21,7 +21,6 @@ from domain.transfers.paths import escaped
 
 FILE_PARTS: Final = ("name", "stem", "suffix")
 """Filled for each file: `orders.csv`, `orders`, `.csv`."""
-EVENT_PARTS: Final = ("id", "accountId", "source", "type", "subject")
 DAYS: Final[Mapping[str, int]] = MappingProxyType({"time": 0, "yesterday": -1, "tomorrow": 1})
 """The time of the event in the job's zone; the same time a day before and after."""
 DIRECTIVES: Final = frozenset("YymdHIMSfjpaAbBzGVuUW%")

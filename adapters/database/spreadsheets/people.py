@@ -33,7 +33,6 @@ _INDEXED: Final = 2_000
 """People of one transaction that become findable."""
 _ASKED: Final = 500
 _COLUMNS: Final = ("person_key", "last_name", "first_name", "email", "birthdate")
-_SEARCHED: Final = 5_000
 
 
 async def index_some(connection: AsyncConnection, organisation_id: int) -> bool:

@@ -77,11 +77,6 @@ def clean(
     return found
 
 
-def type_of(geometry: BaseGeometry) -> GeometryType:
-    """The type of a geometry."""
-    return _TYPES[int(shapely.get_type_id(geometry))]
-
-
 def types_of(geometries: Geometries) -> frozenset[GeometryType]:
     """All types among geometries; None has none."""
     return frozenset(

@@ -3,10 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.imports.leading_zeros import Codes, is_zero_led, lookalikes, spellings
+from domain.imports.leading_zeros import Codes, lookalikes, spellings
 
 CODE = st.text("00017A-", min_size=1, max_size=5)
 CODES = st.tuples(CODE, CODE)
+
+
+def is_zero_led(codes: Codes) -> bool:
+    return any(code.startswith("0") for code in codes)
 
 
 @given(st.dictionaries(CODES, st.booleans(), max_size=8), st.lists(CODES, max_size=8, unique=True))
