@@ -159,6 +159,12 @@ TEXTS: Mapping[tuple[str, str], str] = {
 }
 """File and text to the reason for which a pipeline may be named in it."""
 
+BORROWED: Mapping[tuple[str, str], str] = {
+    ("benchmarks/status/__main__.py", "benchmarks/status/reading.py"): _ROWS,
+    ("workers/resources/endpoints.py", "adapters/aws"): "partners have their secrets in AWS too",
+}
+"""File, and what serves another pipeline (`OWN`), to the reason for which it may import that."""
+
 Found = tuple[int, str]
 """Line, and the imported package or the text that names a pipeline."""
 
@@ -175,6 +181,24 @@ def imports_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = {_package(name, pipeline.name) for name in _imported(node)} - {""}
             yield from ((node.lineno, package) for package in sorted(found))
+
+
+def borrowed(path: Path, module: ast.Module) -> Iterator[Found]:
+    """What a file of one pipeline imports that serves another one, by its path."""
+    pipelines = {each.name for each in catalogue.PIPELINES if is_own(path, each.name)}
+    for node in _nodes(module):
+        if not pipelines or isinstance(node, ast.Constant):
+            continue
+        for name in _imported(node):
+            served = _serving(Path(*name.split(".")))
+            if served is not None and OWN[served] not in pipelines:
+                yield node.lineno, served
+
+
+def _serving(module: Path) -> str | None:
+    """The narrowest file or folder that serves a pipeline and that a module is in."""
+    inside = (each.as_posix() for each in (module, *module.parents))
+    return next((key for each in inside for key in (each, f"{each}.py") if key in OWN), None)
 
 
 def texts_of(module: ast.Module, pipeline: Pipeline) -> Iterator[Found]:
@@ -261,6 +285,32 @@ def _files() -> Iterator[Path]:
 
 def test_a_pipeline_is_named_in_its_own_packages_alone() -> None:
     assert [said for path in _files() for said in foreign(path, _parsed(path))] == []
+
+
+def test_what_serves_one_pipeline_is_not_imported_by_another() -> None:
+    found = {
+        (path.as_posix(), served)
+        for path in _files()
+        for _, served in borrowed(path, _parsed(path))
+    }
+    assert found == BORROWED.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("workers/bridges/job_queue.py", "import workers.bridges.transfer_queues", 1),
+        ("adapters/files/vectors/report.py", "from adapters.files.schedules import xer", 1),
+        ("adapters/ports/jobs.py", "from adapters.ports.document_loads import Load", 1),
+        ("adapters/files/rasters/cog.py", "from adapters.files.vectors.report import a", 0),
+        ("adapters/files/documents.py", "from adapters.files.schedules import xer", 0),
+        ("workers/services/batches/runs.py", "import adapters.ports.document_loads", 0),
+    ],
+)
+def test_an_import_of_what_serves_another_pipeline_is_found(
+    path: str, source: str, found: int
+) -> None:
+    assert len(list(borrowed(Path(path), ast.parse(source)))) == found
 
 
 @pytest.mark.parametrize(("exempt", "of"), [(IMPORTS, imports_of), (TEXTS, texts_of)])
