@@ -1,9 +1,12 @@
 """The hand-written lists of import-linter hold every pipeline of the catalogue."""
 
+import ast
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from workers import catalogue
 
@@ -59,6 +62,47 @@ def test_a_list_that_is_missing_or_too_short_is_found() -> None:
     assert differences(there, {"contracts": {one}, "workers.settings": {one}}) == [
         f"contracts holds {[one, other]}, its list {[one]}"
     ]
+
+
+def contract_with(key: str, module: str) -> Mapping[str, Any]:
+    """The one contract that has a module in a list."""
+    [found] = [each for each in LINTER["contracts"] if module in each.get(key, ())]
+    return found
+
+
+def test_every_adapter_is_wired_by_workers_alone() -> None:
+    folder = ROOT / "adapters"
+    there = {path.stem for path in folder.iterdir() if not path.name.startswith("__")}
+    wired = contract_with("forbidden_modules", "adapters.azure")
+    assert {f"adapters.{name}" for name in there - {"ports"}} == set(wired["forbidden_modules"])
+
+
+def test_rules_and_workflows_use_no_other_libraries() -> None:
+    """Those that are forbidden are listed by name; whatever else there is, is left out as well."""
+    used = {package: set(_libraries(package)) for package in ("contracts", "domain", "workflows")}
+    assert used == {
+        "contracts": {"pydantic"},
+        "domain": {
+            *("pydantic", "rapidfuzz", "cloudevents", "yaml", "jsonschema", "referencing"),
+            *("antimeridian", "cql2", "pyproj", "pystac", "shapely"),
+        },
+        "workflows": {"pydantic", "temporalio"},
+    }
+
+
+def _libraries(package: str) -> Iterator[str]:
+    """What a package imports that is neither of this house nor of Python."""
+    known = {*LINTER["root_packages"], *sys.stdlib_module_names}
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Import(names=names):
+                    found = {each.name.partition(".")[0] for each in names}
+                case ast.ImportFrom(module=str(module)):
+                    found = {module.partition(".")[0]}
+                case _:
+                    found = set[str]()
+            yield from found - known
 
 
 def test_gdal_is_kept_out_of_everything_that_workers_import() -> None:
