@@ -1,5 +1,8 @@
 """Contracts in histories change by new fields with defaults and new values of enums only.
 
+Of the functions that check a contract only the names are locked: one that is new, or stricter than
+before, must take whatever histories hold.
+
 After such a change, run `python -m tests.replay.test_contracts` to write the lock anew.
 """
 
@@ -15,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import pytest
-from pydantic import TypeAdapter, create_model
+from pydantic import TypeAdapter, create_model, field_validator
 from pydantic.fields import FieldInfo
 
 import contracts
@@ -30,6 +33,8 @@ Parts = Mapping[str, Mapping[str, Any]]
 """Field of a contract, or value of an enum, to what is locked of it."""
 
 _ANY: Final = TypeAdapter[Any](Any)
+_CHECKS: Final = "(checks)"
+_STRICT: Final = "(strict)"
 
 
 def contracts_of(package: ModuleType) -> Iterator[Locked]:
@@ -64,22 +69,47 @@ def fields_of(model: type[Contract]) -> Parts:
     required = schema.get("required", [])
     fields = {name_of(name, field): field for name, field in model.model_fields.items()}
     return {
-        name: {
-            **default_of(fields[name]),
-            "required": name in required,
-            "schema": {
-                key: value
-                for key, value in definition.items()
-                if key not in ("description", "title", "default")
-            },
-        }
-        for name, definition in schema.get("properties", {}).items()
+        **whole_of(model),
+        **{
+            name: {
+                **default_of(fields[name]),
+                **written_of(name, fields[name]),
+                "required": name in required,
+                "schema": {
+                    key: value
+                    for key, value in definition.items()
+                    if key not in ("description", "title", "default")
+                },
+            }
+            for name, definition in schema.get("properties", {}).items()
+        },
+    }
+
+
+def whole_of(model: type[Contract]) -> Parts:
+    """What no schema says of a contract: the functions that may refuse a value, and strictness."""
+    decorators = model.__pydantic_decorators__
+    checks = sorted({**decorators.field_validators, **decorators.model_validators})
+    strict = bool(model.model_config.get("strict"))
+    return {
+        **({_CHECKS: {"names": checks}} if checks else {}),
+        **({_STRICT: {}} if strict else {}),
     }
 
 
 def name_of(name: str, field: FieldInfo) -> str:
-    """What a field is called in JSON."""
-    return field.alias or name
+    """What a field is called in JSON that is read."""
+    read = field.validation_alias
+    return read if isinstance(read, str) else name
+
+
+def written_of(name: str, field: FieldInfo) -> dict[str, Any]:
+    """How a field is written where that differs from how it is read."""
+    written = field.serialization_alias or name
+    return {
+        **({} if written == name else {"written_as": written}),
+        **({"left_out": True} if field.exclude else {}),
+    }
 
 
 def default_of(field: FieldInfo) -> dict[str, Any]:
@@ -207,6 +237,41 @@ def test_the_lock_refuses_an_incompatible_field(word: str, model: type[Contract]
     [changed] = planted(**{name: (dict[str, bytes], field)})
     assert changed.startswith(f"{key}.{shown} changed from ")
     assert f"{key}.{shown} was removed" in without()
+
+
+@pytest.mark.parametrize(("word", "model"), with_required_field().items())
+def test_the_lock_refuses_what_no_schema_says(word: str, model: type[Contract]) -> None:
+    key = f"{word}.{model.__name__}"
+    locked = {key: read_lock()[key]}
+    name, field = next(iter(fields_of_kind(model, required=True).items()))
+
+    def planted(found: type[Contract]) -> list[str]:
+        return changes(locked, schemas(word, [found]))
+
+    for attribute, value, said in (
+        ("serialization_alias", "planted", "'written_as': 'planted'"),
+        ("exclude", True, "'left_out': True"),
+    ):
+        other = copy(field)
+        # Else a generator of aliases overwrites it.
+        other.alias_priority = 2
+        setattr(other, attribute, value)
+        [changed] = planted(redefined(model, **{name: (field.annotation, other)}))
+        assert said in changed
+
+    class Checked(model):
+        @field_validator(name)
+        @classmethod
+        def _refuse(cls, value: Any) -> Any:
+            raise ValueError("planted")
+
+    class Strict(model, strict=True):
+        pass
+
+    for found, part in ((Checked, "checks"), (Strict, "strict")):
+        found.__name__ = model.__name__
+        [changed] = planted(found)
+        assert changed.startswith(f"{key}.({part}) ")
 
 
 @pytest.mark.parametrize(
