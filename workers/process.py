@@ -38,7 +38,7 @@ from workers.services.run_notices import read_addresses
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
-from workers.settings.common import HttpSettings, WorkflowSettings
+from workers.settings.common import HttpSettings, LogSettings, WorkflowSettings
 from workers.settings.errors import SettingsError
 from workers.settings.worker import WorkerSettings
 from workers.signals import stop_on_signals
@@ -115,6 +115,7 @@ def work_of(
     readers = [
         *(each.settings for each in (*pipelines, *bridges)),
         *(HttpSettings.read, CommonSettings.read, WorkerSettings.read, WorkflowSettings.read),
+        LogSettings.read,
         *(read_addresses, read_config),
     ]
     return Work(pipelines, bridges, read_settings(environment, readers, warn=warn))
@@ -324,7 +325,7 @@ async def run_bridge(
         NotReady: With `drain`, something is missing.
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
-    readers = [bridge.settings, HttpSettings.read, *common, read_config]
+    readers = [bridge.settings, HttpSettings.read, LogSettings.read, *common, read_config]
     settings = read_settings(environment, readers)
     runtime = process_runtime(settings[HttpSettings.read].host, metrics_port)
     async with AsyncExitStack() as stack:

@@ -109,8 +109,8 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
         health_port: HealthPort = None,
         metrics_port: MetricsPort = None,
     ) -> None:
-        known = _lane_names(context, pipeline)
-        if lane not in (None, *known):
+        known = None if lane is None else _lane_names(context, pipeline)
+        if known is not None and lane not in known:
             raise typer.BadParameter(f"{lane!r} is none of {', '.join(known)}", param_hint=_HINT)
         order = WorkerOrder(names, _environment(context), lane=lane)
         _run_worker(order, processes, health_port, metrics_port)
@@ -146,10 +146,15 @@ def _worker(pipeline: Pipeline | None, *, has_bridge: bool) -> Callable[..., Non
     return with_bridge if has_bridge else without
 
 
-def _lane_names(context: typer.Context, pipeline: Pipeline | None) -> Sequence[str]:
-    with failures_in_one_line():
+def _lane_names(context: typer.Context, pipeline: Pipeline | None) -> Sequence[str] | None:
+    """None: settings that name some are wrong, which the worker says with all others."""
+    from workers.settings.errors import SettingsError
+
+    try:
         lanes = () if pipeline is None else pipeline.lanes_in(_environment(context))
-        return [each.name for each in lanes]
+    except SettingsError:
+        return None
+    return [each.name for each in lanes]
 
 
 def _worker_help(pipeline: Pipeline, *, has_bridge: bool) -> str:
@@ -342,9 +347,16 @@ def _print_totals(totals: "BridgeTotals") -> None:
 
 
 def start_logs(environment: Mapping[str, str]) -> None:
-    """Log what a process does to its output; from now on it may live for long."""
+    """Log what a process does to its output; from now on it may live for long.
+
+    A format that is unknown is named with all other settings that are wrong; until then lines are
+    text.
+    """
     from workers.logs import configure_logs
+    from workers.settings.common import LogSettings
 
     gc.set_threshold(_YOUNG_OBJECTS, 10, 10)
-    with failures_in_one_line():
-        configure_logs(environment)
+    if LogSettings.problems(environment):
+        wrong = {name for each in LogSettings.declared() for name in each.names}
+        environment = {name: text for name, text in environment.items() if name not in wrong}
+    configure_logs(environment)

@@ -30,7 +30,7 @@ from workers.services.readiness import Readiness
 from workers.services.setup.opening import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import check_at_start
-from workers.settings.common import HttpSettings
+from workers.settings.common import HttpSettings, LogSettings
 from workers.settings.gateway import GatewaySettings
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
@@ -97,7 +97,7 @@ async def run_gateway(
             the port is taken.
     """
     own = part_settings()
-    groups = (GatewaySettings, HttpSettings, *own.values(), *RESOURCE_SETTINGS)
+    groups = (GatewaySettings, HttpSettings, LogSettings, *own.values(), *RESOURCE_SETTINGS)
     check_at_start(environment, *groups, others=[read_config])
     settings = GatewaySettings.read(environment)
     runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)

@@ -119,3 +119,27 @@ def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:
 def test_an_invalid_port_is_refused(port: str, started: list[Any]) -> None:
     assert FakeInstallation().docflow("worker", "imports", "--health-port", port).exit_code == 2
     assert started == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("worker", "imports"),
+        ("worker", "transfers"),
+        ("worker", "transfers", "--queue", "jobs"),
+        ("bridge", "service-bus"),
+        ("gateway",),
+    ],
+)
+def test_whatever_is_wrong_is_named_at_once(arguments: tuple[str, ...]) -> None:
+    wrong = {
+        "DATABASE_URL": "mysql://server/name",
+        "DOCFLOW_LOG_FORMAT": "xml",
+        "TEMPORAL_TLS": "maybe",
+    }
+    if "transfers" in arguments:
+        wrong["DOCFLOW_TRANSFERS_QUEUES"] = "/nowhere"
+    done = FakeInstallation(environment=wrong).docflow(*arguments)
+    assert done.exit_code != 0
+    for name in wrong:
+        assert f"docflow: {name}" in done.output, done.output
