@@ -37,7 +37,7 @@ def relief(size: int, seed: int) -> Any:
 
 
 def scene(size: int, seed: int) -> Any:
-    """Bands, rows, columns of uint16; 0 is no data."""
+    """Bands, rows, columns of uint16; 0 is not data."""
     rng = np.random.default_rng(seed + 1)
     heights, texture = relief(size, seed), relief(size, seed + 2)
     slope_y, slope_x = np.gradient(heights * size / 12)

@@ -161,7 +161,7 @@ def _check_address(address: str) -> None:
     """Refuse what Temporal's SDK can make no URL of.
 
     Raises:
-        SettingsError: The port is no number of a port, or brackets are not closed.
+        SettingsError: The port is not a number of a port, or brackets are not closed.
     """
     try:
         _ = urlsplit(address if "://" in address else f"//{address}").port

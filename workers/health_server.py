@@ -53,7 +53,7 @@ async def serve_health(health: Health, port: int, host: str = "127.0.0.1") -> As
         The port; a free one when `port` is 0.
 
     Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
+        SettingsError: The host is not an address of this machine, or the port is taken.
     """
 
     async def alive(request: Request) -> JSONResponse:
@@ -84,7 +84,7 @@ async def serving(
         Address and port, as URLs have them.
 
     Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
+        SettingsError: The host is not an address of this machine, or the port is taken.
     """
     app = Starlette(routes=routes)
     with listener(host, port, name) as listening:

@@ -28,7 +28,7 @@ def listener(
         host_setting: Where the host comes from, for messages.
 
     Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
+        SettingsError: The host is not an address of this machine, or the port is taken.
     """
     family, address = _resolve(host, port, host_setting)
     try:

@@ -26,7 +26,7 @@ def process_runtime(host: str, metrics_port: int | None) -> Runtime:
         metrics_port: Port of `/metrics`; None: none are served.
 
     Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
+        SettingsError: The host is not an address of this machine, or the port is taken.
     """
     logs = LoggingConfig(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),

@@ -23,7 +23,7 @@ from workflows import attributes, policies
 from workflows.notices import Notices
 
 ANNOUNCED_AFTER: Final = timedelta(minutes=2)
-"""Shorter outages are no news."""
+"""Shorter outages are not news."""
 NEEDS_ATTENTION_AFTER: Final = timedelta(minutes=15)
 CHANGES_SHOWN: Final = 20
 """Changes of the problem: one that comes and goes for days must not fill the history."""
@@ -133,7 +133,7 @@ class Outage:
         )
         if not order.settings:
             return text
-        return f"{text}; this is no outage but a setting: check {' and '.join(order.settings)}"
+        return f"{text}; this is not an outage but a setting: check {' and '.join(order.settings)}"
 
     @workflow.query(name="status")
     def status(self) -> OutageStatus:

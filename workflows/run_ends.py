@@ -51,7 +51,7 @@ class _RunEnd(WorkflowInboundInterceptor):
                 details = error.details if isinstance(error, ApplicationError) else ()
                 _record("failed", next(iter(details), None))
             elif workflow.cancellation_reason() is not None:
-                # Else it is no end: the run leaves the cache.
+                # Else it is not an end: the run leaves the cache.
                 _record("cancelled", None)
             raise
         _record(_state_of_completed(), result)

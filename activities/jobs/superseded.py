@@ -88,7 +88,7 @@ async def remove(
 
 
 async def delete(resources: JobResources, uri: str) -> None:
-    """Remove a file; one that is gone already is no error."""
+    """Remove a file; one that is gone already is not an error."""
     tier, _, name = uri.partition("://")
     container = {"silver": resources.silver, "gold": resources.gold}[tier]
     await container.delete(name)

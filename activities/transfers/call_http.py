@@ -44,7 +44,7 @@ class HttpCalling:
         Raises:
             PlaceError: The server's answer is none of those that the action accepts.
             PartnerAway: It is in trouble.
-            RuleViolation: The partner is no server, or the run has not the one file to be sent.
+            RuleViolation: The partner is not a server, or the run has not the one file to be sent.
             WorkersLost: It has lost too many workers in a row.
         """
         async with bounded(order):
@@ -59,7 +59,7 @@ class HttpCalling:
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
             if partner.kind is not PlaceKind.HTTPS:
-                raise RuleViolation(f"{partner.name} is no HTTPS server, but {partner.kind}")
+                raise RuleViolation(f"{partner.name} is not an HTTPS server, but {partner.kind}")
             answer = await cast(Calls, place).call(
                 action.method, names["path"], _headers(order, names), body, size
             )

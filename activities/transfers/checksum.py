@@ -94,7 +94,7 @@ class Checksums:
     async def _compared(self, action: Checksum, file: StagedFile, expected: str) -> ReceiptFile:
         stated = expected.strip().lower()
         if not re.fullmatch(f"[0-9a-f]{{{_DIGITS[action.algorithm]}}}", stated):
-            raise InvalidDocument(f"{expected[:130]!r} is no {action.algorithm}")
+            raise InvalidDocument(f"{expected[:130]!r} is not {action.algorithm}")
         found = await self._digest(action, file)
         if not hmac.compare_digest(found, stated):
             raise InvalidDocument(

@@ -53,7 +53,7 @@ class Receipts:
         """Store the receipt of a transfer, in a blob that its id names.
 
         Raises:
-            RuleViolation: Its steps are no chain: one was changed on the way.
+            RuleViolation: Its steps are not a chain: one was changed on the way.
         """
         job = order.job
         async with Heartbeater():

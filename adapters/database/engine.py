@@ -97,7 +97,7 @@ class Database:
             await connection.exec_driver_sql("SELECT 1")
 
     async def probe_by_writing(self) -> None:
-        """See whether the database can be written to: its disk has room, and it is no standby.
+        """See whether the database can be written to: its disk has room, and it is not a standby.
 
         Raises:
             Unavailable: It cannot.

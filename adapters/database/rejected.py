@@ -25,7 +25,7 @@ class SqlRejectedMessages:
         self._database = database
 
     async def probe(self) -> None:
-        """See whether messages can be recorded: the database is no standby, and has room."""
+        """See whether messages can be recorded: the database is not a standby, and has room."""
         await self._database.probe_by_writing()
 
     async def record(

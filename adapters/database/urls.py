@@ -23,7 +23,7 @@ def parsed(url: str) -> URL:
     """A URL as the drivers take it; the mode of TLS is its option `ssl`.
 
     Raises:
-        ValueError: It is no address of a database; the message says why, without its password.
+        ValueError: It is not an address of a database; the message says why, without its password.
     """
     found = _made(url)
     if found.port is not None and not 0 < found.port < 1 << 16:

@@ -51,7 +51,7 @@ class HttpWebhooks:
         except AddressRefused as refusal:
             return WebhookAnswer(problem=str(refusal), refused=True)
         except UnicodeError:
-            return WebhookAnswer(problem="its host is no name that can exist", refused=True)
+            return WebhookAnswer(problem="its host is not a name that can exist", refused=True)
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
             # A connection whose encryption breaks off raises the error of its own library.
             return WebhookAnswer(problem=_reason(error))

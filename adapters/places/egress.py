@@ -63,7 +63,7 @@ class Egress:
         try:
             found = [known] if known is not None else await self.resolve(host, port)
         except UnicodeError as error:
-            raise OSError(f"{host[:100]!r} is no host name") from error
+            raise OSError(f"{host[:100]!r} is not a host name") from error
         if not found:
             raise OSError(f"{host} has no address")
         if not all(self.permitted(address) for address in found):

@@ -172,7 +172,7 @@ class HttpsPlace(BasePlace):
         body: AsyncIterator[bytes] | None = None,
         size: int = 0,
     ) -> HttpAnswer:
-        """Send one request; whatever the server answers is no failure."""
+        """Send one request; whatever the server answers is not a failure."""
         length = {"Content-Length": str(size)} if body is not None else {}
         sent = {**headers, **self._headers(), **length}
         url = self._base + quote(path if path.startswith("/") else f"/{path}", safe="/?&=%+,:;@~")
@@ -237,7 +237,7 @@ class HttpsPlace(BasePlace):
         except AddressRefused as refusal:
             raise Denied(str(refusal)) from None
         except httpx.InvalidURL:
-            raise Denied(f"{printable(path)} at {name} is no URL") from None
+            raise Denied(f"{printable(path)} at {name} is not a URL") from None
         except (httpx.HTTPError, OSError) as error:
             raise PartnerAway(name, f"{name} cannot be reached: {_reason(error)}") from None
 

@@ -55,7 +55,7 @@ _NAMES: Final = frozenset(
 def answered(
     partner: Partner, credentials: Credentials, path: str, status: int, text: str
 ) -> PortError:
-    """What an answer means that is no success, without secrets.
+    """What an answer means that is not success, without secrets.
 
     Args:
         partner: Whose store it is.

@@ -146,7 +146,7 @@ class SftpPlace(BasePlace):
         try:
             async with asyncio.timeout(self._timeouts.answer * 5):
                 with self._translated(folder):
-                    # As bytes: one name that is no UTF-8 would hide all others.
+                    # As bytes: one name that is not UTF-8 would hide all others.
                     async for each in self._sftp.scandir((self._at(folder) or ".").encode()):
                         name = _text(each.filename)
                         if wanted.match(name):

@@ -181,7 +181,7 @@ def _client_keys(partner: Partner, credentials: Credentials) -> list[asyncssh.SS
                 "(`ssh-keygen -p -N '' -f KEY`), and let the store of secrets protect it"
             ) from None
         raise Denied(
-            f"{key} is no key that can be read with {partner.passphrase or 'no passphrase'}"
+            f"{key} is not a key that can be read with {partner.passphrase or 'no passphrase'}"
         ) from None
 
 

@@ -271,7 +271,7 @@ class Calls(Protocol):
         body: AsyncIterator[bytes] | None = None,
         size: int = 0,
     ) -> HttpAnswer:
-        """Send one request; whatever the server answers is no failure.
+        """Send one request; whatever the server answers is not a failure.
 
         Args:
             method: Of HTTP.

@@ -235,7 +235,7 @@ class Staging(Protocol):
         ...
 
     async def discard(self, ref: BlobRef) -> None:
-        """Remove one file, as of an attempt that failed; one that is gone is no error."""
+        """Remove one file, as of an attempt that failed; one that is gone is not an error."""
         ...
 
     async def remove(self, run: str) -> int:

@@ -135,7 +135,7 @@ class Clamd:
         text = await self._command(b"VERSION")
         found = _VERSION.fullmatch(text)
         if found is None:
-            raise _unavailable(f"it is no clamd: it answers {text[:100]!r}")
+            raise _unavailable(f"it is not a clamd: it answers {text[:100]!r}")
         built = found["built"]
         if built is None:
             return text, None

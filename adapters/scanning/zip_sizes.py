@@ -36,7 +36,7 @@ class ZipSizes:
     def largest(self) -> int | None:
         """Bytes of the largest file as the directory states them; None: that is not known.
 
-        0 where it is no ZIP archive.
+        0 where it is not a ZIP archive.
         """
         if not self._head.startswith(_HEAD):
             return 0

@@ -57,7 +57,7 @@ class ReferencedSecrets:
             case "aws":
                 value = await self._managed(reference, name)
             case _:
-                raise Denied(f"{reference[:50]!r} is no reference to a secret")
+                raise Denied(f"{reference[:50]!r} is not a reference to a secret")
         if not value:
             raise Denied(f"the secret {reference} is empty")
         self._known[reference] = (time.monotonic(), value)
@@ -99,7 +99,7 @@ class ReferencedSecrets:
             raise Denied(f"there is no secret {reference}") from None
         text = answer.get("SecretString")
         if not isinstance(text, str):
-            raise Denied(f"the secret {reference} is no text")
+            raise Denied(f"the secret {reference} is not text")
         return _of_key(reference, text, key) if key else text
 
 
@@ -129,5 +129,5 @@ def _of_key(reference: str, text: str, key: str) -> str:
     try:
         value: Any = json.loads(text)[key]
     except (ValueError, KeyError, TypeError):
-        raise Denied(f"the secret {reference} is no JSON with such a key") from None
+        raise Denied(f"the secret {reference} is not JSON with such a key") from None
     return str(value)

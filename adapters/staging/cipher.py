@@ -48,7 +48,7 @@ def parsed_key(text: str, reference: str) -> bytes:
         if len(key) == _KEY_BYTES:
             return key
     raise Denied(
-        f"{reference} is no key of the staging area: it takes 32 bytes as base64 or hexadecimal "
+        f"{reference} is not a key of the staging area: it takes 32 bytes as base64 or hexadecimal "
         "digits, as `openssl rand -base64 32` makes them"
     )
 

@@ -70,7 +70,7 @@ class Measurement:
     waited: float | None = None
 
     def verdict(self) -> str:
-        """Whether the target is met; what was not seen is no verdict."""
+        """Whether the target is met; what was not seen is not a verdict."""
         seconds = [each.seconds for each in self.singles]
         # One in twenty may be slow. What has not ended is as slow as it is by now at least.
         slow = sum(each > SECONDS for each in (*seconds, self.waited or 0.0))

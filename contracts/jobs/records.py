@@ -119,7 +119,7 @@ class TaskRecord(Contract):
 
 
 def task_id(job_id: str, stage: int, index: str) -> str:
-    """How people name a task; two jobs may share it, so it is no key."""
+    """How people name a task; two jobs may share it, so it is not a key."""
     return f"{job_id[:8]}-{stage}-{index}"
 
 

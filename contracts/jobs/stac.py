@@ -122,7 +122,7 @@ class AssetFacts(Contract):
     """`data`, `overview`, `thumbnail`, `metadata`, `source`."""
     title: str | None = Field(default=None, max_length=500)
     size: int | None = Field(default=None, ge=0)
-    """Bytes; None: it is no file."""
+    """Bytes; None: it is not a file."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     bands: tuple[BandFacts, ...] = Field(default=(), max_length=10_000)
     grid: GridFacts | None = None

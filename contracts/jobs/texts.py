@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, cast
 from pydantic import AfterValidator
 
 NUL: Final = "holds a NUL character, which databases do not keep"
-HALF: Final = "holds half of a surrogate pair, which is no character"
+HALF: Final = "holds half of a surrogate pair, which is not a character"
 
 
 def text_problem(text: str) -> str | None:

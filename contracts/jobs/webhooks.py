@@ -52,7 +52,7 @@ class WebhookOrder(Contract):
 
 
 class WebhookAttempt(Contract):
-    """Result of `jobs.deliver_webhook`; a receiver that refuses or fails is no failure of it."""
+    """Result of `jobs.deliver_webhook`; a receiver that refuses or fails is not a failure of it."""
 
     delivered: bool
     final: bool = False

@@ -37,7 +37,7 @@ class TransferStatus(StrEnum):
     """States in `jobstatus`, as the system that docflow replaces names them."""
 
     INVALID = "Invalid"
-    """The message is no CloudEvent."""
+    """The message is not a CloudEvent."""
     GARBAGE = "Garbage"
     """It is one that lacks a required field."""
     READ_MESSAGE = "ReadMessage"

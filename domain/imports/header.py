@@ -36,7 +36,7 @@ class TableHeader:
         candidates: Field to every column that its title fits, the one that fits best first,
             where there are several.
         meanings: Position to what the title there means.
-        rows: Cells of its rows as read: what repeats them further down is no data.
+        rows: Cells of its rows as read: what repeats them further down is not data.
         wrong: Position of the report's column that says what is wrong.
     """
 
@@ -134,7 +134,7 @@ def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
             known = ", ".join(field.name for field in spec.fields)
             raise InvalidDocument(
                 f"the message maps {readable(title, _HEADER_CHARACTERS)!r} to "
-                f"{readable(name, _HEADER_CHARACTERS)!r}, which is no field of this type; "
+                f"{readable(name, _HEADER_CHARACTERS)!r}, which is not a field of this type; "
                 f"its fields are {known}, and {NOT_USED!r} leaves a column out"
             )
         names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name

@@ -129,7 +129,7 @@ def _end_with_digits(cells: Sequence[Cell]) -> bool:
     """Whether all cells are texts that end with a digit, or are empty; quick."""
     try:
         joined = "\n".join(cast("Sequence[str]", cells)) + "\n"
-    except TypeError:  # a cell that is no text
+    except TypeError:  # a cell that is not text
         return False
     return _OTHER_END.search(joined) is None
 

@@ -39,7 +39,7 @@ class KeyShapes:
 
     Args:
         place: Position of the first column of the key.
-        spec: What the table holds: its titles are no keys.
+        spec: What the table holds: its titles are not keys.
     """
 
     def __init__(self, place: int, spec: TableSpec) -> None:

@@ -64,7 +64,7 @@ def lookalikes(found: Iterable[Codes], known: Mapping[Codes, bool]) -> dict[Code
     Args:
         found: Codes of the file.
         known: Codes of the table, and whether this load has written each; a code of the file that
-            is among them is no question.
+            is among them is not a question.
     """
     candidates = sorted((codes for codes, is_own in known.items() if not is_own), reverse=True)
     by_fold = {folded(codes): codes for codes in candidates}

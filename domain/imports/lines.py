@@ -1,4 +1,4 @@
-"""Rows of a table that are no data: totals, page footers, repeated headers, headings.
+"""Rows of a table that are not data: totals, page footers, repeated headers, headings.
 
 A row is left out where a word and the numbers, or the place, agree; with one sign alone it is a
 row, or a problem of one. What is left out is counted, so that the result names it.
@@ -88,7 +88,7 @@ class _Sums:
 
 
 class LineSorter:
-    """Finds the rows of one table that are no data, part by part, in order.
+    """Finds the rows of one table that are not data, part by part, in order.
 
     Args:
         spec: The table.
@@ -338,7 +338,7 @@ def _may_hold_words(cells: Sequence[Cell]) -> bool:
     """Whether any of these cells may be a word of a row; quick where none is."""
     try:
         return may_hold_words(cast("Sequence[str]", cells))
-    except TypeError:  # a cell that is no text
+    except TypeError:  # a cell that is not text
         return may_hold_words({cell for cell in set(cells) if isinstance(cell, str)})
 
 

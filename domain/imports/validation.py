@@ -78,7 +78,7 @@ class RowValidator:
     Every row whose key can be read counts as an occurrence of its key, whether it goes in or
     not: of two rows with the same key neither is chosen because the other has a fault, and the
     number of a line of a numbered table does not hang on the lines above it being right. Rows
-    that are no data, and refused ones that come back as they were, do not count.
+    that are not data, and refused ones that come back as they were, do not count.
 
     Attributes:
         columns: Columns of the rows that come out.
@@ -91,7 +91,7 @@ class RowValidator:
         spec: The table.
         scope: Values of the scope columns.
         surveyed: The header of the file, and how its columns are written.
-        sorter: Finds the rows that are no data.
+        sorter: Finds the rows that are not data.
         seen: Keys of the document so far.
         findings: Collects what is left out.
         date1904: Day numbers count from 1904.
@@ -210,7 +210,7 @@ class RowValidator:
         problems: Problems,
         blank: Collection[int],
     ) -> set[int]:
-        """Rows that are no data; one with a single sign of a total gets a problem."""
+        """Rows that are not data; one with a single sign of a total gets a problem."""
         left: set[int] = set()
         for i, verdict in self._sorter.sort(rows, columns, values, keyless).items():
             line, cells = rows[i]

@@ -48,7 +48,7 @@ def canonical(content: object) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise RuleViolation(
-            "a parameter holds half a surrogate pair, which is no character"
+            "a parameter holds half a surrogate pair, which is not a character"
         ) from error
     except ValueError as error:
         raise RuleViolation("a parameter is NaN or infinite, which JSON does not have") from error

@@ -156,7 +156,7 @@ def _are_plain(cells: Sequence[Cell]) -> bool:
     """Whether texts of numbers hold nothing but digits and marks, and none a blank; quick."""
     try:
         joined = "".join(cast("Sequence[str]", cells))
-    except TypeError:  # a cell that is no text
+    except TypeError:  # a cell that is not text
         joined = "".join(cell for cell in cells if isinstance(cell, str))
     return not joined.strip("0123456789.,") and "." not in cells
 
@@ -165,7 +165,7 @@ def _are_long(cells: Sequence[Cell]) -> bool:
     """Whether all cells are texts longer than any that means a blank; quick."""
     try:
         return min(map(len, cast("Sequence[str]", cells)), default=0) > _LONGEST_BLANK
-    except TypeError:  # a cell that is no text
+    except TypeError:  # a cell that is not text
         return False
 
 

@@ -1,4 +1,4 @@
-"""Words by which people and programs mark rows of a table that are no data."""
+"""Words by which people and programs mark rows of a table that are not data."""
 
 import re
 from collections.abc import Collection

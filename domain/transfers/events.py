@@ -102,7 +102,7 @@ def read_event(body: str, arrived: datetime) -> FileNotice:
     parsed = _parsed(event)
     account = data[ACCOUNT]
     if not isinstance(account, str):
-        _refuse(f"data.{ACCOUNT} is no text")
+        _refuse(f"data.{ACCOUNT} is not text")
     values = {name: cast(str, event[name]) for name in ATTRIBUTES} | {"accountId": account}
     for name, value in values.items():
         if len(value) > _LONGEST:
@@ -143,19 +143,19 @@ def _parsed(event: Mapping[str, Any]) -> CloudEvent:
     """The event, by the rules of CloudEvents 1.0."""
     time = event.get("time")
     if "time" in event and not isinstance(time, str):
-        _refuse("time is no text")
+        _refuse("time is not text")
     attributes = {name: value for name, value in event.items() if name not in ("data",)}
     try:
         read = JSONFormat().read(CloudEvent, json.dumps(attributes))
     except CloudEventValidationError as error:
         problems = [str(each) for found in error.errors.values() for each in found]
         camel = ACCOUNT in event and "; accountId belongs into data"
-        _refuse(f"it is no CloudEvent: {'; '.join(problems)}{camel or ''}")
+        _refuse(f"it is not a CloudEvent: {'; '.join(problems)}{camel or ''}")
     except (ValueError, OverflowError) as error:
         # With a good time it is read, or refused for what else is wrong.
         if "time" in event and time != _MOMENT and _parsed({**event, "time": _MOMENT}):
             _refuse(f"time is {ascii(time)[:60]}, and no date and time as {_MOMENT}")
-        _refuse(f"it is no CloudEvent: {error}")
+        _refuse(f"it is not a CloudEvent: {error}")
     assert isinstance(read, CloudEvent)
     return read
 
@@ -205,14 +205,14 @@ def _depth_of(event: Mapping[str, Any]) -> int:
     if isinstance(depth, str) and depth.isdecimal() and len(depth) < _DIGITS:
         depth = int(depth)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        _refuse(f"{DEPTH} is no whole number")
+        _refuse(f"{DEPTH} is not a whole number")
     return depth
 
 
 def _visited_of(event: Mapping[str, Any]) -> tuple[str, ...]:
     visited = event.get(VISITED, "")
     if not isinstance(visited, str):
-        _refuse(f"{VISITED} is no text")
+        _refuse(f"{VISITED} is not text")
     found = tuple(visited.split())
     if len(found) > CHAIN or any(len(each) > 200 for each in found):
         _refuse(f"{VISITED} names more than {CHAIN} visits")

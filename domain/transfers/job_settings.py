@@ -93,7 +93,7 @@ def read_settings(text: str | bytes) -> Settings:
     """Read a file of settings.
 
     Raises:
-        RuleViolation: It is no JSON, or breaks a rule; the message says where.
+        RuleViolation: It is not JSON, or breaks a rule; the message says where.
     """
     raw = read_json(text)
     try:
@@ -264,7 +264,7 @@ def corrected(
         given: Settings of it that change, as they stand in the file; all others stay.
 
     Raises:
-        RuleViolation: They are no settings of this action.
+        RuleViolation: They are not settings of this action.
     """
     actions = list(plan.job.actions.list)
     was, model = actions[index].action, type(actions[index])
@@ -331,7 +331,7 @@ def side_of(action: Action) -> Side:
 
 
 def may_be_left_out(action: Action) -> bool:
-    """Whether a person may skip it: nothing after it relies on it, and it is no protection."""
+    """Whether a person may skip it: nothing after it relies on it, and it is not protection."""
     return isinstance(action, WriteFile | FireEvent | CallHttp | Compress | Sign)
 
 

@@ -62,7 +62,7 @@ def fingerprint(key: HostKey) -> str:
     """The fingerprint of a host key, as `ssh-keygen -l` shows it.
 
     Raises:
-        RuleViolation: It is no key.
+        RuleViolation: It is not a key.
     """
     parts = key.key.split()
     try:

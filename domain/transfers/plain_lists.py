@@ -38,7 +38,7 @@ def read_lists(text: str, fields: Mapping[str, Collection[str]]) -> Mapping[str,
             found[key] = []
             continue
         if not isinstance(node, yaml.SequenceNode):
-            raise _at(node, f"{key} is no list of `- name: ...`")
+            raise _at(node, f"{key} is not a list of `- name: ...`")
         found[key] = [
             {field: _value(value) for field, value in _entries(item, fields[key], "field")}
             for item in cast(Sequence[yaml.Node], node.value)
@@ -52,9 +52,9 @@ def _root(text: str, fields: Collection[str]) -> yaml.Node:
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or error.context
         where = "" if mark is None else f"line {mark.line + 1}: "
-        raise RuleViolation(f"{where}this is no YAML: {problem}") from error
+        raise RuleViolation(f"{where}this is not YAML: {problem}") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise RuleViolation(f"this is no YAML: {str(error).splitlines()[0]}") from error
+        raise RuleViolation(f"this is not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(root, yaml.MappingNode):
         heads = " or ".join(f"`{each}:`" for each in fields)
         raise RuleViolation(f"the first line has to be {heads}")

@@ -96,7 +96,7 @@ def assembled(
         resent_from_sha256: Hash of the last step of that one's receipt.
 
     Raises:
-        RuleViolation: The steps are no chain.
+        RuleViolation: The steps are not a chain.
     """
     receipt = Receipt(
         transfer_id=transfer_id,
@@ -122,7 +122,7 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
     """
     whole = _receipt_of(receipt)
     if whole is None:
-        return Finding("this is no receipt: a field is missing or of another type")
+        return Finding("this is not a receipt: a field is missing or of another type")
     steps: list[dict[str, Any]] = whole["steps"]
     previous: str = whole["event"]
     before = "the event"

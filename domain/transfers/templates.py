@@ -241,7 +241,7 @@ def _moment(time: datetime, days: int, form: str, zone: str) -> str:
     for found in re.finditer(r"%(.?)", form):
         if found[1] not in DIRECTIVES or not found[1]:
             known = " ".join(f"%{each}" for each in sorted(DIRECTIVES))
-            raise RuleViolation(f"%{found[1]} is no directive of dates; known are {known}")
+            raise RuleViolation(f"%{found[1]} is not a directive of dates; known are {known}")
     # The day before is one of the calendar: it may have 23 or 25 hours.
     return (time.astimezone(zone_of(zone)) + timedelta(days=days)).strftime(form)
 

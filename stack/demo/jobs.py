@@ -109,7 +109,7 @@ class SceneJob:
 
         Raises:
             ApiError: The gateway refuses a look.
-            SceneFailed: It has not completed, its item is not found, or its preview is no PNG.
+            SceneFailed: It has not completed, its item is not found, or its preview is not a PNG.
         """
         job = await self._ended()
         if job["status"] != JobStatus.COMPLETED:
@@ -135,7 +135,7 @@ class SceneJob:
             raise SceneFailed("the job has made no preview")
         await self._silver.download(uri.partition("://")[2], path)
         if not path.read_bytes().startswith(_PNG):
-            raise SceneFailed(f"the preview {uri} is no PNG")
+            raise SceneFailed(f"the preview {uri} is not a PNG")
         return path
 
     async def _item(self, made: Sequence[Mapping[str, Any]]) -> Path:

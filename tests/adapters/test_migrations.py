@@ -158,7 +158,7 @@ async def test_a_missing_database_file_is_named_and_not_made(tmp_path: Path) -> 
 
 
 async def test_a_path_that_cannot_be_a_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / "text.db").write_text("these are the words of a file that is no database")
+    (tmp_path / "text.db").write_text("these are the words of a file that is not a database")
     for path, reason in (
         ("", f"{tmp_path} is a folder"),
         ("none/docflow.db", f"there is no folder {tmp_path}/none for docflow.db"),

@@ -113,7 +113,7 @@ def test_a_problem_is_a_comment_on_its_cell(tmp_path: Path) -> None:
     path = tmp_path / "report.xlsx"
     problems = (
         problem("qty", "is not a number"),
-        problem("qty", '=HYPERLINK("http://x") & <b>\x01 is no unit'),
+        problem("qty", '=HYPERLINK("http://x") & <b>\x01 is not a unit'),
         problem("colour", "is not known"),
         problem(None, "appears twice"),
     )

@@ -15,7 +15,7 @@ SMALL_BYTES = 750_000
 SEED_SHARE = 10
 """One row in so many is there before the document comes."""
 BAD_EVERY = 997
-"""One row in so many has a quantity or price that is no number."""
+"""One row in so many has a quantity or price that is not a number."""
 
 
 @dataclass(frozen=True)

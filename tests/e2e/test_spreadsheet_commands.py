@@ -251,5 +251,5 @@ async def test_invalid_input_is_refused_in_one_line(
     done = await terminal.try_docflow(*arguments)
     [line] = done.stderr.splitlines()
     assert says in line
-    # An import that does not exist is no wrong option.
+    # An import that does not exist is not a wrong option.
     assert done.exit_code == (1 if "no such" in line else 2)

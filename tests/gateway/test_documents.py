@@ -131,7 +131,10 @@ async def test_what_cannot_be_meant_is_refused(stack: Stack) -> None:
             assert (refused.status_code, says in refused.text) == (422, True), refused.text
         file = ("file", ("a.csv", ROWS))
         for parts, says in (
-            ([("id", (None, id)), ("schedule_id", (None, "U")), file], "schedule_id: is no field"),
+            (
+                [("id", (None, id)), ("schedule_id", (None, "U")), file],
+                "schedule_id: is not a field",
+            ),
             ([("id", (None, id)), file, ("sheet", (None, "B"))], "sheet: comes after the file"),
         ):
             refused = await olga.post("/api/documents/files", files=parts)

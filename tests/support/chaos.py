@@ -25,7 +25,7 @@ def some_of(calls: int, turn: int) -> range:
 def load_profile() -> None:
     """Choose how many random examples are tried; `HYPOTHESIS_PROFILE` says otherwise.
 
-    An example may take as long as it takes: a busy machine is no failure.
+    An example may take as long as it takes: a busy machine is not a failure.
     """
     settings.register_profile(FAST, deadline=None, max_examples=50)
     settings.register_profile(DEEP, deadline=None, max_examples=100 * _MORE_EXAMPLES)

@@ -145,7 +145,9 @@ async def test_a_wrong_setting_is_named(outages: Outages) -> None:
     async with outages.running(script, _outage(settings=("DATABASE_URL",))) as handle:
 
         async def is_named() -> bool:
-            return "this is no outage but a setting: check DATABASE_URL" in await _details(handle)
+            return "this is not an outage but a setting: check DATABASE_URL" in await _details(
+                handle
+            )
 
         await eventually(is_named)
         status = await handle.query(Outage.status)

@@ -189,7 +189,7 @@ class _Loader:
             ready=intake.ready,
             polling=self.polling,
             retry=self.retry,
-            # A queue that is gone is no problem of the process; what blocks it blocks this too.
+            # A queue that is gone is not a problem of the process; what blocks it blocks this too.
             health=Health(whole=self.health.whole),
         )
         logger.info("receiving from %s", queue.name)

@@ -150,7 +150,7 @@ class _Session(Generic[Received]):
         while await self._room_and_dependencies():
             wait = self._limits.wait
             if self._drain and not self._opened:
-                # What opening takes is no quiet time.
+                # What opening takes is not a quiet time.
                 wait = _SHORTEST_WAIT
             elif self._drain:
                 left = self._limits.quiet - (self._loop.time() - self._quiet_since)

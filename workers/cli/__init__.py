@@ -15,7 +15,7 @@ from workers.cli.standard_output import OutputLost, watch_standard_output
 
 _INTERRUPTED: Final = 130
 _YOUNG_OBJECTS: Final = 1_000_000
-"""New containers between two collections: modules are no garbage, and a command loads hundreds. A
+"""New containers between two collections: modules are not garbage, and a command loads hundreds. A
 process collects earlier, as soon as it starts its log."""
 
 

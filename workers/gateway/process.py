@@ -52,7 +52,7 @@ async def serve(app: ASGIApp, stop: asyncio.Event, *, host: str, port: int) -> N
     """Answer requests until `stop` is set, then let those under way come to their end.
 
     Raises:
-        SettingsError: The host is no address of this machine, or the port is taken.
+        SettingsError: The host is not an address of this machine, or the port is taken.
     """
     host_setting = f"--host or {HOST_SETTING}"
     with listener(host, port, "port", host_setting=host_setting) as listening:
@@ -93,8 +93,8 @@ async def run_gateway(
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
 
     Raises:
-        SettingsError: A setting is missing or invalid, the host is no address of this machine, or
-            the port is taken.
+        SettingsError: A setting is missing or invalid, the host is not an address of this machine,
+            or the port is taken.
     """
     own = part_settings()
     groups = (GatewaySettings, HttpSettings, LogSettings, *own.values(), *RESOURCE_SETTINGS)

@@ -1,4 +1,4 @@
-"""Outages as runs that people list and show; every worker serves them, and they are no pipeline."""
+"""Outages as runs that people list and show: every worker serves them; they are not a pipeline."""
 
 import re
 from dataclasses import dataclass

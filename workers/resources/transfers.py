@@ -123,7 +123,7 @@ def transfer_resources(
         queues: By name.
         database: Where rows, rules and partners are kept.
         blobs: The container of documents.
-        rejected: Keeps messages that are no events.
+        rejected: Keeps messages that are not events.
         scratch: Folder for temporary files.
         ends: What actions at endpoints are given.
         files: What actions on files are given.

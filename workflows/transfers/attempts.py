@@ -13,7 +13,7 @@ from workflows import policies
 from workflows.failures import failure_type
 
 _UNCOUNTED: Final = frozenset({NOT_YET, THROTTLING})
-"""The endpoint asks for a later attempt: that is no failure."""
+"""The endpoint asks for a later attempt: that is not a failure."""
 _AT_ENDPOINTS: Final = RetryPolicy(
     initial_interval=policies.BACKOFF.initial_interval,
     backoff_coefficient=policies.BACKOFF.backoff_coefficient,

@@ -69,8 +69,8 @@ class _LeftOut(Exception):
 class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
     """check -> find the route -> start the job on its queue.
 
-    What is no event ends here. What no rule matches waits until a person names a queue, or has the
-    rules looked at again.
+    What is not an event ends here. What no rule matches waits until a person names a queue, or has
+    the rules looked at again.
     """
 
     @workflow.init

@@ -43,7 +43,7 @@ REPLACED: Final = "docflow:replaces"
 
 
 async def put(blobs: Blobs, path: Path, name: str) -> None:
-    """Upload a file under a name that has never been used; the same bytes again are no error.
+    """Upload a file under a name that has never been used; the same bytes again are not an error.
 
     Raises:
         RuleViolation: Other bytes lie there.

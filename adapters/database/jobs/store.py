@@ -290,7 +290,7 @@ def _place(token: str) -> tuple[int, int]:
     """Stage and ordinal of the last task of a page.
 
     Raises:
-        RuleViolation: It is no token of ours.
+        RuleViolation: It is not a token of ours.
     """
     try:
         stage, ordinal = json.loads(base64.urlsafe_b64decode(token.encode()))
@@ -299,4 +299,4 @@ def _place(token: str) -> tuple[int, int]:
             raise ValueError
         return place
     except (ValueError, TypeError, OverflowError) as error:
-        raise RuleViolation(f"{token[:50]!r} is no token of a page of tasks") from error
+        raise RuleViolation(f"{token[:50]!r} is not a token of a page of tasks") from error

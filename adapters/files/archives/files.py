@@ -126,7 +126,7 @@ def _of_stream(
             return
         for own, pieces in tars.members(_Unzipped(content), names):
             yield own, False, pieces
-        # What follows the end of the archive is no part of it, and shows whether it is whole.
+        # What follows the end of the archive is not part of it, and shows whether it is whole.
         for _ in content:
             pass
 
@@ -165,7 +165,7 @@ def _format(source: Path) -> ArchiveFormat:
             return ArchiveFormat.TAR_GZ if _holds_tar(file) else ArchiveFormat.GZIP
         if tars.is_tar(head):
             return ArchiveFormat.TAR
-    raise UnreadableDocument("it is no archive that is read (ZIP, gzip or tar)")
+    raise UnreadableDocument("it is not an archive that is read (ZIP, gzip or tar)")
 
 
 def _holds_tar(file: BinaryIO) -> bool:

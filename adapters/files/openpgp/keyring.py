@@ -216,7 +216,7 @@ class GnuPgKeyring:
     async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
         """Require a good detached signature."""
         if len(signature) > _SIGNATURE_BYTES:
-            raise UnreadableDocument(f"it has {len(signature):,} bytes: it is no signature")
+            raise UnreadableDocument(f"it has {len(signature):,} bytes: it is not a signature")
         given = BytesIO(signature)
         call = partial(self._gpg.verify_file, given, str(source), extra_args=list(_PROMPTS))
         # It reads the whole file, and shows nothing meanwhile.
@@ -224,10 +224,14 @@ class GnuPgKeyring:
         result = await answered(self._home, longest, call)
         statuses = Statuses(result.stderr)
         if not statuses.signatures():
-            raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
+            raise UnreadableDocument(
+                "it is not a detached signature of this file, or a damaged one"
+            )
         found = statuses.expected_signature(signers)
         if found is None or result.returncode:
-            raise UnreadableDocument("it is no detached signature of this file, or a damaged one")
+            raise UnreadableDocument(
+                "it is not a detached signature of this file, or a damaged one"
+            )
         return found
 
     async def _streamed(
@@ -311,7 +315,7 @@ def _require_imported(key: OpenPgpKey, result: Any, *, secret: bool) -> None:
         )
     if not found or (secret and not result.sec_read):
         part = "private" if secret else "public"
-        raise WrongKey(f"the text of the key {key.fingerprint} is no {part} key")
+        raise WrongKey(f"the text of the key {key.fingerprint} is not a {part} key")
 
 
 async def _preset(home: Path, keygrips: Iterable[str], passphrase: str) -> None:

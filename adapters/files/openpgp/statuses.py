@@ -146,7 +146,7 @@ class Statuses:
             return _SYMMETRIC
         if "NEWSIG" in self or "GOODSIG" in self or "ERRSIG" in self or "PLAINTEXT" in self:
             return "it is not encrypted"
-        return "it is no OpenPGP message, or a damaged one"
+        return "it is not an OpenPGP message, or a damaged one"
 
 
 _CHANGED: Final = "it was changed or cut off after it was encrypted (the integrity check failed)"

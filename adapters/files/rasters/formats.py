@@ -41,6 +41,6 @@ def driver_of(path: Path) -> str:
         return "AAIGrid"
     known = ", ".join(dict.fromkeys(driver for _, driver in _SIGNATURES))
     raise UnreadableDocument(
-        f"the file is no raster of a format that is read ({known}, AAIGrid): one file that holds"
+        f"the file is not a raster of a format that is read ({known}, AAIGrid): one file that holds"
         " its data itself; virtual datasets and those of several files are not"
     )

@@ -111,7 +111,7 @@ def _crs(text: str, which: str) -> CRS:
     except ProjError as error:
         raise RuleViolation(f"{which} is not known: {text[:100]!r}") from error
     if not (found.is_geographic or found.is_projected) or found.is_geocentric:
-        raise RuleViolation(f"{which} is no map projection and not geographic: {found.name}")
+        raise RuleViolation(f"{which} is not a map projection and not geographic: {found.name}")
     return found
 
 

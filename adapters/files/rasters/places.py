@@ -52,7 +52,7 @@ def placed(order: GridOrder, source: CRS) -> list[str]:
     for x, y, longitude, latitude in zip(xs, ys, longitudes, latitudes, strict=True):
         if not _is_place(degrees, (x, y), (longitude, latitude), slack):
             raise RuleViolation(
-                f"the corner {x:g}, {y:g} of the raster is no place of {source.name}: another"
+                f"the corner {x:g}, {y:g} of the raster is not a place of {source.name}: another"
                 " reference system or unit is meant, or its transform is wrong"
             )
     return _far_away(source, longitudes, latitudes)

@@ -39,7 +39,7 @@ _BOOLERR: Final = 0x205
 _FORMULA: Final = 0x06
 _BIFF8: Final = 0x600
 _SPECIAL: Final = b"\xff\xff"
-"""Ends the result of a formula that is no number."""
+"""Ends the result of a formula that is not a number."""
 _ERROR_RESULT: Final = 2
 _EMPTY_RESULT: Final = 3
 _ERRORS: Final = {

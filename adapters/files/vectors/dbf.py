@@ -227,7 +227,7 @@ class _Column:
             except (ValueError, InvalidOperation):
                 values.append(None)
                 shown = value[:_SHOWN].decode("ascii", errors="backslashreplace")
-                self._problem(row, f"{shown!r} is no {_EXPECTED[self._spec.kind]}; left empty")
+                self._problem(row, f"{shown!r} is not a {_EXPECTED[self._spec.kind]}; left empty")
         return values
 
     def _text(self, value: bytes) -> str:

@@ -59,7 +59,7 @@ def open_geojson(path: Path) -> Source:
     """Read a file.
 
     Raises:
-        Refused: It is no GeoJSON, damaged, or too large.
+        Refused: It is not GeoJSON, damaged, or too large.
     """
     if path.stat().st_size > limits.GEOJSON_BYTES:
         raise Refused(
@@ -134,8 +134,8 @@ def _of_sequence(members: Any, number: int) -> Any:
     """A record of a text sequence as a feature."""
     if not isinstance(members, dict) or cast(_Members, members).get("type") == "FeatureCollection":
         raise Refused(
-            f"record {number:,} of the sequence is no feature; send one collection, or a feature "
-            "in each line"
+            f"record {number:,} of the sequence is not a feature; send one collection, or a "
+            "feature in each line"
         )
     record = cast(_Members, members)
     if "coordinates" in record or "geometries" in record:
@@ -152,7 +152,7 @@ def _lone(members: dict[str, Any]) -> Iterator[Any]:
         case str() as kind if "coordinates" in members or "geometries" in members:
             yield {"type": "Feature", "properties": {}, "geometry": {**members, "type": kind}}
         case kind:
-            raise Refused(f"the file is no GeoJSON: its type is {kind!r}")
+            raise Refused(f"the file is not GeoJSON: its type is {kind!r}")
     for name in _FEATURE | {"coordinates", "geometries"}:
         members.pop(name, None)
 
@@ -180,7 +180,7 @@ def _parts(
     geometry = cast(_Members | None, feature.get("geometry") if is_feature else ())
     properties = cast(_Members | None, feature.get("properties") if is_feature else ())
     if not all(part is None or type(part) is dict for part in (geometry, properties)):
-        found.problems.append(FeatureProblem(feature=number, reason="it is no GeoJSON feature"))
+        found.problems.append(FeatureProblem(feature=number, reason="it is not a GeoJSON feature"))
         return None, {}
     found.foreign.update(feature.keys() - _FEATURE)
     found.foreign.update((geometry or {}).keys() - _GEOMETRY)

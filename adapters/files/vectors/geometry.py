@@ -65,7 +65,7 @@ def clean(
     found = Cleaned(geometries.copy())
     _drop_measures(found)
     _fill_heights(found)
-    _refuse_unreal(found, "it has coordinates that are no numbers")
+    _refuse_unreal(found, "it has coordinates that are not numbers")
     _repair(found, max_area_change)
     if transform is not None:
         source = found.geometries

@@ -74,7 +74,7 @@ def _others(path: Path, layers: set[str]) -> Iterator[str]:
     try:
         for name, kind in connection.execute("SELECT table_name, data_type FROM gpkg_contents"):
             if name not in layers:
-                yield f"{kind} {name!r} are no features, and are left out"
+                yield f"{kind} {name!r} are not features, and are left out"
         known = "SELECT 1 FROM sqlite_master WHERE name = 'gpkg_extensions'"
         if connection.execute(known).fetchone():
             query = "SELECT DISTINCT extension_name FROM gpkg_extensions ORDER BY 1"

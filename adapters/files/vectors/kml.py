@@ -1,6 +1,6 @@
 """KML: placemarks with the folders that they lie in.
 
-Source: OGC 12-007r2. Everything that is no data of a placemark (styles, links, overlays) is named
+Source: OGC 12-007r2. Everything that is not data of a placemark (styles, links, overlays) is named
 and left out.
 """
 
@@ -77,7 +77,7 @@ def open_kml(path: Path) -> Source:
 
     Raises:
         Refused: It is too large.
-        UnreadableDocument: It is no XML, damaged or hostile.
+        UnreadableDocument: It is not XML, damaged or hostile.
     """
     if path.stat().st_size > limits.KML_BYTES:
         raise Refused(
@@ -277,7 +277,7 @@ class _Reader:
                 case _:
                     pass
         except (_Invalid, ValueError, shapely.errors.GEOSException) as error:
-            self._reason = f"its {name} is no geometry: {error}"
+            self._reason = f"its {name} is not a geometry: {error}"
 
     def _finish(self) -> None:
         assert self._values is not None

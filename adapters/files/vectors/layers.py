@@ -112,7 +112,7 @@ def binary_of(column: Array) -> np.ndarray[Any, Any]:
 
 
 def bounds_of(geometries: np.ndarray[Any, Any]) -> tuple[float, float, float, float] | None:
-    """What geometries cover; None: there is no coordinate, or one that is no number."""
+    """What geometries cover; None: there is no coordinate, or one that is not a number."""
     if not len(geometries):
         return None
     west, south, east, north = (float(each) for each in shapely.total_bounds(geometries))

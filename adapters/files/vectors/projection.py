@@ -26,7 +26,7 @@ Coordinates = np.ndarray[Any, Any]
 
 
 class _NotUnderstood(Refused):
-    """A text that is no coordinate reference system."""
+    """A text that is not a coordinate reference system."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 from contracts.jobs.rasters import RasterFacts, RasterParameters
 from domain.errors import RuleViolation
 
-# Other digits after a sign number the files of a moment: they are no offset.
+# Other digits after a sign number the files of a moment: they are not an offset.
 _OFFSET: Final = r"(?:Z|[+-](?:0\d|1[0-4]):?(?:00|15|30|45)(?!\d))"
 
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
@@ -66,7 +66,7 @@ def acquired(parameters: RasterParameters, facts: RasterFacts, filename: str) ->
     """When a raster was acquired; None: nothing says it, so a person has to.
 
     Raises:
-        RuleViolation: What should say it is there and is no time.
+        RuleViolation: What should say it is there and is not a time.
     """
     if parameters.datetime is not None:
         return _range(parameters.datetime, "parameter datetime")
@@ -85,7 +85,7 @@ def time_said(time: str | None, pattern: str | None, filename: str) -> Acquired 
     """When data without tags were acquired; None: nothing says it, so a person has to.
 
     Raises:
-        RuleViolation: What should say it is there and is no time.
+        RuleViolation: What should say it is there and is not a time.
     """
     if time is not None:
         return _range(time, "parameter datetime")
@@ -132,7 +132,7 @@ def _moment(text: str, source: str) -> tuple[datetime, datetime]:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise RuleViolation(
-            f"the {source} is no time: {text[:60]!r}; write 2024-05-31T10:00:00Z, a day, or"
+            f"the {source} is not a time: {text[:60]!r}; write 2024-05-31T10:00:00Z, a day, or"
             " start/end"
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -13,13 +13,13 @@ def split_box(box: Sequence[float]) -> Sequence[Box]:
     """West, south, east, north: the box itself, or its two parts where it crosses 180 degrees.
 
     Raises:
-        RuleViolation: It is no box in degrees.
+        RuleViolation: It is not a box in degrees.
     """
     west, south, east, north = box
     if not (-180 <= west <= 180 and -180 <= east <= 180 and -90 <= south <= north <= 90):
         raise RuleViolation(
-            f"bbox {', '.join(f'{value:g}' for value in box)} is no box in degrees: west, south, "
-            "east, north with longitudes from -180 to 180 and south not above north"
+            f"bbox {', '.join(f'{value:g}' for value in box)} is not a box in degrees: "
+            "west, south, east, north with longitudes from -180 to 180 and south not above north"
         )
     if west <= east:
         return [(west, south, east, north)]

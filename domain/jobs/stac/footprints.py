@@ -51,7 +51,7 @@ def bounds(geometry: Mapping[str, Any]) -> Box:
     """West, south, east, north of a GeoJSON geometry; west above east crosses the antimeridian.
 
     Raises:
-        ValueError: It is no geometry, or has no points.
+        ValueError: It is not a geometry, or has no points.
     """
     shape = read(geometry)
     west, south, east, north = shape.bounds
@@ -83,7 +83,7 @@ def read(geometry: Mapping[str, Any]) -> Any:
     """The shape of a GeoJSON geometry.
 
     Raises:
-        ValueError: It is no geometry, or has no points.
+        ValueError: It is not a geometry, or has no points.
     """
     try:
         shape = shapely.geometry.shape(dict(geometry))
@@ -94,7 +94,7 @@ def read(geometry: Mapping[str, Any]) -> Any:
         TypeError,
         shapely.errors.ShapelyError,
     ) as error:
-        raise ValueError(f"it is no GeoJSON geometry: {error}") from error
+        raise ValueError(f"it is not a GeoJSON geometry: {error}") from error
     if shape.is_empty:
         raise ValueError("the geometry has no points")
     return shape

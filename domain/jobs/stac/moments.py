@@ -61,7 +61,7 @@ def compared(function: str, arguments: Sequence[Any]) -> JsonObject:
     """A temporal function as comparisons.
 
     Raises:
-        RuleViolation: An argument is no time, range of times or property.
+        RuleViolation: An argument is not a time, range of times or property.
     """
     if len(arguments) != 2:
         raise RuleViolation(f"filter: {function} compares two times")
@@ -142,7 +142,7 @@ def _end(value: Any, *, first: bool) -> Any:
         case str():
             return _literal(utc(value))
         case _:
-            raise ValueError(f"{str(value)[:100]!r} is no end of an interval")
+            raise ValueError(f"{str(value)[:100]!r} is not an end of an interval")
 
 
 def _literal(at: datetime) -> JsonObject:

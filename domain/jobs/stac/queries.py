@@ -73,7 +73,7 @@ def filter_of_text(text: str) -> JsonObject:
     """CQL2 as JSON from its text.
 
     Raises:
-        RuleViolation: It is no CQL2; the message shows where.
+        RuleViolation: It is not CQL2; the message shows where.
     """
     if len(text.encode()) > FILTER_BYTES:
         raise RuleViolation(f"filter: {FILTER_BYTES} bytes are the most")
@@ -84,21 +84,21 @@ def filter_of_text(text: str) -> JsonObject:
     try:
         return cql2.parse_text(text).to_json()
     except cql2.ParseError as error:
-        raise RuleViolation(f"filter is no CQL2: {' '.join(str(error).split())}") from error
+        raise RuleViolation(f"filter is not CQL2: {' '.join(str(error).split())}") from error
 
 
 def checked_filter(value: Mapping[str, Any]) -> JsonObject:
     """A filter that every store understands: its boxes as polygons, its times as comparisons.
 
     Raises:
-        RuleViolation: It is no CQL2, or uses what is not supported.
+        RuleViolation: It is not CQL2, or uses what is not supported.
     """
     text = _text(value)
     made: JsonObject = _checked(json.loads(text), 0)
     try:
         cql2.parse_json(json.dumps(made)).validate()
     except (cql2.ParseError, cql2.ValidationError) as error:
-        raise RuleViolation(f"filter is no CQL2: {' '.join(str(error).split())[:500]}") from error
+        raise RuleViolation(f"filter is not CQL2: {' '.join(str(error).split())[:500]}") from error
     return made
 
 
@@ -106,7 +106,7 @@ def checked_geometry(value: Mapping[str, Any]) -> JsonObject:
     """A geometry to search by.
 
     Raises:
-        RuleViolation: It is no GeoJSON geometry.
+        RuleViolation: It is not a GeoJSON geometry.
     """
     _text(value)
     if value.get("type") not in _GEOMETRIES:
@@ -122,7 +122,7 @@ def _text(value: Mapping[str, Any]) -> str:
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RuleViolation(f"it is no strict JSON: {error}") from error
+        raise RuleViolation(f"it is not strict JSON: {error}") from error
     if len(text) > FILTER_BYTES:
         raise RuleViolation(f"filters and geometries have {FILTER_BYTES} bytes at the most")
     return text
@@ -216,7 +216,7 @@ def _box(value: Any) -> Sequence[float]:
 def whole_days(text: str) -> str:
     """Dates in an interval as their first and last moments: `2024-05-01` is the whole of that day.
 
-    What is no date stays as it is.
+    What is not a date stays as it is.
     """
     first, slash, last = text.partition("/")
     if not slash:

@@ -67,7 +67,7 @@ def check_collection(collection: JsonObject) -> None:
     try:
         re.compile(pattern)
     except (re.error, TypeError) as error:
-        problems.append(f"{ITEM_IDS}: it is no pattern: {error}")
+        problems.append(f"{ITEM_IDS}: it is not a pattern: {error}")
     if problems:
         raise InvalidDocument(f"collection {id!r}: {_joined(problems)}")
 
@@ -79,7 +79,7 @@ def moment(text: str) -> datetime:
         ValueError: It is none, or has no offset.
     """
     if not _RFC_3339.fullmatch(text):
-        raise ValueError(f"{text!r} is no time of RFC 3339, as 2024-05-01T12:00:00Z")
+        raise ValueError(f"{text!r} is not a time of RFC 3339, as 2024-05-01T12:00:00Z")
     return datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
 
 

@@ -124,6 +124,6 @@ def _codec(text: str, origin: str) -> str:
         "x".encode(found_codec.name)
     except (LookupError, UnicodeError):
         raise UnknownEncoding(
-            f"{origin} says {text.strip()[:50]!r}, which is no encoding"
+            f"{origin} says {text.strip()[:50]!r}, which is not an encoding"
         ) from None
     return found_codec.name

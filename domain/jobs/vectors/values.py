@@ -22,7 +22,7 @@ def column_of(values: Sequence[Any]) -> tuple[ColumnType, list[Any], str | None]
     """The type that holds all values, the values in it, and what had to be changed.
 
     Args:
-        values: As JSON has them; None is no value. Objects and lists become JSON text.
+        values: As JSON has them; None is not a value. Objects and lists become JSON text.
     """
     kinds: set[type[Any]] = {type(value) for value in values if value is not None}
     if not kinds:

@@ -133,7 +133,7 @@ async def test_a_case_that_has_ended_begins_again(
 
 
 def hostile(number: int) -> str:
-    """A body that is no event, each of its own kind."""
+    """A body that is not an event, each of its own kind."""
     kinds = (
         f"not JSON {number}",
         json.dumps([number]),

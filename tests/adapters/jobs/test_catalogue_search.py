@@ -166,7 +166,7 @@ async def test_filters_say_the_same_on_every_store(
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ({"bbox": (0, 10, 1, 5)}, "is no box in degrees"),
+        ({"bbox": (0, 10, 1, 5)}, "is not a box in degrees"),
         ({"bbox": (0, 0, 1, 1), "intersects": {"type": "Point", "coordinates": [0, 0]}}, "exclude"),
         ({"intersects": {"type": "Circle"}}, "intersects"),
         ({"datetime": "yesterday"}, "no time of RFC 3339"),

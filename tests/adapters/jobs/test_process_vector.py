@@ -182,7 +182,7 @@ async def test_the_time_is_asked_for_before_anything_is_read(runner: Runner) -> 
     with pytest.raises(InputNeeded) as caught:
         await runner.run(source="nosuch.gpkg", datetime=None)
     assert caught.value.parameter == "datetime"
-    with pytest.raises(InputNeeded, match="is no time") as caught:
+    with pytest.raises(InputNeeded, match="is not a time") as caught:
         await runner.run(source="nosuch.gpkg", datetime="2024-13-40")
     assert caught.value.parameter == "datetime"
 

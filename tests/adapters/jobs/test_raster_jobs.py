@@ -109,7 +109,7 @@ async def test_a_time_that_nothing_says_is_asked_for(jobs: RasterJobs, tmp_path:
         await jobs.run(name)
     assert asked.value.parameter == "datetime"
     for mistyped in ({"datetime": "2024-13-40"}, {"datetime_pattern": "nosuch"}):
-        with pytest.raises(InputNeeded, match=r"is no time|no pattern") as asked:
+        with pytest.raises(InputNeeded, match=r"is not a time|no pattern") as asked:
             await jobs.run(name, **mistyped)
         assert asked.value.parameter == "datetime"
     await jobs.run(name, datetime_pattern="compact")

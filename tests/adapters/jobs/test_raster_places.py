@@ -37,12 +37,14 @@ def test_what_begins_anew_somewhere_else_is_refused(
     crs: str, left: float, top: float, target: str | None
 ) -> None:
     """It would be published there, or without a pixel."""
-    with pytest.raises(RuleViolation, match="is no place of"):
+    with pytest.raises(RuleViolation, match="is not a place of"):
         target_grid(order(crs, left, top, target_crs=target))
 
 
 def test_longitudes_that_are_no_degrees_are_refused() -> None:
-    with pytest.raises(RuleViolation, match="reaches longitude 1010, so its places are no degrees"):
+    with pytest.raises(
+        RuleViolation, match="reaches longitude 1010, so its places are not degrees"
+    ):
         target_grid(order("EPSG:4326", 1_000, 50, 0.05))
 
 

@@ -60,7 +60,7 @@ def test_people_see_a_table(cli: CliContext) -> None:
     ("options", "says"),
     [
         (["--bbox", "1,2,3"], "four numbers"),
-        (["--bbox", "0,10,1,5"], "is no box in degrees"),
+        (["--bbox", "0,10,1,5"], "is not a box in degrees"),
         (["--datetime", "yesterday"], "RFC 3339"),
         (["--filter", "avg(x) = 1"], "'avg' is not supported"),
         (["--filter", "x ="], "no CQL2"),

@@ -147,7 +147,7 @@ async def test_tasks_are_paged_by_stage_and_ordinal(store: SqlJobStore) -> None:
     assert (await store.tasks(ID, stage=2)).tasks == [tasks[-1]]
     assert (await store.tasks(ID, status=TaskStatus.FAILED)).tasks == [tasks[-1]]
     assert [task.ordinal for task in (await store.tasks(ID, attempt=0)).tasks] == [9]
-    with pytest.raises(RuleViolation, match="is no token"):
+    with pytest.raises(RuleViolation, match="is not a token"):
         await store.tasks(ID, token="planted")
 
 

@@ -141,9 +141,9 @@ async def test_values_of_another_type_are_named_and_left_empty(
     found = await read(shapefile(tmp_path / "a.zip", [POINT], table))
     assert found.rows() == [(None, None, None, POINT)]
     assert found.problems() == [
-        "1: '12x' is no number; left empty",
-        "1: '20240230' is no date; left empty",
-        "1: '7' is no logical value; left empty",
+        "1: '12x' is not a number; left empty",
+        "1: '20240230' is not a date; left empty",
+        "1: '7' is not a logical value; left empty",
     ]
     assert found.noted("'M'", "left out")
 

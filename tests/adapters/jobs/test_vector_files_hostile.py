@@ -74,7 +74,10 @@ async def test_a_zip_bomb_is_not_unpacked(files: VectorFiles, tmp_path: Path) ->
         (b'{"a": ' * 100_000, "damaged or cut off"),
         (b'{"type": "FeatureCollection", "features": []} {}', "more follows after the end"),
         (b'{"type": "Feature", "geometry": null}\n{"type": "Feat', "damaged or cut off"),
-        (b'{"type": "Feature", "geometry": null}\n[1]', "record 2 of the sequence is no feature"),
+        (
+            b'{"type": "Feature", "geometry": null}\n[1]',
+            "record 2 of the sequence is not a feature",
+        ),
         (b'{"type": "FeatureCollection", "features": [], "name": "\xff"}', "not UTF-8"),
         (b"<html/>", "no KML"),
         (b"<kml><Document>", "damaged or cut off"),

@@ -84,7 +84,7 @@ async def test_a_polygon_of_kml_without_one_outer_ring_is_rejected(
     outer = f"<outerBoundaryIs>{ring}</outerBoundaryIs>"
     found = await read(kml(tmp_path / "a", f"<Polygon>{outer}{outer}</Polygon>"))
     assert found.layer.rejected == 1
-    assert found.problems() == ["1: its Polygon is no geometry: a polygon has one outer ring"]
+    assert found.problems() == ["1: its Polygon is not a geometry: a polygon has one outer ring"]
 
 
 async def test_second_files_of_macos_are_no_layers(read: Reading, tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_
     assert found.types["n"] is ColumnType.REAL
     assert [row[0] for row in found.rows()] == [1.5, None, None]
     assert found.problems() == [
-        "2: 'nan' is no number; left empty",
-        "3: 'snan' is no number; left empty",
+        "2: 'nan' is not a number; left empty",
+        "3: 'snan' is not a number; left empty",
     ]
 
 

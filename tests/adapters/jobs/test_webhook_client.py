@@ -205,7 +205,7 @@ async def test_what_a_receiver_sends_past_its_encryption_is_no_error() -> None:
 async def test_a_name_that_cannot_exist_is_given_up_at_once() -> None:
     names = Names([("8.8.8.8",)])
     answer = await HttpWebhooks(resolve=names.resolve).post(message("https://xn--a.example/"))
-    assert answer == WebhookAnswer(problem="its host is no name that can exist", refused=True)
+    assert answer == WebhookAnswer(problem="its host is not a name that can exist", refused=True)
     assert not names.asked
 
 

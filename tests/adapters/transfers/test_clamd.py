@@ -151,7 +151,7 @@ async def answering(version: bytes, stream: bytes | None) -> AsyncGenerator[str]
 @pytest.mark.parametrize(
     ("version", "stream", "problem"),
     [
-        (b"220 mail.example ESMTP\r\n\0", None, "it is no clamd"),
+        (b"220 mail.example ESMTP\r\n\0", None, "it is not a clamd"),
         (b"ClamAV 1.4.6", None, "without an answer"),
         (b"", None, "without an answer"),
         (b"ClamAV 1.4.6\0", None, "without an answer"),

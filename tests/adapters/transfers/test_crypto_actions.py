@@ -143,14 +143,14 @@ async def test_what_cannot_be_decrypted_leaves_no_plaintext(sides: Sides) -> Non
     for content, reason in (
         (message[:-20] + bytes(20), "'a.csv.pgp': it was changed or cut off"),
         (message[:-20], "'a.csv.pgp'"),
-        (TEXT, "'a.csv.pgp': it is no OpenPGP message"),
+        (TEXT, "'a.csv.pgp': it is not an OpenPGP message"),
     ):
         manifest = await sides.staged({"b.csv.pgp": message, "a.csv.pgp": content})
         assert await sides.refused(action, manifest, reason) == UNREADABLE_DOCUMENT
     small = action.model_copy(update={"bytes_at_most": 100})
     assert await sides.refused(small, sealed.files, "more than 100 bytes") == UNREADABLE_DOCUMENT
     both = await sides.staged({"a.csv": b"1", "a.csv.pgp": message})
-    assert await sides.refused(action, both, "'a.csv': it is no OpenPGP message")
+    assert await sides.refused(action, both, "'a.csv': it is not an OpenPGP message")
     twice = await sides.staged({"a.csv.gpg": message, "a.csv.pgp": message})
     reason = "two files would be called 'a.csv'"
     assert await sides.refused(action, twice, reason) == INVALID_DOCUMENT

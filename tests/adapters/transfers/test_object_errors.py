@@ -1,4 +1,4 @@
-"""What object stores answer, and what is made of it: a file's failure is no outage of a partner."""
+"""What object stores answer, and what follows: a file's failure is not an outage of a partner."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable

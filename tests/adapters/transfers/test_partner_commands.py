@@ -182,7 +182,7 @@ async def test_a_private_key_that_could_not_be_used_is_refused_when_it_is_added(
     for name, reason in (
         ("PARTIAL", "lacks the private part of its sub-key for encryption"),
         ("OTHER", "holds another key"),
-        ("PUBLIC", "is no private key"),
+        ("PUBLIC", "is not a private key"),
     ):
         assert reason in (await docflow(*add, f"env:{name}", code=2)).output
     keys = json.loads((await docflow("keys", "list", "acme", "--json")).output)["keys"]

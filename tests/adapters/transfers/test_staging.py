@@ -146,7 +146,7 @@ async def test_a_wrong_key_is_refused_without_being_shown(
     secrets: PlantedSecrets, text: str
 ) -> None:
     secrets.values[KEY] = text
-    with pytest.raises(Denied, match=f"{KEY} is no key") as refused:
+    with pytest.raises(Denied, match=f"{KEY} is not a key") as refused:
         await staging(MemoryBlobs(), secrets).write("run", "0", arriving(CONTENT, 1 << 20))
     assert not text or text not in str(refused.value).replace(KEY, "")
 

@@ -154,7 +154,7 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
     [
         ({"bbox": "1,2,3"}, "four numbers"),
         ({"bbox": "a,b,c,d"}, "bbox"),
-        ({"bbox": "0,10,1,5"}, "is no box in degrees"),
+        ({"bbox": "0,10,1,5"}, "is not a box in degrees"),
         ({"datetime": "2024-05-01"}, "RFC 3339"),
         ({"datetime": "9999-12-31T23:59:59-12:00"}, "beyond the years"),
         ({"datetime": "../0001-01-01T00:00:00+12:00"}, "beyond the years"),
@@ -169,7 +169,7 @@ async def test_the_validator_finds_no_fault(api: Api, offline_schemas: None) -> 
         ({"filter": "1 = 1", "filter-lang": "cql-text"}, "filter-lang"),
         ({"intersects": "[]"}, "no JSON object"),
         ({"token": "nonsense"}, "token"),
-        ({"sortby": "a b"}, "is no property"),
+        ({"sortby": "a b"}, "is not a property"),
         ({"sortby": "geometry"}, "has no order"),
         ({"sortby": "id,-id"}, "given twice"),
         ({"sortby": "id", "token": "c29ydGVkOi0x.."}, "token"),

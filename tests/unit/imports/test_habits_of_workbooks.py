@@ -208,7 +208,7 @@ class TestHeaders:
         assert read(file, map={"Rate (new)": "-"}).column("rate") == [1]
 
     def test_a_message_maps_to_fields_only(self, xlsx: Any) -> None:
-        with pytest.raises(InvalidDocument, match="maps 'Rate' to 'price', which is no field"):
+        with pytest.raises(InvalidDocument, match="maps 'Rate' to 'price', which is not a field"):
             read(xlsx(one_sheet(*EQUIPMENT)), map={"Rate": "price"})
 
 

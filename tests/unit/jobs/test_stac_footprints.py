@@ -123,5 +123,5 @@ def test_a_box_across_the_antimeridian_is_searched_in_two_parts() -> None:
     assert split_box((170, -10, -170, 10)) == [(170, -10, 180, 10), (-180, -10, -170, 10)]
     assert split_box((1, 2, 3, 4)) == [(1, 2, 3, 4)]
     for wrong in ((0, 10, 1, 5), (-181, 0, 0, 1), (0, 0, 1, float("nan"))):
-        with pytest.raises(RuleViolation, match="is no box in degrees"):
+        with pytest.raises(RuleViolation, match="is not a box in degrees"):
             split_box(wrong)

@@ -81,7 +81,7 @@ def test_ids_follow_the_pattern_that_their_collection_declares() -> None:
     [
         ("id", "With spaces", "id"),
         ("extent", {}, "extent"),
-        (ITEM_IDS, "(", "it is no pattern"),
+        (ITEM_IDS, "(", "it is not a pattern"),
         ("license", None, "license"),
     ],
 )

@@ -85,7 +85,7 @@ async def test_a_bib_of_somebody_in_the_event_is_asked_about(setup: SpreadsheetS
     await prepared.process()
     await prepared.finish()
     assert await bibs(setup) == [("7",), (None,)]
-    # Ada has it alone: her row again is no question.
+    # Ada has it alone: her row again is not a question.
     assert await questions(await asked(setup, ADA)) == []
 
 

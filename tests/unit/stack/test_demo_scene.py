@@ -40,7 +40,7 @@ def a_job(folder: Path, **job: Any) -> SceneJob:
         (
             b"GIF89a",
             {"status": "COMPLETED", "result_data": {"datasets": 1, **SILVER}},
-            "the preview silver://scene.png is no PNG",
+            "the preview silver://scene.png is not a PNG",
         ),
         (
             b"\x89PNG\r\n\x1a\n",

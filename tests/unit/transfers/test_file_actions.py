@@ -245,7 +245,7 @@ async def test_an_event_may_bring_the_checksum(ends: Endpoints) -> None:
     md5 = Checksum(algorithm="md5", expected="{data.md5}")
     result = await summed(ends, md5, {"a.csv": CSV}, MD5.upper())
     assert (await step_of(ends, result)).files[0].verdict == f"md5 {MD5} as expected"
-    for expected, message in ((SHA, "is no md5"), ("0" * 32, "was changed")):
+    for expected, message in ((SHA, "is not md5"), ("0" * 32, "was changed")):
         with pytest.raises(ApplicationError, match=message):
             await summed(ends, md5, {"a.csv": CSV}, expected)
     with pytest.raises(ApplicationError, match="there are 2 files"):

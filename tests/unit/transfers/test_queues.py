@@ -58,12 +58,12 @@ def test_a_file_of_ones_own_takes_their_place(tmp_path: Path) -> None:
         ("queues:\n- name: Jobs\n  handler: x\n", "queue 1: name"),
         ("queues:\n- name: abc\n  handler: x\n  slots: 0\n", "queue 1: slots"),
         ("queues:\n- name: abc\n  handler: x\n- name: abc\n  handler: y\n", "two queues abc"),
-        ('queues:\n- name: abc\n  handler: "x\n', "line 4: this is no YAML: found unexpected end"),
-        ("queues:\n- name: abc\n\thandler: x\n", "line 3: this is no YAML"),
+        ('queues:\n- name: abc\n  handler: "x\n', "line 4: this is not YAML: found unexpected end"),
+        ("queues:\n- name: abc\n\thandler: x\n", "line 3: this is not YAML"),
         ("queues: []\nqueues: []\n", "line 2: the list queues stands there already"),
-        ("queues: jobs\n", "line 1: queues is no list"),
-        ("queues:\n- name: abc\n  handler: \x07\n", "this is no YAML"),
-        ("queues: " + "[" * 5_000, "this is no YAML"),
+        ("queues: jobs\n", "line 1: queues is not a list"),
+        ("queues:\n- name: abc\n  handler: \x07\n", "this is not YAML"),
+        ("queues: " + "[" * 5_000, "this is not YAML"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said(text: str, said: str) -> None:

@@ -46,7 +46,7 @@ def test_every_problem_of_every_job_is_named_with_its_place() -> None:
         "Jobs.2 (early): WriteFile comes first, and no ReadFile before it",
         "Jobs.2 (early): SequenceKey: {when} is not known",
         "Jobs.3 (names): action 1: ReadFile, path: {name} is not known before a file is read",
-        "Jobs.3 (names): action 2: WriteFile, path: %Q is no directive of dates",
+        "Jobs.3 (names): action 2: WriteFile, path: %Q is not a directive of dates",
         "Jobs.3 (names): action 3 (FireEvent): there is no queue gone",
     ]
 
@@ -81,7 +81,7 @@ def test_every_bad_name_of_an_action_is_named() -> None:
             "action 1: ReadFile, move_to: the path 'done/../x' holds an empty, '.' or '..' segment",
             "action 1: ReadFile, on_failure_move_to: the path 'a//b' holds an empty, '.' or '..' "
             "segment",
-            "action 2: WriteFile, path: %Q is no directive of dates",
+            "action 2: WriteFile, path: %Q is not a directive of dates",
             "action 3: CallHttp, headers.X-A: {one} is not known",
             "action 3: CallHttp, headers.X-B: {two} is not known",
             "SequenceKey: {three} is not known",

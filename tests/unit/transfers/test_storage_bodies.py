@@ -19,7 +19,7 @@ ENCODED = base64.b64encode(EVENT.encode()).decode()
         (ENCODED[:8] + "\r\n" + ENCODED[8:], Encoding.AUTO, EVENT),
         (ENCODED, Encoding.BASE64, EVENT),
         (ENCODED, Encoding.PLAIN, ENCODED),
-        # Words that happen to be base64 of something that is no JSON.
+        # Words that happen to be base64 of something that is not JSON.
         ("hello123", Encoding.AUTO, "hello123"),
         ("not base64!", Encoding.BASE64, "not base64!"),
         ("", Encoding.AUTO, ""),

@@ -271,7 +271,7 @@ def _read(file: Path | None) -> dict[str, Any]:
     try:
         record: Any = json.loads(read_body(file))
     except ValueError as error:
-        raise UsageError(f"{file} is no JSON: {error}") from None
+        raise UsageError(f"{file} is not JSON: {error}") from None
     if not isinstance(record, dict):
         raise UsageError(f"{file} must hold one JSON object")
     return cast(dict[str, Any], record)

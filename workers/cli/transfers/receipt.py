@@ -128,12 +128,12 @@ def _parsed(content: bytes) -> dict[str, Any]:
     try:
         parsed: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise CommandError("this is no receipt: it is no JSON") from error
+        raise CommandError("this is not a receipt: it is not JSON") from error
     if isinstance(parsed, dict):
         found = cast(dict[str, Any], parsed)
         if isinstance(found.get("steps"), list):
             return found
-    raise CommandError("this is no receipt: it has no steps")
+    raise CommandError("this is not a receipt: it has no steps")
 
 
 def _digest(content: bytes) -> str:

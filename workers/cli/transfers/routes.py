@@ -160,7 +160,7 @@ def test(
 ) -> None:
     """Which rule takes an event, and why the nearest others do not.
 
-    Exit codes: 0 one does, 1 none does, 2 it is no event.
+    Exit codes: 0 one does, 1 none does, 2 it is not an event.
 
     \b
     Example:

@@ -140,7 +140,7 @@ async def take_file(service: ImportService, who: Who, upload: Upload) -> ImportS
     if not id:
         raise Refused("id: name the import, before the file")
     if unknown := sorted(fields.keys() - _FIELDS):
-        raise Refused(f"{unknown[0]}: is no field of this form; it has {', '.join(_FIELDS)}")
+        raise Refused(f"{unknown[0]}: is not a field of this form; it has {', '.join(_FIELDS)}")
     changes = changes_of(fields)
 
     async def content() -> AsyncGenerator[bytes]:
@@ -160,7 +160,7 @@ def changes_of(fields: Mapping[str, str]) -> Mapping[str, Any]:
     """What a form changes of the message.
 
     Raises:
-        Refused: `map` is no JSON object of texts.
+        Refused: `map` is not a JSON object of texts.
     """
     changes: dict[str, Any] = {
         name: text for field, name in _CHANGES.items() if (text := fields.get(field, "").strip())

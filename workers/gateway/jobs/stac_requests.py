@@ -83,7 +83,7 @@ def body_of(content: bytes) -> SearchBody:
     """A search by body.
 
     Raises:
-        RuleViolation: It is no JSON, or no search; the message names the field.
+        RuleViolation: It is not JSON, or no search; the message names the field.
     """
     try:
         body = json.loads(content or b"{}", object_pairs_hook=_once)
@@ -92,7 +92,7 @@ def body_of(content: bytes) -> SearchBody:
     except UnicodeEncodeError as error:
         raise RuleViolation("the body holds half of a surrogate pair: no text has that") from error
     except ValueError as error:
-        raise RuleViolation(f"the body is no JSON: {error}") from error
+        raise RuleViolation(f"the body is not JSON: {error}") from error
     except RecursionError as error:
         raise RuleViolation("the body is nested too deep") from error
 
@@ -154,9 +154,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RuleViolation(f"it is no JSON: {text[:100]!r}") from error
+        raise RuleViolation(f"it is not JSON: {text[:100]!r}") from error
     if not isinstance(value, dict):
-        raise RuleViolation(f"it is no JSON object: {text[:100]!r}")
+        raise RuleViolation(f"it is not a JSON object: {text[:100]!r}")
     return cast(dict[str, Any], value)
 
 

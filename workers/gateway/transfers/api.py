@@ -148,7 +148,7 @@ async def send_event(
 ) -> SentView:
     """Have an event routed and carried out.
 
-    What is no event, or lacks a field, is refused and recorded all the same: its row says why.
+    What is not an event, or lacks a field, is refused and recorded all the same: its row says why.
     """
     body = structured(request.headers, await _body(request))
     started = await service.submit(who, body, "api")

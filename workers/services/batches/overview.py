@@ -115,7 +115,7 @@ class BatchOverview:
         """Batches of a case, or of all.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             NotFound: A case of that number has no batch.
             InvalidRequest: The cursor is not one of batches.
         """
@@ -131,7 +131,7 @@ class BatchOverview:
         """The batches of a case that are not done, in the order of their numbers.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
         """
         _operator(who)
         line = (await self._store.note(case_id, ())).batches
@@ -141,7 +141,7 @@ class BatchOverview:
         """One batch.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             NotFound: There is no such batch.
         """
         _operator(who)
@@ -169,7 +169,7 @@ class BatchOverview:
         """Documents of a batch in a state, or in any.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
         """
         _operator(who)
         found = await self._store.documents(key, state, after, PAGE + 1)
@@ -182,7 +182,7 @@ class BatchOverview:
         """Answer a parked batch.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             NotFound: No run of the batch is open.
             Refused: It is not parked; nothing has changed.
             TemporalUnavailable: No worker answered.
@@ -196,7 +196,7 @@ class BatchOverview:
         """Cancel a batch, as IMPORT_CANCELLED does.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             NotFound: There is no such batch.
             WrongState: It has ended.
             TemporalUnavailable: Its case does not accept the event, or no worker answers.

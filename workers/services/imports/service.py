@@ -61,7 +61,7 @@ class ImportService:
             id: Workflow id.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             NotFound: There is no such import.
         """
         run = _run(who, id)
@@ -75,7 +75,7 @@ class ImportService:
         """Answer a run, in the name of the caller.
 
         Raises:
-            Forbidden: The caller is no operator.
+            Forbidden: The caller is not an operator.
             InvalidRequest: There is no such answer.
             ServiceError: See `ImportAnswers.send`.
         """
@@ -104,5 +104,5 @@ def _run(who: Identity, id: str) -> Run:
         raise Forbidden("imports are for operators: your token lacks the role operator")
     run = recognise(catalogue.PIPELINES, id)
     if run is None or run.pipeline.name != PIPELINE or not run.kind.answers:
-        raise NotFound(f"{id!r} is no import; its id reads import/PROJECT/TASK")
+        raise NotFound(f"{id!r} is not an import; its id reads import/PROJECT/TASK")
     return run

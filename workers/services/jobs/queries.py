@@ -233,7 +233,7 @@ def revision(job: JobDocument) -> Revision:
 
 
 def require_operator(who: Identity) -> None:
-    """Refuse those who are no operators: a job belongs to no organisation.
+    """Refuse those who are not operators: a job belongs to no organisation.
 
     Raises:
         Forbidden: The caller is none.

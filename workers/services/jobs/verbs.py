@@ -64,7 +64,7 @@ class JobVerbs:
         """Send the update of the verb; `retry` takes corrected parameters as a JSON object.
 
         Raises:
-            InvalidRequest: The parameters are no JSON object.
+            InvalidRequest: The parameters are not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
         return await send_answer(
@@ -98,7 +98,7 @@ def _parameters(correction: bytes | None) -> dict[str, Any] | None:
     """Corrected parameters; None: there are none.
 
     Raises:
-        InvalidRequest: They are no JSON object.
+        InvalidRequest: They are not a JSON object.
     """
     if correction is None:
         return None
@@ -107,7 +107,7 @@ def _parameters(correction: bytes | None) -> dict[str, Any] | None:
     except ValueError as error:
         raise InvalidRequest(f"the parameters are not JSON: {error}") from error
     if not isinstance(parameters, dict):
-        raise InvalidRequest("the parameters are no JSON object")
+        raise InvalidRequest("the parameters are not a JSON object")
     return parameters  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -74,7 +74,7 @@ async def corrections_of(
         edits_at: Its corrections at an earlier version.
 
     Raises:
-        Refused: It is no export of this import, is not clear, or differs in too much.
+        Refused: It is not an export of this import, is not clear, or differs in too much.
     """
     header = await asyncio.to_thread(_header, path, filename)
     place, exported = _exported(header, uuid)

@@ -280,7 +280,7 @@ class SpreadsheetReviewService:
             Conflict: Another person has changed the rows since `expected_version`, or the same
                 cells since the export; the message says who and what.
             WrongState: The rows are not being reviewed.
-            Refused: It is no export of this import, or too much differs.
+            Refused: It is not an export of this import, or too much differs.
         """
         row = await self._queries.writable(who, uuid)
         version = (await self._changes.state(row)).version

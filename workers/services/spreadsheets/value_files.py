@@ -127,7 +127,7 @@ class SpreadsheetValueFiles:
         Raises:
             Conflict: Another person has answered since.
             WrongState: Values are not being mapped.
-            Refused: It is no export of this import, or a meaning is not known; the lines are named.
+            Refused: It is not an export of this import, or a meaning is unknown; lines are named.
         """
         row = await self._answers.writable(who, uuid)
         if row.state is not SpreadsheetState.CELL_MAPPING:

@@ -19,7 +19,7 @@ class AcceptedEvent:
     at: datetime
     """When it arrived."""
     event: FileNotice | None
-    """None: the message is no event, which its run will say."""
+    """None: the message is not an event, which its run will say."""
     ended: str | None
     """How its run ended before it wrote a row, as in `terminated`; None: it is open."""
 

@@ -62,7 +62,7 @@ class TransferIntake:
         """Start the run of a message.
 
         May be called again with the same message: one event is one run. Another event of the same
-        source and id is refused; what is no event is recorded by its run.
+        source and id is refused; what is not an event is recorded by its run.
 
         Args:
             raw: The body as it came.
@@ -116,7 +116,7 @@ class TransferIntake:
                 f"the message has {len(raw):,} bytes; {EVENT_BYTES:,} are accepted",
             )
         queue = self._queue
-        # What is no UTF-8 is no JSON either: its run says so.
+        # What is not UTF-8 is no JSON either: its run says so.
         body = raw.decode("utf-8-sig", errors="backslashreplace")[:EVENT_BYTES]
         try:
             started = await self._starts.start(

@@ -167,7 +167,7 @@ class PartnerService:
         """
         partner = await self.get(who, name)
         if partner.kind is not PlaceKind.SFTP:
-            raise Refused(f"{name} is no SFTP server: it has no host key")
+            raise Refused(f"{name} is not an SFTP server: it has no host key")
         key = await self._shown(partner)
         if fingerprint(key) != expected:
             raise Refused(f"{name} shows the host key {fingerprint(key)}, and not {expected}")

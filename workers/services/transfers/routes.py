@@ -179,7 +179,7 @@ def read_key(event: bytes) -> RouteKey:
     """What an event is routed by, from its JSON.
 
     Raises:
-        InvalidRequest: It is no event; the message names what is missing.
+        InvalidRequest: It is not an event; the message names what is missing.
     """
     if len(event) > EVENT_BYTES:
         raise InvalidRequest(f"the event is over {EVENT_BYTES // 1024} KiB")

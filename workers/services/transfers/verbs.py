@@ -83,7 +83,7 @@ class TransferVerbs:
         """Send the update of the verb; `retry` takes the failed action with corrected settings.
 
         Raises:
-            InvalidRequest: The correction is no JSON object.
+            InvalidRequest: The correction is not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
         return await send_answer(environment, run, request, action=_action(request.correction))
@@ -155,7 +155,7 @@ def _action(correction: bytes | None) -> dict[str, Any] | None:
     """The corrected action; None: there is none.
 
     Raises:
-        InvalidRequest: It is no JSON object.
+        InvalidRequest: It is not a JSON object.
     """
     if correction is None:
         return None
@@ -164,7 +164,7 @@ def _action(correction: bytes | None) -> dict[str, Any] | None:
     except ValueError as error:
         raise InvalidRequest(f"the action is not JSON: {error}") from error
     if not isinstance(action, dict):
-        raise InvalidRequest("the action is no JSON object")
+        raise InvalidRequest("the action is not a JSON object")
     return action  # pyright: ignore[reportUnknownVariableType]
 
 

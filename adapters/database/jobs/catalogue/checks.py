@@ -78,7 +78,7 @@ def sort_of(query: CatalogueQuery) -> Sequence[tuple[str, bool]]:
     names = [name.removeprefix("properties.") for name, _ in query.sort]
     for name in names:
         if not _PROPERTY.fullmatch(name):
-            raise RuleViolation(f"sortby: {name[:100]!r} is no property")
+            raise RuleViolation(f"sortby: {name[:100]!r} is not a property")
         if names.count(name) > 1:
             raise RuleViolation(f"sortby: {name!r} is given twice")
         if name in ("geometry", "bbox", "assets", "links"):

@@ -61,7 +61,7 @@ def turned(form: Form) -> ValuePlace:
     """What is wanted next: another page, other values, or the same.
 
     Raises:
-        Refused: The page to jump to is no number.
+        Refused: The page to jump to is not a number.
     """
     now = shown(form)
     field, text = form.text("field", 64), form.text("text", 200)
