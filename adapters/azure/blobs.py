@@ -9,7 +9,6 @@ import socket
 from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -19,14 +18,11 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore
 
-from adapters.azure.storage_account import Answer, StorageAccount
+from adapters.azure.storage_account import Answer, StorageAccount, store_config
 from adapters.object_blobs import ObjectBlobs
 from adapters.ports import BlobNotFound, PortError, Throttled, Unavailable
 from contracts.blobs import BlobRef
 from contracts.dependencies import Dependency
-
-if TYPE_CHECKING:
-    from obstore.store import AzureConfig
 
 _BLOCK = 2 << 20
 _COPY_POLL_SECONDS = 0.5
@@ -50,7 +46,7 @@ class AzureBlobs(ObjectBlobs):
         self._container = container
         store = AzureStore(
             container,
-            config=self._config(),
+            config=store_config(self._account),
             client_options={
                 "allow_http": self._account.endpoint.startswith("http://"),
                 "connect_timeout": timedelta(seconds=5),
@@ -61,23 +57,6 @@ class AzureBlobs(ObjectBlobs):
             retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=30)},
         )
         super().__init__(store, _BLOCK)
-
-    def _config(self) -> "AzureConfig":
-        # The kind is named, or variables of the environment might choose another.
-        account = self._account
-        if account.key is not None:
-            return {
-                "endpoint": account.endpoint,
-                "account_name": account.name,
-                "account_key": account.key,
-                "credential_type": "access_key",
-            }
-        return {
-            "endpoint": account.endpoint,
-            "account_name": account.name,
-            "sas_key": account.sas or "",
-            "credential_type": "sas_token",
-        }
 
     async def create_container(self) -> None:
         """Make the container, unless it is there.

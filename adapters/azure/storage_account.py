@@ -11,8 +11,11 @@ import http.client
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig
 
 _VERSION = "2021-12-02"
 _TIMEOUT_SECONDS = 60
@@ -187,3 +190,21 @@ def _check_key(key: str | None) -> None:
         base64.b64decode(key or "", validate=True)
     except binascii.Error as error:
         raise ValueError("the storage connection string's AccountKey is not base64") from error
+
+
+def store_config(account: StorageAccount) -> "AzureConfig":
+    """How `obstore` signs in at an account."""
+    # The kind is named, or variables of the environment might choose another.
+    if account.key is not None:
+        return {
+            "endpoint": account.endpoint,
+            "account_name": account.name,
+            "account_key": account.key,
+            "credential_type": "access_key",
+        }
+    return {
+        "endpoint": account.endpoint,
+        "account_name": account.name,
+        "sas_key": account.sas or "",
+        "credential_type": "sas_token",
+    }

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import obstore
 from obstore.exceptions import BaseError
 
-from adapters.azure.storage_account import StorageAccount
+from adapters.azure.storage_account import StorageAccount, store_config
 from adapters.http.addresses import is_public
 from adapters.http.guarded import AddressRefused
 from adapters.places.credentials import Credentials
@@ -24,7 +24,7 @@ from adapters.ports.places import PartnerAway
 from contracts.transfers import Partner
 
 if TYPE_CHECKING:
-    from obstore.store import AzureConfig, ClientConfig, RetryConfig
+    from obstore.store import ClientConfig, RetryConfig
 
 SILENCE_SECONDS: Final = 30.0
 _RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
@@ -52,7 +52,7 @@ async def azure_blob(
         try:
             store = AzureStore(
                 partner.container or "",
-                config=_azure_config(account_here),
+                config=store_config(account_here),
                 client_options=client,
                 retry_config=_RETRIES,
             )
@@ -170,23 +170,6 @@ def _account(partner: Partner, credentials: Credentials) -> StorageAccount:
     parts = urlsplit(endpoint)
     name = parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
     return StorageAccount(name, endpoint, None, token.lstrip("?"))
-
-
-def _azure_config(account: StorageAccount) -> "AzureConfig":
-    # The kind is named, or variables of the environment might choose another.
-    if account.key is not None:
-        return {
-            "endpoint": account.endpoint,
-            "account_name": account.name,
-            "account_key": account.key,
-            "credential_type": "access_key",
-        }
-    return {
-        "endpoint": account.endpoint,
-        "account_name": account.name,
-        "sas_key": account.sas or "",
-        "credential_type": "sas_token",
-    }
 
 
 def _url(host: str) -> str:
