@@ -10,12 +10,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from contracts.base import problem_text
+from workers.services.errors import InvalidRequest
 from workers.services.verdicts import DESCRIPTION_LIMIT, INVALID_MESSAGE, MALFORMED_BODY
 
 PROBLEMS_LIMIT: Final = 20
 """Problems that a description names."""
 PROBLEM_LIMIT: Final = 180
 """Characters that it gives to one."""
+CORRECTION_BYTES: Final = 1 << 20
+"""Of what corrects a run; an update of Temporal takes 2 MB."""
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -168,3 +171,21 @@ def shown(text: str) -> str:
 def printable(text: str) -> str:
     """Foreign text without characters that could steer a terminal or a log."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def correction_of(correction: bytes | None, what: str) -> dict[str, Any] | None:
+    """The JSON object that corrects a run, read as strictly as a message; None: there is none.
+
+    Args:
+        correction: As it was given.
+        what: It holds, for messages.
+
+    Raises:
+        InvalidRequest: It is not a JSON object, or readers of JSON would disagree about it.
+    """
+    if correction is None:
+        return None
+    try:
+        return object_of(text_of(correction, CORRECTION_BYTES))
+    except RefusedMessage as error:
+        raise InvalidRequest(f"{what}: {error.description}") from error

@@ -1,6 +1,5 @@
 """What can be done to runs of jobs, by id."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,6 +8,7 @@ from typing import Any, Final
 from contracts.jobs import JobRecord, JobStatus, job_workflow_id
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
+from workers.services.bodies import correction_of
 from workers.services.errors import InvalidRequest
 from workers.services.registered_verbs import send_answer
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
@@ -67,9 +67,8 @@ class JobVerbs:
             InvalidRequest: The parameters are not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
-        return await send_answer(
-            environment, run, request, parameters=_parameters(request.correction)
-        )
+        parameters = correction_of(request.correction, "parameters")
+        return await send_answer(environment, run, request, parameters=parameters)
 
     def report(
         self, environment: Mapping[str, str], run: Run
@@ -92,23 +91,6 @@ def _entry(record: JobRecord) -> RunEntry:
         columns={"stage": f"{record.stage}/{record.total_stages}"},
         row=record.model_dump(mode="json", exclude={"parameters", "stage_results", "result_data"}),
     )
-
-
-def _parameters(correction: bytes | None) -> dict[str, Any] | None:
-    """Corrected parameters; None: there are none.
-
-    Raises:
-        InvalidRequest: They are not a JSON object.
-    """
-    if correction is None:
-        return None
-    try:
-        parameters = json.loads(correction)
-    except ValueError as error:
-        raise InvalidRequest(f"the parameters are not JSON: {error}") from error
-    if not isinstance(parameters, dict):
-        raise InvalidRequest("the parameters are not a JSON object")
-    return parameters  # pyright: ignore[reportUnknownVariableType]
 
 
 VERBS: Final[RunVerbs] = JobVerbs()

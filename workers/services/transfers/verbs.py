@@ -1,6 +1,5 @@
 """What can be done to runs of transfers, by id."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contracts.transfers import TransferStatus, file_job_id, transfer_workflow_id
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
+from workers.services.bodies import correction_of
 from workers.services.errors import InvalidRequest
 from workers.services.registered_verbs import send_answer
 from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, RunVerbs
@@ -86,7 +86,8 @@ class TransferVerbs:
             InvalidRequest: The correction is not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
-        return await send_answer(environment, run, request, action=_action(request.correction))
+        action = correction_of(request.correction, "action")
+        return await send_answer(environment, run, request, action=action)
 
     def report(
         self, environment: Mapping[str, str], run: Run
@@ -149,23 +150,6 @@ def _entry(row: "StatusRow") -> RunEntry:
             "by": row.by,
         },
     )
-
-
-def _action(correction: bytes | None) -> dict[str, Any] | None:
-    """The corrected action; None: there is none.
-
-    Raises:
-        InvalidRequest: It is not a JSON object.
-    """
-    if correction is None:
-        return None
-    try:
-        action = json.loads(correction)
-    except ValueError as error:
-        raise InvalidRequest(f"the action is not JSON: {error}") from error
-    if not isinstance(action, dict):
-        raise InvalidRequest("the action is not a JSON object")
-    return action  # pyright: ignore[reportUnknownVariableType]
 
 
 VERBS: Final[RunVerbs] = TransferVerbs()
