@@ -83,7 +83,7 @@ class Member:
         try:
             self.channel.send(report.packed(), socket.MSG_DONTWAIT)
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):
-            # It reads no more, or later: what counts is the newest report.
+            # It no longer reads, or will later: what counts is the newest report.
             return
 
 

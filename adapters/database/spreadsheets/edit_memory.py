@@ -128,7 +128,7 @@ async def learnt(
 async def forget(
     connection: AsyncConnection, organisation_id: int, import_type: str, about: str
 ) -> None:
-    """Suggest one of them no more; nothing happens where there is none."""
+    """No longer suggest one of them; nothing happens where there is none."""
     memory = remembered_edits
     await connection.execute(
         delete(memory).where(

@@ -1,4 +1,4 @@
-"""What people decided about headers and values, so that the next file asks no more."""
+"""What people decided about headers and values, so that the next file does not ask again."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

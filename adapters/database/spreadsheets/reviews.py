@@ -338,6 +338,6 @@ class SqlReviewStore:
             return await edit_memory.learnt(connection, organisations, import_type, page, size)
 
     async def forget_learnt(self, organisation_id: int, import_type: str, about: str) -> None:
-        """Suggest a remembered change no more."""
+        """No longer suggest a remembered change."""
         async with self._database.transaction() as connection:
             await edit_memory.forget(connection, organisation_id, import_type, about)

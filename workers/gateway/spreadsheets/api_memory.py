@@ -206,7 +206,7 @@ async def forget_operation(
     key: Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="Of the listed change.")],
     organisation_id: Owner = None,
 ) -> None:
-    """Suggest a change no more; confirming it in a review again remembers it again."""
+    """No longer suggest a change; confirming it in a review again remembers it again."""
     await service.memory.forget_edit(who, organisation_id, import_type, key)
 
 

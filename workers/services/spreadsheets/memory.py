@@ -83,7 +83,7 @@ class SpreadsheetMemory:
     async def forget_edit(
         self, who: Identity, organisation: int | None, import_type: str, about: str
     ) -> None:
-        """Suggest a change no more; nothing happens where there is none of this key.
+        """No longer suggest a change; nothing happens where there is none of this key.
 
         Raises:
             Forbidden: The roles do not allow it.
