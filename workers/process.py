@@ -18,7 +18,6 @@ from workers.allocator import tune_allocator
 from workers.bridges.retry import Retry
 from workers.bridges.stop import Stop
 from workers.bridges.totals import BridgeTotals, QueueUnusable
-from workers.building import Shared, build_lanes, build_worker
 from workers.capacity import Slots, share_of, slots_of
 from workers.collector import tune_collector
 from workers.connect import connect, read_config
@@ -35,7 +34,7 @@ from workers.resources.common import CommonSettings, make_folders, open_resource
 from workers.schedules import Change, declared_schedules, delete_undeclared, reconcile
 from workers.services.readiness import Readiness
 from workers.services.run_notices import read_addresses
-from workers.services.setup.opening import open_requirements
+from workers.services.setup.factory import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import unread_names
 from workers.settings.common import HttpSettings, LogSettings, WorkflowSettings
@@ -43,6 +42,7 @@ from workers.settings.errors import SettingsError
 from workers.settings.worker import WorkerSettings
 from workers.signals import stop_on_signals
 from workers.telemetry import process_runtime
+from workers.worker_factory import Shared, build_lanes, build_worker
 
 logger = logging.getLogger(__name__)
 

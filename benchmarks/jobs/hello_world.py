@@ -30,7 +30,6 @@ from contracts.jobs import (
 from contracts.jobs import stage_workflow_id as stage_id
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
-from workers.building import build_lanes, build_worker
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.pipelines.jobs import JOBS
@@ -39,6 +38,7 @@ from workers.resources.jobs import job_resources
 from workers.services.jobs.runs import JobRuns
 from workers.settings.blobs import BlobSettings
 from workers.settings.jobs import JobSettings
+from workers.worker_factory import build_lanes, build_worker
 
 TASKS: Final = 10_000
 BATCHES: Final = 20

@@ -45,7 +45,6 @@ from contracts.transfers import (
 )
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
-from workers.building import build_lanes, build_worker
 from workers.collector import tune_collector
 from workers.connect import connect
 from workers.pipelines.base import Context, Lane, Pipeline
@@ -53,6 +52,7 @@ from workers.pipelines.transfers import TRANSFERS
 from workers.resources.common import Resources, open_resources
 from workers.services.transfers.intake import TransferIntake
 from workers.services.verdicts import Settle
+from workers.worker_factory import build_lanes, build_worker
 
 SHARE: Final = 0.7
 _ABREAST: Final = 50

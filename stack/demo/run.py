@@ -31,7 +31,7 @@ from stack.demo.jobs import SceneFailed, SceneJob
 from stack.demo.samples import PROJECT, Run, Sample, blob_name, divided, prepare
 from stack.demo.spreadsheets import SpreadsheetPerson
 from stack.demo.table import WIDE, demo_table
-from stack.demo.transfers.carrying import CarryingFailed, FileCarrying, sent
+from stack.demo.transfers.file_transfer import CarryingFailed, FileCarrying, sent
 from stack.demo.transfers.site import TransferSite, missing_parts, transfer_site
 from stack.embedded import EmbeddedStack, embedded_stack
 from stack.folders import demo_folder

@@ -15,7 +15,7 @@ from stack.demo import batches as demo_batch
 from stack.demo.batches import ExpectedBatch
 from stack.demo.jobs import FILE, JOB_TYPE, Scene
 from stack.demo.spreadsheets import Answers
-from stack.demo.transfers.carrying import TransferSample
+from stack.demo.transfers.file_transfer import TransferSample
 
 PROJECT = "demo"
 

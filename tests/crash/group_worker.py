@@ -20,11 +20,11 @@ from adapters.memory.cloud import MemoryCloud
 from adapters.temporal.open_runs import TemporalOpenRuns
 from tests.support.batches.installation import ROOMY
 from tests.support.batches.scripted import TODAY
-from workers.building import build_worker
 from workers.connect import connect
 from workers.pipelines.batches import BATCHES
 from workers.resources.batches import BatchResources
 from workers.resources.common import open_resources
+from workers.worker_factory import build_worker
 
 
 def die_at(database: Database, last: int) -> None:

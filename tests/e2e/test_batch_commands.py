@@ -28,13 +28,13 @@ from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from workers import catalogue
-from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.base import recognise
 from workers.pipelines.batches import BATCHES
 from workers.plugin import docflow_plugin
 from workers.resources.batches import BatchResources
 from workers.resources.common import open_resources
+from workers.worker_factory import build_worker
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

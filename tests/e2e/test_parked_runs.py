@@ -32,7 +32,6 @@ from tests.support.tables import make_tables
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers import catalogue
-from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.batches import BATCHES
 from workers.pipelines.imports import IMPORTS
@@ -44,6 +43,7 @@ from workers.resources.imports import import_resources
 from workers.resources.spreadsheets import spreadsheet_resources
 from workers.services.imports.intake import ImportIntake
 from workers.settings.imports import RunSettings
+from workers.worker_factory import build_worker
 from workflows import attributes
 from workflows.batches.sweeper import BatchSweeper
 from workflows.run_sweeper import RunSweeper

@@ -17,12 +17,12 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import Terminal, run_docflow_in_thread
 from tests.support.tables import make_tables
 from tests.support.waiting import eventually
-from workers.building import build_worker
 from workers.cli.context import CliContext
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.plugin import docflow_plugin
 from workers.resources.common import open_resources
 from workers.resources.spreadsheets import spreadsheet_resources
+from workers.worker_factory import build_worker
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

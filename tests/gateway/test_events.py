@@ -105,7 +105,7 @@ async def test_streams_end_when_the_gateway_stops(stack: Stack) -> None:
 async def test_a_silent_connection_sends_keep_alives(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.services.watching.SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr("workers.services.progress_stream.SILENCE_SECONDS", 0.1)
     async with stack.browser() as anna:
         uuid = await silent_import(anna)
     who = Identity("anna", (1,), frozenset({"viewer"}))
@@ -122,7 +122,7 @@ async def test_a_watcher_is_disconnected_after_a_while(
     """They come back with their token, which is checked anew."""
     async with stack.browser(token("will")) as will:
         uuid = await silent_import(will)
-        monkeypatch.setattr("workers.services.watching.WATCH_SECONDS", 0)
+        monkeypatch.setattr("workers.services.progress_stream.WATCH_SECONDS", 0)
         answer = await will.get(f"/api/imports/{uuid}/events")
         assert answer.status_code == 200
         assert answer.text.count("event: status") == 1

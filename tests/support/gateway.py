@@ -18,7 +18,6 @@ from adapters.database import open_database
 from adapters.database.models.base import metadata
 from stack.children import free_port
 from tests.support.waiting import eventually
-from workers.building import build_worker
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens, mint_token
 from workers.gateway.parts import open_parts
@@ -36,6 +35,7 @@ from workers.services.spreadsheets.service import SpreadsheetService
 from workers.settings.database import DatabaseSettings
 from workers.settings.gateway import GatewaySettings, TokenSettings
 from workers.settings.spreadsheets import SpreadsheetSettings
+from workers.worker_factory import build_worker
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"

@@ -25,7 +25,7 @@ from tests.support.waiting import eventually
 from workers.bridges.consumer import Consumer, Limits
 from workers.bridges.retry import Retry
 from workers.bridges.totals import BridgeTotals, QueueUnusable
-from workers.gateway.starting import Entrance
+from workers.gateway.startup import Entrance
 from workers.health import Health
 from workers.pipelines.base import Bridge, Context
 from workers.process import _receive
@@ -33,7 +33,7 @@ from workers.resources.blobs import open_blobs
 from workers.services.intake import given_back
 from workers.services.readiness import NotReady, Pauses, Readiness
 from workers.services.setup import requirements as setup_requirements
-from workers.services.setup.opening import notices_of, set_up
+from workers.services.setup.factory import notices_of, set_up
 from workers.services.setup.requirements import Finding, Requirement, State, seldom
 from workers.services.setup.storage import container_of, scratch_of
 from workers.services.setup.temporal import Connection

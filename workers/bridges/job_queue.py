@@ -5,7 +5,7 @@ import asyncio
 from workers.bridges.service_bus import ServiceBusBridge
 from workers.bridges.totals import BridgeTotals
 from workers.pipelines.base import Context
-from workers.services.jobs.opening import job_intake
+from workers.services.jobs.factory import job_intake
 from workers.settings.jobs import JobQueueSettings
 
 

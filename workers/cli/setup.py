@@ -53,7 +53,7 @@ async def _setup(
     context: CliContext, names: Sequence[str], *, only_check: bool, as_json: bool
 ) -> None:
     from workers.connect import connect
-    from workers.services.setup.opening import set_up
+    from workers.services.setup.factory import set_up
     from workers.services.setup.temporal import Connection
     from workers.settings.blobs import BlobSettings
     from workers.settings.check import check_settings

@@ -15,9 +15,9 @@ from workers import catalogue
 from workers.gateway import inbox as inbox_api
 from workers.gateway.http.access import refusal_of
 from workers.gateway.http.auth import Tokens
-from workers.gateway.http.counting import CountedResponses
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
+from workers.gateway.http.request_metrics import CountedResponses
 from workers.gateway.pages.routes import pages_router
 from workers.gateway.parts import GatewayPart
 from workers.health_server import live, readiness_answer

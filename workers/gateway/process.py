@@ -14,7 +14,7 @@ from workers.connect import connect, read_config
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.parts import open_parts, part_settings
-from workers.gateway.starting import Entrance
+from workers.gateway.startup import Entrance
 from workers.gauges import start_gauges
 from workers.listeners import HOST_SETTING, authority, listener
 from workers.metrics import measuring
@@ -27,7 +27,7 @@ from workers.resources.common import (
 )
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
-from workers.services.setup.opening import open_requirements
+from workers.services.setup.factory import open_requirements
 from workers.services.setup.temporal import Connection
 from workers.settings.check import check_at_start
 from workers.settings.common import HttpSettings, LogSettings

@@ -86,7 +86,7 @@ async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["Jo
 
 def activities(common: "Resources", own: "JobsOpened") -> Sequence[object]:
     """What a worker of jobs runs."""
-    from activities.jobs.closing import StageClosing
+    from activities.jobs.completion import StageClosing
     from activities.jobs.planning import StagePlanning
     from activities.jobs.retention import JobRetentionSteps
     from activities.jobs.task_batches import BatchRecords

@@ -13,7 +13,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from activities.jobs.closing import StageClosing
+from activities.jobs.completion import StageClosing
 from contracts.answers import Answer, AnyAnswer
 from contracts.errors import JOB_FAILED, TOO_LATE
 from contracts.jobs import (

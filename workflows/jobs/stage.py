@@ -13,7 +13,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from activities.jobs.closing import StageClosing
+from activities.jobs.completion import StageClosing
 from activities.jobs.planning import StagePlanning
 from contracts.jobs import (
     NAMED,

@@ -29,7 +29,7 @@ from tests.crash.harness import Part, System, running_system, until
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
 from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs.opening import TIERS, job_service
+from workers.services.jobs.factory import TIERS, job_service
 from workers.services.jobs.service import JobService
 
 pytestmark = pytest.mark.chaos

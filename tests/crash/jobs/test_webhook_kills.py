@@ -13,7 +13,7 @@ from contracts.jobs import JobRequest, JobStatus, job_workflow_id
 from tests.crash.harness import running_system, until
 from tests.support.jobs.receivers import receiver, silent, with_status
 from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs.opening import TIERS, job_service
+from workers.services.jobs.factory import TIERS, job_service
 
 pytestmark = pytest.mark.chaos
 

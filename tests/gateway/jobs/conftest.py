@@ -10,7 +10,7 @@ from temporalio.testing import WorkflowEnvironment
 from tests.support.jobs.gateway import JobStack, job_types, open_job_stack
 from workers.resources.common import Resources
 from workers.services.identity import OPERATOR, Identity
-from workers.services.jobs import opening
+from workers.services.jobs import factory
 from workers.services.jobs.service import JobService
 
 
@@ -34,7 +34,7 @@ def commands(jobs: JobStack, monkeypatch: pytest.MonkeyPatch) -> None:
         target = jobs.client.service_client.config.target_host
         client = await connect(target)
         async with open_resources(jobs.environment) as resources:
-            service = opening.job_service(jobs.environment, client, resources, job_types())
+            service = factory.job_service(jobs.environment, client, resources, job_types())
             yield service, Identity("operator", (), frozenset({OPERATOR}))
 
-    monkeypatch.setattr(opening, "open_service", open_service)
+    monkeypatch.setattr(factory, "open_service", open_service)

@@ -11,7 +11,7 @@ from stack.service_bus import QueueSettings as EmulatedQueue
 from stack.service_bus import ServiceBusEmulator
 from tests.support.jobs.gateway import JobStack, ended, job_types
 from workers.bridges.service_bus import ServiceBusBridge
-from workers.services.jobs.opening import job_intake
+from workers.services.jobs.factory import job_intake
 from workers.settings.jobs import JobQueueSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

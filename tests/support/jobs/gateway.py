@@ -33,7 +33,6 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 from tests.support.gateway import TOKENS, token
 from tests.support.waiting import eventually
-from workers.building import build_lanes, build_worker
 from workers.gateway.app import create_app
 from workers.gateway.http.auth import Tokens
 from workers.gateway.jobs.part import part_of
@@ -41,12 +40,13 @@ from workers.pipelines.jobs import JOBS, NAME
 from workers.resources.common import Resources
 from workers.resources.jobs import job_resources
 from workers.services.inbox import Inbox
-from workers.services.jobs.opening import job_service
+from workers.services.jobs.factory import job_service
 from workers.services.readiness import Readiness
 from workers.settings.blobs import BlobSettings
 from workers.settings.gateway import GatewaySettings
 from workers.settings.jobs import JobSettings
 from workers.settings.webhooks import WebhookSettings
+from workers.worker_factory import build_lanes, build_worker
 
 FOOTPRINT = {
     "type": "Polygon",

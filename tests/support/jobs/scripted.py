@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from activities.dependencies import Dependencies
-from activities.jobs.closing import StageClosing
+from activities.jobs.completion import StageClosing
 from activities.jobs.groups import TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.jobs.task_batches import BatchRecords

@@ -44,7 +44,6 @@ from contracts.transfers import (
 from domain.transfers.queues import read_queues
 from tests.support.transfers.events import READ, WRITE
 from tests.support.waiting import eventually
-from workers.building import build_lanes, build_worker
 from workers.pipelines.base import Lane, Pipeline
 from workers.pipelines.transfers import TRANSFERS
 from workers.resources.common import Resources, open_resources
@@ -55,6 +54,7 @@ from workers.services.transfers.intake import TransferIntake
 from workers.services.transfers.service import TransferService
 from workers.services.transfers.started_events import StartedEvents
 from workers.settings.transfers import TransferSettings
+from workers.worker_factory import build_lanes, build_worker
 
 QUEUES = """
 queues:

@@ -7,9 +7,9 @@ import pytest
 from temporalio.worker import ResourceBasedSlotConfig
 from typer.testing import CliRunner
 
-import workers.building as building
 from contracts.jobs import Lane
 from tests.unit.test_catalogue import OWN
+from workers import worker_factory
 from workers.cli.app import build_app
 from workers.pipelines.jobs import JOBS
 from workers.settings.jobs import JobSettings
@@ -26,7 +26,7 @@ class Built:
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(building, "Worker", Built)
+    monkeypatch.setattr(worker_factory, "Worker", Built)
 
     @dataclass
     class Own:
@@ -34,7 +34,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Any:
         light_tuned: bool = False
 
     def build(only: str | None = None, tuned: bool = False, **options: Any) -> Any:
-        return building.build_lanes(None, JOBS, None, Own(tuned), only, **options)  # type: ignore[arg-type]
+        return worker_factory.build_lanes(None, JOBS, None, Own(tuned), only, **options)  # type: ignore[arg-type]
 
     return build
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from activities.jobs.api import JobResources, JobType, StageContext
-from activities.jobs.closing import RESULT_BYTES
+from activities.jobs.completion import RESULT_BYTES
 from activities.jobs.types.process_raster import ProcessRaster
 from activities.jobs.types.process_vector import ProcessVector
 from contracts.jobs import FinishedTask, JobOutputs, JsonObject, TaskStatus

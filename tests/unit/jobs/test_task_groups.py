@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from activities.heartbeat import LOST_WORKERS
 from activities.jobs import groups
 from activities.jobs.api import JobTypes, TaskContext
-from activities.jobs.closing import StageClosing
+from activities.jobs.completion import StageClosing
 from activities.jobs.groups import TaskGroups
 from activities.jobs.planning import StagePlanning
 from activities.jobs.task_batches import BatchRecords

@@ -14,8 +14,8 @@ from domain.transfers.receipts import assembled, canonical
 from stack.clamd import PLANTED
 from stack.demo.api import ApiError
 from stack.demo.samples import Expected, Sample, divided
-from stack.demo.transfers.carrying import CARRIED, QUARANTINED, CarryingFailed, FileCarrying
-from stack.demo.transfers.carrying import TransferSample as Transfer
+from stack.demo.transfers.file_transfer import CARRIED, QUARANTINED, CarryingFailed, FileCarrying
+from stack.demo.transfers.file_transfer import TransferSample as Transfer
 from stack.demo.transfers.site import missing_parts
 
 ID: Final = "5eed" * 16

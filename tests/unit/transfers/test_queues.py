@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import workers.building as building
+import workers.worker_factory as building
 from domain.errors import RuleViolation
 from domain.transfers.queues import read_queues
 from workers.pipelines.transfers import TRANSFERS

@@ -10,7 +10,7 @@ from temporalio import activity
 from temporalio.client import WorkflowUpdateFailedError
 
 from activities.jobs.api import JobType, StageContext, TaskContext, TaskDone, job_type, task
-from activities.jobs.closing import StageClosing
+from activities.jobs.completion import StageClosing
 from adapters.database import open_database
 from adapters.memory.blobs import MemoryBlobs
 from contracts.answers import Answer

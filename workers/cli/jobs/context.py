@@ -31,9 +31,9 @@ def open_jobs(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
-    from workers.services.jobs import opening
+    from workers.services.jobs import factory
 
-    return opening.open_service(cli.environment)
+    return factory.open_service(cli.environment)
 
 
 def parameters_of(given: Sequence[str]) -> dict[str, str]:

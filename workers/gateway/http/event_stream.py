@@ -23,7 +23,7 @@ def event_stream(
     """An event for each item, whose id is that of its revision; no cache may store them.
 
     Args:
-        items: As `watched` gives them (`workers/services/watching.py`).
+        items: As `watched` gives them (`workers/services/progress_stream.py`).
         event: Name of the events.
         id: What a browser sends back as `Last-Event-ID`.
         render: The data of an event.

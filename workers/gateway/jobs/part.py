@@ -20,7 +20,7 @@ from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.jobs.errors import InvalidJob
-from workers.services.jobs.opening import job_service
+from workers.services.jobs.factory import job_service
 from workers.services.jobs.service import JobService
 from workers.settings.common import AddressSettings
 

@@ -17,8 +17,8 @@ from workers.services.cursors import Cursor
 from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavailable
 from workers.services.identity import Identity
 from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
+from workers.services.progress_stream import watched
 from workers.services.runs import TemporalRuns, temporal_errors
-from workers.services.watching import watched
 from workflows import attributes
 
 PAGE: Final = 50

@@ -40,9 +40,9 @@ from workers.services.errors import (
     no_role,
 )
 from workers.services.identity import Identity
+from workers.services.progress_stream import watched
 from workers.services.spreadsheets.choices import Choices, FieldView
 from workers.services.spreadsheets.statuses import LARGEST_PAGE, SpreadsheetStatuses
-from workers.services.watching import watched
 
 
 @dataclass(frozen=True, slots=True)
