@@ -65,7 +65,7 @@ async def test_a_virtual_dataset_named_tif_reads_nothing(
         f"<SimpleSource><SourceFilename>{secret}</SourceFilename><SourceBand>1</SourceBand>"
         "</SimpleSource></VRTRasterBand></VRTDataset>"
     )
-    assert "no raster of a format that is read" in await refused(rasters, path)
+    assert "not a raster of a format that is read" in await refused(rasters, path)
 
 
 async def test_overviews_beside_a_file_are_not_opened(rasters: FileRasters, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_people_see_a_table(cli: CliContext) -> None:
         (["--bbox", "0,10,1,5"], "is not a box in degrees"),
         (["--datetime", "yesterday"], "RFC 3339"),
         (["--filter", "avg(x) = 1"], "'avg' is not supported"),
-        (["--filter", "x ="], "no CQL2"),
+        (["--filter", "x ="], "not CQL2"),
     ],
 )
 def test_what_means_nothing_is_a_mistake_in_usage(

@@ -69,7 +69,7 @@ async def test_a_zip_bomb_is_not_unpacked(files: VectorFiles, tmp_path: Path) ->
         (b"II*\0", "none of a zipped Shapefile"),
         (b"\0\0\x27\x0a" + bytes(96), "zip it with its .shx"),
         (b"SQLite format 3\0" + bytes(100), "damaged, or no GeoPackage"),
-        (b'{"type": "Topology"}', "no GeoJSON"),
+        (b'{"type": "Topology"}', "not GeoJSON"),
         (b'{"type": "FeatureCollection", "features": [{"type"', "damaged or cut off"),
         (b'{"a": ' * 100_000, "damaged or cut off"),
         (b'{"type": "FeatureCollection", "features": []} {}', "more follows after the end"),

@@ -181,9 +181,9 @@ DEVICE = (0o060644) << 16
         (gzip_of(b"x" * 1_000)[:-1], "damaged gzip file"),
         (gzip_of(b"x") + b"tail", "damaged gzip file"),
         (b"\x1f\x8b", "damaged gzip file"),
-        (b"", "no archive"),
-        (b"stop;lat;lon\n" * 100, "no archive"),
-        (b"7z\xbc\xaf'\x1c" + bytes(100), "no archive"),
+        (b"", "not an archive"),
+        (b"stop;lat;lon\n" * 100, "not an archive"),
+        (b"7z\xbc\xaf'\x1c" + bytes(100), "not an archive"),
     ],
 )
 async def test_a_hostile_or_damaged_archive_is_refused(

@@ -136,7 +136,7 @@ async def test_a_receipt_that_was_written_anew_is_found_by_the_row(
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"", "no JSON"), (b"[]", "no steps"), (b'{"steps": 1}', "no steps"), (b"[" * 9_999, "no ")],
+    [(b"", "not JSON"), (b"[]", "no steps"), (b'{"steps": 1}', "no steps"), (b"[" * 9_999, "not ")],
 )
 async def test_what_is_no_receipt_is_refused(
     docflow: Docflow, tmp_path: Path, content: bytes, reason: str

@@ -86,7 +86,7 @@ async def test_another_event_of_the_same_source_and_id_is_refused(
         (b"{", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (json.dumps(event(data={})).encode(), "lacks data.accountId"),
-        (json.dumps(event(specversion="9")).encode(), "no CloudEvent"),
+        (json.dumps(event(specversion="9")).encode(), "not a CloudEvent"),
     ],
 )
 async def test_what_is_no_event_is_refused_and_recorded(

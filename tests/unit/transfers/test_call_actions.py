@@ -64,5 +64,5 @@ async def test_a_call_needs_a_server(tmp_path: Path) -> None:
     folder = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
     ends = Endpoints.at(tmp_path, folder)
     order = ends.order(CallHttp(partner="acme", body="none"), {"path": "/"})
-    with pytest.raises(ApplicationError, match="no HTTPS server"):
+    with pytest.raises(ApplicationError, match="not an HTTPS server"):
         await environment().run(HttpCalling(ends.ports).call_http, order)
