@@ -28,10 +28,12 @@ from domain.errors import RuleViolation
 from domain.transfers.paths import any_case, divided, missed_by_case, path_problem, printable
 from domain.transfers.sightings import (
     Version,
+    all_back,
     check_watch,
     concerns,
     event_id,
     event_of,
+    said_of_return,
     sighting,
 )
 
@@ -72,6 +74,7 @@ class _Look:
     sent: int = 0
     settling: int = 0
     vanished: list[SeenFile] = field(default_factory=list[SeenFile])
+    returned: int = 0
     problems: list[str] = field(default_factory=list[str])
 
     def problem(self, sentence: str) -> None:
@@ -88,6 +91,7 @@ class _Look:
             settling=self.settling,
             vanished=len(self.vanished),
             vanished_unsent=tuple(unsent[:NAMED]),
+            returned=self.returned,
             problems=tuple(self.problems),
         )
 
@@ -124,6 +128,8 @@ class Watching:
                     "beyond are not seen; move files away, or let the watch say `most`"
                 )
             before = {each.path: each for each in await self._ports.store.seen(watch.name)}
+            known = await self._ports.store.state(watch.name)
+            before |= await self._returned(look, known, entries)
             for page in _pages(_possible(look, entries), _PAGE):
                 await self._page(look, page, before, markers)
                 beats.beat(look.result)
@@ -132,7 +138,10 @@ class Watching:
                 await self._vanished(look, tuple(before.values()))
             await self._ports.store.prune(watch.name, look.at - _KEPT)
             result = look.result
-            state = WatchState(watch=watch.name, looked=look.at, result=result)
+            emptied = known and known.emptied
+            if len(look.vanished) > 1 and not look.files:
+                emptied = look.at
+            state = WatchState(watch=watch.name, looked=look.at, result=result, emptied=emptied)
             await self._ports.store.put_state(state)
         return result
 
@@ -185,7 +194,7 @@ class Watching:
         new: list[SeenFile] = []
         due: list[SeenFile] = []
         for each in page:
-            version = Version(each.path, each.size, each.changed, each.tag)
+            version = _version(each)
             seen = sighting(look.watch, version, before.pop(each.path, None), markers, look.at)
             if seen.is_new:
                 new.append(seen.file)
@@ -231,6 +240,31 @@ class Watching:
             )
         return True
 
+    async def _returned(
+        self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
+    ) -> dict[str, SeenFile]:
+        """Files that had all gone at once and are back: those that were there before."""
+        if known is None or known.emptied is None or not entries:
+            return {}
+        gone = await self._ports.store.vanished(look.watch.name, known.emptied)
+        if not all_back(gone, map(_version, entries)):
+            return {}
+        back = [each.model_copy(update={"vanished": None}) for each in gone]
+        look.returned, failed = len(back), 0
+        for each in gone:
+            failed += await self._has_failed(look.watch, each)
+        if failed or known.looked != known.emptied:
+            look.problem(said_of_return(len(gone), failed, known.emptied))
+        for some in _pages(back, _PAGE):
+            await self._ports.store.put(look.watch.name, some)
+        return {each.path: each for each in back}
+
+    async def _has_failed(self, watch: Watch, file: SeenFile) -> bool:
+        if file.event is None:
+            return False
+        row = await self._ports.transfers.get(transfer_id_of(watch.source, file.event))
+        return row is not None and row.status is TransferStatus.FAILED
+
     async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
         look.vanished += gone
         for some in _pages(gone, _PAGE):
@@ -243,6 +277,10 @@ class Watching:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _version(entry: Entry) -> Version:
+    return Version(entry.path, entry.size, entry.changed, entry.tag)
 
 
 def _name_missed(look: _Look, pattern: str, missed: Sequence[str]) -> None:
