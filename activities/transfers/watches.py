@@ -14,7 +14,7 @@ from activities.transfers.endpoints import now_utc, opened
 from adapters.ports.places import Entry, Place, Places
 from adapters.ports.transfers import EventSender, PartnerStore, TransferStore
 from adapters.ports.watches import WatchStore
-from contracts.transfers import TransferStatus, transfer_id_of
+from contracts.transfers import PlaceKind, TransferStatus, transfer_id_of
 from contracts.transfers.watches import (
     NAMED,
     LookFailure,
@@ -25,7 +25,7 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.errors import RuleViolation
-from domain.transfers.paths import any_case, divided, missed_by_case, path_problem, printable
+from domain.transfers.paths import divided, nearly_named, path_problem, printable, widened
 from domain.transfers.sightings import (
     Version,
     all_back,
@@ -148,10 +148,12 @@ class Watching:
     async def _listed(self, look: _Look) -> tuple[Sequence[Entry], frozenset[str], bool]:
         """The files, the markers, and whether there are no more files."""
         watch = look.watch
-        async with opened(self._ports.places, self._ports.partners, watch.partner) as (_, place):
+        end = opened(self._ports.places, self._ports.partners, watch.partner)
+        async with end as (partner, place):
+            widen = _same if partner.kind is PlaceKind.HTTPS else widened
             # First: a marker that is there is of a file that is complete when it is listed.
-            markers = await self._markers(look, place)
-            found = await place.list(any_case(watch.path), watch.most)
+            markers = await self._markers(look, place, widen)
+            found = await place.list(widen(watch.path), watch.most)
         listed = {each.path: each for each in found[: watch.most] if concerns(watch, each.path)}
         named, missed, unfinished = divided(watch.path, listed)
         if watch.marker is not None:
@@ -167,12 +169,14 @@ class Watching:
                 )
         return [listed[path] for path in sorted(named)], markers, len(found) <= watch.most
 
-    async def _markers(self, look: _Look, place: Place) -> frozenset[str]:
+    async def _markers(
+        self, look: _Look, place: Place, widen: Callable[[str], str]
+    ) -> frozenset[str]:
         watch = look.watch
         if watch.marker is None:
             return frozenset()
         pattern = f"{watch.path}{watch.marker}"
-        found = await place.list(any_case(pattern), watch.most)
+        found = await place.list(widen(pattern), watch.most)
         if len(found) > watch.most:
             look.problem(
                 f"there are more than {watch.most:,} markers {printable(pattern)}: files whose "
@@ -284,9 +288,14 @@ def _version(entry: Entry) -> Version:
 
 
 def _name_missed(look: _Look, pattern: str, missed: Sequence[str]) -> None:
-    """Have people know of files that only their case keeps from being sent."""
-    for sentence in missed_by_case(pattern, missed):
-        look.problem(f"{sentence}; `[cC]` in the path takes both, or have them renamed")
+    """Have people know of files that their case or encoding alone keeps from being sent."""
+    for sentence in nearly_named(pattern, missed):
+        look.problem(f"{sentence}; `[cC]` or `*` in the path takes both, or have them renamed")
+
+
+def _same(pattern: str) -> str:
+    """Of an endpoint without lists, which has no patterns."""
+    return pattern
 
 
 def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:
