@@ -219,7 +219,7 @@ async def _found(
             if exact is None:
                 entries = await _listed(place, path, action, remarks)
             else:
-                entries, remarks = [], await _other_encodings(place, exact)
+                entries, remarks = [], await _similar(place, exact)
         except FileMissing as error:
             if action.at_least:
                 raise
@@ -247,13 +247,12 @@ async def _found(
     return entries, remarks
 
 
-async def _other_encodings(place: Place, path: str) -> list[str]:
-    """Remarks on files whose name looks like a missing one, and is encoded otherwise."""
-    wide = widened(path)
-    if wide == path or has_wildcards(path):
+async def _similar(place: Place, path: str) -> list[str]:
+    """Remarks on files whose name differs from a missing one by case or encoding alone."""
+    if has_wildcards(path):
         return []
     try:
-        found = await place.list(wide, _SPARE)
+        found = await place.list(widened(path), _SPARE)
     except PortError:
         # That the file is missing is what counts.
         return []

@@ -107,12 +107,10 @@ def matcher(name: str) -> re.Pattern[str]:
 def widened(pattern: str) -> str:
     """A pattern that also takes other cases, and accents that are encoded otherwise.
 
-    It takes more than that, which `divided` leaves out. A name without wildcards is a pattern then
-    where it has accents; one that would be too long stays.
+    It takes more than that, which `divided` leaves out. A name without wildcards is a pattern then;
+    one that would be too long stays.
     """
     folder, name = split(pattern)
-    if not (has_wildcards(name) or _has_forms(name)):
-        return pattern
     wide = _CASED.sub(_any_form, _composed(name))
     found = join(folder, re.sub(r"\*+", "*", wide))
     return found if pattern_problem(found) is None else pattern
