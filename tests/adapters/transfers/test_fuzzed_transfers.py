@@ -42,12 +42,12 @@ from workers.services.verdicts import DeadLetter, Settle
 
 pytestmark = pytest.mark.chaos
 
-NUMBER: Final = kills(100, 1_000)
-AT_ONCE: Final = 60
+NUMBER: Final = kills(80, 1_000)
+AT_ONCE: Final = 20
 LOOK_SECONDS: Final = 3
 """A run that has not ended after so long may wait for a person."""
 END_SECONDS: Final = 300
-QUEUES: Final = "queues:\n- name: jobs\n  handler: x\n  slots: 40\n"
+QUEUES: Final = "queues:\n- name: jobs\n  handler: x\n  slots: 20\n"
 
 
 class Faults(client.Interceptor, worker.Interceptor):
