@@ -25,13 +25,14 @@ from contracts.transfers import (
 from contracts.transfers.progress import ReadCursor
 from domain.errors import RuleViolation
 from domain.transfers.paths import (
-    any_case,
     divided,
+    has_wildcards,
     literal,
-    missed_by_case,
+    nearly_named,
     path_problem,
     printable,
     split,
+    widened,
 )
 from domain.transfers.receipts import read_digest
 from domain.transfers.templates import plain
@@ -215,7 +216,10 @@ async def _found(
         entries: Sequence[Entry] = [await place.stat(exact or path)]
     except FileMissing:
         try:
-            entries = [] if exact is not None else await _listed(place, path, action, remarks)
+            if exact is None:
+                entries = await _listed(place, path, action, remarks)
+            else:
+                entries, remarks = [], await _similar(place, exact)
         except FileMissing as error:
             if action.at_least:
                 raise
@@ -243,13 +247,26 @@ async def _found(
     return entries, remarks
 
 
+async def _similar(place: Place, path: str) -> list[str]:
+    """Remarks on files whose name differs from a missing one by case or encoding alone."""
+    if has_wildcards(path):
+        return []
+    try:
+        found = await place.list(widened(path), _SPARE)
+    except PortError:
+        # That the file is missing is what counts.
+        return []
+    _, missed, _ = divided(path, (entry.path for entry in found))
+    return nearly_named(path, missed)
+
+
 async def _listed(place: Place, path: str, action: ReadFile, remarks: list[str]) -> Sequence[Entry]:
     """What a pattern names; remarks name what looks as if it should."""
-    found = await place.list(any_case(path), action.at_most + _SPARE)
+    found = await place.list(widened(path), action.at_most + _SPARE)
     if len(found) > action.at_most + _SPARE:
         found = await place.list(path, action.at_most)
     named, missed, unfinished = divided(path, (entry.path for entry in found))
-    remarks += missed_by_case(path, missed)
+    remarks += nearly_named(path, missed)
     if unfinished:
         remarks.append(
             f"{printable(unfinished[0])}: left out, as a file that its sender still writes"

@@ -14,7 +14,7 @@ from activities.transfers.endpoints import now_utc, opened
 from adapters.ports.places import Entry, Place, Places
 from adapters.ports.transfers import EventSender, PartnerStore, TransferStore
 from adapters.ports.watches import WatchStore
-from contracts.transfers import TransferStatus, transfer_id_of
+from contracts.transfers import PlaceKind, TransferStatus, transfer_id_of
 from contracts.transfers.watches import (
     NAMED,
     LookFailure,
@@ -25,13 +25,15 @@ from contracts.transfers.watches import (
     WatchState,
 )
 from domain.errors import RuleViolation
-from domain.transfers.paths import any_case, divided, missed_by_case, path_problem, printable
+from domain.transfers.paths import divided, nearly_named, path_problem, printable, widened
 from domain.transfers.sightings import (
     Version,
+    all_back,
     check_watch,
     concerns,
     event_id,
     event_of,
+    said_of_return,
     sighting,
 )
 
@@ -72,6 +74,7 @@ class _Look:
     sent: int = 0
     settling: int = 0
     vanished: list[SeenFile] = field(default_factory=list[SeenFile])
+    returned: int = 0
     problems: list[str] = field(default_factory=list[str])
 
     def problem(self, sentence: str) -> None:
@@ -88,6 +91,7 @@ class _Look:
             settling=self.settling,
             vanished=len(self.vanished),
             vanished_unsent=tuple(unsent[:NAMED]),
+            returned=self.returned,
             problems=tuple(self.problems),
         )
 
@@ -124,6 +128,8 @@ class Watching:
                     "beyond are not seen; move files away, or let the watch say `most`"
                 )
             before = {each.path: each for each in await self._ports.store.seen(watch.name)}
+            known = await self._ports.store.state(watch.name)
+            before |= await self._returned(look, known, entries)
             for page in _pages(_possible(look, entries), _PAGE):
                 await self._page(look, page, before, markers)
                 beats.beat(look.result)
@@ -132,17 +138,22 @@ class Watching:
                 await self._vanished(look, tuple(before.values()))
             await self._ports.store.prune(watch.name, look.at - _KEPT)
             result = look.result
-            state = WatchState(watch=watch.name, looked=look.at, result=result)
+            emptied = known and known.emptied
+            if len(look.vanished) > 1 and not look.files:
+                emptied = look.at
+            state = WatchState(watch=watch.name, looked=look.at, result=result, emptied=emptied)
             await self._ports.store.put_state(state)
         return result
 
     async def _listed(self, look: _Look) -> tuple[Sequence[Entry], frozenset[str], bool]:
         """The files, the markers, and whether there are no more files."""
         watch = look.watch
-        async with opened(self._ports.places, self._ports.partners, watch.partner) as (_, place):
+        end = opened(self._ports.places, self._ports.partners, watch.partner)
+        async with end as (partner, place):
+            widen = _same if partner.kind is PlaceKind.HTTPS else widened
             # First: a marker that is there is of a file that is complete when it is listed.
-            markers = await self._markers(look, place)
-            found = await place.list(any_case(watch.path), watch.most)
+            markers = await self._markers(look, place, widen)
+            found = await place.list(widen(watch.path), watch.most)
         listed = {each.path: each for each in found[: watch.most] if concerns(watch, each.path)}
         named, missed, unfinished = divided(watch.path, listed)
         if watch.marker is not None:
@@ -158,12 +169,14 @@ class Watching:
                 )
         return [listed[path] for path in sorted(named)], markers, len(found) <= watch.most
 
-    async def _markers(self, look: _Look, place: Place) -> frozenset[str]:
+    async def _markers(
+        self, look: _Look, place: Place, widen: Callable[[str], str]
+    ) -> frozenset[str]:
         watch = look.watch
         if watch.marker is None:
             return frozenset()
         pattern = f"{watch.path}{watch.marker}"
-        found = await place.list(any_case(pattern), watch.most)
+        found = await place.list(widen(pattern), watch.most)
         if len(found) > watch.most:
             look.problem(
                 f"there are more than {watch.most:,} markers {printable(pattern)}: files whose "
@@ -185,7 +198,7 @@ class Watching:
         new: list[SeenFile] = []
         due: list[SeenFile] = []
         for each in page:
-            version = Version(each.path, each.size, each.changed, each.tag)
+            version = _version(each)
             seen = sighting(look.watch, version, before.pop(each.path, None), markers, look.at)
             if seen.is_new:
                 new.append(seen.file)
@@ -231,6 +244,31 @@ class Watching:
             )
         return True
 
+    async def _returned(
+        self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
+    ) -> dict[str, SeenFile]:
+        """Files that had all gone at once and are back: those that were there before."""
+        if known is None or known.emptied is None or not entries:
+            return {}
+        gone = await self._ports.store.vanished(look.watch.name, known.emptied)
+        if not all_back(gone, map(_version, entries)):
+            return {}
+        back = [each.model_copy(update={"vanished": None}) for each in gone]
+        look.returned, failed = len(back), 0
+        for each in gone:
+            failed += await self._has_failed(look.watch, each)
+        if failed or known.looked != known.emptied:
+            look.problem(said_of_return(len(gone), failed, known.emptied))
+        for some in _pages(back, _PAGE):
+            await self._ports.store.put(look.watch.name, some)
+        return {each.path: each for each in back}
+
+    async def _has_failed(self, watch: Watch, file: SeenFile) -> bool:
+        if file.event is None:
+            return False
+        row = await self._ports.transfers.get(transfer_id_of(watch.source, file.event))
+        return row is not None and row.status is TransferStatus.FAILED
+
     async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
         look.vanished += gone
         for some in _pages(gone, _PAGE):
@@ -245,10 +283,19 @@ class Watching:
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
 
 
+def _version(entry: Entry) -> Version:
+    return Version(entry.path, entry.size, entry.changed, entry.tag)
+
+
 def _name_missed(look: _Look, pattern: str, missed: Sequence[str]) -> None:
-    """Have people know of files that only their case keeps from being sent."""
-    for sentence in missed_by_case(pattern, missed):
-        look.problem(f"{sentence}; `[cC]` in the path takes both, or have them renamed")
+    """Have people know of files that their case or encoding alone keeps from being sent."""
+    for sentence in nearly_named(pattern, missed):
+        look.problem(f"{sentence}; `[cC]` or `*` in the path takes both, or have them renamed")
+
+
+def _same(pattern: str) -> str:
+    """Of an endpoint without lists, which has no patterns."""
+    return pattern
 
 
 def _possible(look: _Look, entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -19,7 +19,14 @@ from obstore.exceptions import (
 from adapters.places.credentials import Credentials
 from adapters.places.writing import taken
 from adapters.ports import Denied, PortError, Throttled
-from adapters.ports.places import FileChanged, FileMissing, NameRefused, PartnerAway, PlaceError
+from adapters.ports.places import (
+    FileChanged,
+    FileMissing,
+    LoginRefused,
+    NameRefused,
+    PartnerAway,
+    PlaceError,
+)
 from contracts.transfers import Partner
 from domain.transfers.paths import printable
 
@@ -31,14 +38,14 @@ _QUERY: Final = re.compile(r"\?\S*")
 """Of a URL: it may hold a signature."""
 _NO_CONTAINER: Final = ("ContainerNotFound", "NoSuchBucket", "container does not exist")
 _LEASED: Final = ("LeaseIdMissing", "currently a lease")
-_REFUSED: Final = frozenset(
+_REFUSED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch"})
+"""Of one object, or of all: rights are given by either."""
+_NOT_LET_IN: Final = frozenset(
     {
-        "AccessDenied",
         "AccountIsDisabled",
         "AllAccessDisabled",
         "AuthenticationFailed",
         "AuthorizationFailure",
-        "AuthorizationPermissionMismatch",
         "ExpiredToken",
         "InvalidAccessKeyId",
         "InvalidToken",
@@ -46,6 +53,7 @@ _REFUSED: Final = frozenset(
         "SignatureDoesNotMatch",
     }
 )
+"""Of the credentials or the account, whatever object is asked for."""
 _BUSY: Final = frozenset({"ServerBusy", "SlowDown", "TooManyRequests"})
 _NAMES: Final = frozenset(
     {"InvalidResourceName", "InvalidURI", "InvalidUri", "KeyTooLongError", "OutOfRangeInput"}
@@ -116,7 +124,7 @@ def _of_container_or_lease(partner: Partner, path: str, text: str) -> PortError 
 def _by_status(name: str, shown: str, status: int, code: str, said: str) -> PortError:
     if status in (429, 503) or code in _BUSY:
         return Throttled(f"{name} asks for fewer requests: {said}")
-    if status in (401, 403, 407) or code in _REFUSED:
+    if status in (401, 403, 407) or code in _REFUSED or code in _NOT_LET_IN:
         return _refused(name, shown, code)
     if code in _NAMES:
         return NameRefused(f"{shown} cannot be a name at {name} ({code})")
@@ -125,7 +133,13 @@ def _by_status(name: str, shown: str, status: int, code: str, said: str) -> Port
     return PartnerAway(name, f"{name} cannot be reached: {said}")
 
 
-def _refused(name: str, shown: str, code: str) -> Denied:
+def _refused(name: str, shown: str, code: str) -> PortError:
+    if code in _NOT_LET_IN:
+        return LoginRefused(
+            name,
+            f"{name} does not accept our credentials ({code}); once that is put right, runs "
+            "continue within five minutes",
+        )
     return Denied(f"{name} refuses access to {shown}{f' ({code})' if code else ''}")
 
 

@@ -92,7 +92,21 @@ class ObjectPlace(BasePlace):
                 found = await obstore.head_async(self._store, self._key(path))
         except FileMissing:
             return None
+        except Denied as refused:
+            raise await self._told(refused) from None
         return Entry(path, found["size"], found["last_modified"], _tag(found["e_tag"]))
+
+    async def _told(self, refused: Denied) -> PortError:
+        """Why an object is refused: the answer to a HEAD has no body that says so, a list has."""
+        prefix = self._key(probe_name())
+        try:
+            with self._translated(""):
+                await obstore.list_with_delimiter_async(self._store, prefix)
+        except PartnerAway as away:
+            return away
+        except PortError:
+            return refused
+        return refused
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """Objects that a pattern names; the store lists no folder below."""

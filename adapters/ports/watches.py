@@ -19,6 +19,10 @@ class WatchStore(Protocol):
         """Files that were there at the last look."""
         ...
 
+    async def vanished(self, watch: str, at: datetime) -> Sequence[SeenFile]:
+        """Files that were found gone at that moment."""
+        ...
+
     async def put(self, watch: str, files: Sequence[SeenFile]) -> None:
         """Insert or replace files; key: path."""
         ...

@@ -110,6 +110,8 @@ class LookResult(Contract):
     """That were there at the look before."""
     vanished_unsent: tuple[Sentence, ...] = Field(default=(), max_length=NAMED)
     """Those of them that were never sent, the first few."""
+    returned: int = 0
+    """That had all gone at once, and are all back as they were."""
     problems: tuple[Sentence, ...] = Field(default=(), max_length=NAMED)
 
 
@@ -122,6 +124,8 @@ class WatchState(Contract):
     result: LookResult = LookResult()
     problem: Sentence | None = None
     """Why the last look failed; None: it did not."""
+    emptied: datetime | None = None
+    """When a look last found nothing at all where several files had been."""
 
 
 class LookFailure(Contract):

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
 from typing import Final
 
@@ -103,51 +104,76 @@ def matcher(name: str) -> re.Pattern[str]:
     return re.compile(f"{hidden}{translate(name)}", re.DOTALL)
 
 
-def any_case(pattern: str) -> str:
-    """A pattern that takes upper and lower case alike; one that would be too long stays."""
-    if not has_wildcards(pattern):
-        return pattern
+def widened(pattern: str) -> str:
+    """A pattern that also takes other cases, and accents that are encoded otherwise.
+
+    It takes more than that, which `divided` leaves out. A name without wildcards is a pattern then;
+    one that would be too long stays.
+    """
     folder, name = split(pattern)
-    folded = join(folder, _CASED.sub(_either_case, name))
-    return folded if pattern_problem(folded) is None else pattern
+    wide = _CASED.sub(_any_form, _composed(name))
+    found = join(folder, re.sub(r"\*+", "*", wide))
+    return found if pattern_problem(found) is None else pattern
 
 
-def _either_case(found: re.Match[str]) -> str:
+def _any_form(found: re.Match[str]) -> str:
     letter = found[0]
+    if _has_forms(letter):
+        return "*"
     either = letter.lower() + letter.upper()
     return f"[{either}]" if len(letter) == 1 and len(set(either)) == 2 else letter
 
 
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _has_forms(text: str) -> bool:
+    """Whether Unicode has several encodings of it: composed (NFC) and decomposed (NFD)."""
+    return not (unicodedata.is_normalized("NFD", text) and unicodedata.is_normalized("NFC", text))
+
+
 def divided(pattern: str, paths: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
-    """What a pattern names, what it misses by case alone, and what a sender still writes.
+    """What a pattern names, what it nearly names, and what a sender still writes.
 
     Args:
         pattern: Its own suffix is never one of a file that is still written.
-        paths: What `any_case` of it names.
+        paths: What `widened` of it names; what has another name altogether is left out.
     """
-    match = matcher(split(pattern)[1]).match
+    wanted = split(pattern)[1]
+    match, nearly = _match_of(wanted), _match_of(_composed(wanted).casefold())
     named: list[str] = []
     missed: list[str] = []
     unfinished: list[str] = []
     suffixes = tuple(each for each in UNFINISHED if not pattern.lower().endswith(each))
     for path in paths:
-        if not has_wildcards(pattern):
-            named.append(path)
-        elif not match(split(path)[1]):
+        name = split(path)[1]
+        if match(name):
+            is_unfinished = has_wildcards(pattern) and path.lower().endswith(suffixes)
+            (unfinished if is_unfinished else named).append(path)
+        elif nearly(_composed(name).casefold()):
             missed.append(path)
-        else:
-            (unfinished if path.lower().endswith(suffixes) else named).append(path)
     return named, missed, unfinished
 
 
-def missed_by_case(pattern: str, missed: Sequence[str]) -> list[str]:
-    """A sentence where a pattern would name more files if case did not count."""
-    if not missed:
-        return []
-    more = f" and {len(missed) - 1:,} others" if len(missed) > 1 else ""
+def _match_of(name: str) -> Callable[[str], object]:
+    return matcher(name).match if has_wildcards(name) else name.__eq__
+
+
+def nearly_named(pattern: str, missed: Sequence[str]) -> list[str]:
+    """Sentences where a pattern would name more files if case or encodings did not count."""
+    same_letters = _match_of(split(pattern)[1].casefold())
+    by_case = [path for path in missed if same_letters(split(path)[1].casefold())]
+    by_form = [path for path in missed if not same_letters(split(path)[1].casefold())]
+    found = {
+        "upper and lower case alone": by_case,
+        "how accents are encoded (NFC or NFD of Unicode)": by_form,
+    }
     return [
-        f"{printable(missed[0])}{more}: left out, differs from {printable(pattern)} in upper and "
-        "lower case alone"
+        f"{printable(paths[0])}{f' and {len(paths) - 1:,} others' if len(paths) > 1 else ''}: left "
+        f"out, differs from {printable(pattern)} in {how}"
+        for how, paths in found.items()
+        if paths
     ]
 
 

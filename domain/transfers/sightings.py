@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -68,7 +68,7 @@ def sighting(
         markers: Paths of files that were listed before the files.
         now: The time.
     """
-    is_same = before is not None and before.vanished is None and _same(before, version)
+    is_same = before is not None and before.vanished is None and is_version(before, version)
     if is_same:
         assert before is not None
         file = before
@@ -84,9 +84,38 @@ def sighting(
     return Sighting(file, not is_same, due)
 
 
-def _same(before: SeenFile, version: Version) -> bool:
+def is_version(before: SeenFile, version: Version) -> bool:
+    """Whether a file is as it was seen, as far as its size, time and tag tell."""
     seen = (before.size, before.changed, before.tag)
     return seen == (version.size, version.changed, version.tag)
+
+
+def all_back(gone: Sequence[SeenFile], listed: Iterable[Version]) -> bool:
+    """Whether several files that had all gone at once are all back as they were.
+
+    So it is with a share that was unmounted for a while: they are the same files, and none is new.
+    Where some of them come back, a person has put them there.
+    """
+    versions = {each.path: each for each in listed}
+    return len(gone) > 1 and all(
+        each.path in versions and is_version(each, versions[each.path]) for each in gone
+    )
+
+
+def said_of_return(files: int, failed: int, since: datetime) -> str:
+    """What people are told of files that are back.
+
+    Args:
+        files: How many.
+        failed: How many of them have a transfer that has failed.
+        since: When they were found gone.
+    """
+    more = f", also the {failed:,} whose transfers have failed" if failed else ""
+    return (
+        f"{files:,} files that were all gone at {since:%Y-%m-%d %H:%M} UTC are back as they were: "
+        f"they count as the same files, and none is sent again{more}; change the time of one "
+        "(`touch`) to have it sent again"
+    )
 
 
 def _is_complete(watch: Watch, file: SeenFile, markers: Collection[str], now: datetime) -> bool:

@@ -192,6 +192,30 @@ class JobCase:
 
 
 @dataclass
+class AssignedCase(JobCase):
+    """A job that another queue takes: it continues on the task queue of that one."""
+
+    _client: Client | None = None
+
+    async def start(self, client: Client, name: str, task_queue: str) -> Handle:
+        """Start the job."""
+        self._client = client
+        return await super().start(client, name, task_queue)
+
+    async def go(self, handle: Handle) -> None:
+        """Do what a person does, and wait for the end on the other queue."""
+        assert self._client is not None
+        async with Worker(
+            self._client,
+            task_queue=queue_task_queue("jobs"),
+            workflows=[FileJob],
+            activities=self.script.activities(),
+        ):
+            await super().go(handle)
+            await handle.result()
+
+
+@dataclass
 class ScheduledCase:
     """One way a run of a schedule can go."""
 
@@ -335,6 +359,10 @@ CASES_OF: dict[str, dict[str, Any]] = {
         "wrong-settings": JobCase(
             ScriptedTransfer(fails={"load_plan": [_refused("there is no partner acme")]}),
             _answers(("retry", TransferRetry(by="ann"))),
+        ),
+        "wrong-settings-then-assigned-anew": AssignedCase(
+            ScriptedTransfer(fails={"load_plan": [_refused("no job takes it")]}),
+            _answers(("assign", TransferAssign(queue="jobs", by="ann"))),
         ),
         "left-out-in-receipt": JobCase(
             ScriptedTransfer(

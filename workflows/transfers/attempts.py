@@ -1,14 +1,15 @@
-"""How often an action is tried again before a person is asked."""
+"""An attempt at an action, and how often it is tried again before a person is asked."""
 
 from datetime import timedelta
 from typing import Final
 
+from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError
 
 from contracts.errors import NOT_YET, THROTTLING, TRANSIENT, WORKERS_LOST
-from contracts.transfers import Action, Actions, Backoff, Side
-from domain.transfers.job_settings import side_of
+from contracts.transfers import Action, ActionOrder, ActionResult, Actions, Backoff, Side
+from domain.transfers.job_settings import side_of, verb_of
 from workflows import policies
 from workflows.failures import failure_type
 
@@ -33,6 +34,17 @@ def options_of(action: Action) -> policies.RemoteStep:
     if side_of(action) is Side.OWN:
         return policies.LONG
     return {**policies.LONG, "retry_policy": _AT_ENDPOINTS}
+
+
+async def carried_out(order: ActionOrder) -> ActionResult:
+    """Carry out one action: one attempt, as its settings count them."""
+    return await workflow.execute_activity(
+        verb_of(order.action),
+        order,
+        result_type=ActionResult,
+        summary=f"{order.index + 1}. {order.action.action}",
+        **options_of(order.action),
+    )
 
 
 class Attempts:

@@ -1,7 +1,6 @@
 """One job: the actions of its settings, one after another, over the files of one event."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, NoReturn
@@ -22,6 +21,7 @@ from contracts.transfers import (
     FileJobOrder,
     LoadOrder,
     Manifest,
+    TransferAssign,
     TransferPlan,
     TransferRetry,
     TransferStatus,
@@ -30,7 +30,7 @@ from contracts.transfers import (
 from domain.transfers.chains import loop_of
 from domain.transfers.continued import is_done_before
 from domain.transfers.events import file_of
-from domain.transfers.job_settings import may_be_left_out, verb_of
+from domain.transfers.job_settings import may_be_left_out
 from domain.transfers.remarks import in_one_sentence
 from workflows import attributes, policies
 from workflows.cancellation import Cancellation
@@ -38,8 +38,9 @@ from workflows.failures import explain
 from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Answered, Decision, Parking
-from workflows.transfers.attempts import Attempts, options_of
-from workflows.transfers.job_end import Ending
+from workflows.transfers.assignment import SETTINGS, Assignment, Reassigned
+from workflows.transfers.attempts import Attempts, carried_out
+from workflows.transfers.job_end import Ending, JobFailed
 from workflows.transfers.progress import Progress
 from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.transfers.sequence import SequenceTurn
@@ -52,14 +53,6 @@ _MEANINGS: Final = MappingProxyType(
         "fail": "give the transfer up",
     }
 )
-
-
-class _Failed(Exception):
-    """The transfer has failed."""
-
-    def __init__(self, reason: str, by: str | None = None) -> None:
-        super().__init__(reason)
-        self.by = by
 
 
 @workflow.defn(name=FILE_JOB)
@@ -93,6 +86,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._receipt: BlobRef | None = None
         self._cancellation = Cancellation[Answer]()
         self._ending = Ending(order, self._waiting, self._parking.unrecorded)
+        self._assignment = Assignment(order, self._parking, self._waiting)
         self._closing = False
 
     @workflow.run
@@ -104,18 +98,20 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             self._notices.facts["about"] = {"filename": file}
         try:
             is_complete = await self._cancellation.completes(self._work())
-        except _Failed as failed:
+        except JobFailed as failed:
             return await self._fail(str(failed), failed.by)
+        except Reassigned:
+            await self._assignment.carried_on()
         if not is_complete:
             return await self._cancelled()
         return await self._close(TransferStatus.SUCCEEDED)
 
     async def _work(self) -> None:
-        self._plan = await self._waiting.retried(self._loaded, self._park_at("settings"))
+        self._plan = await self._waiting.retried(self._loaded, self._park_at(SETTINGS))
         self._remark(*self._plan.remarks)
         self._progress.begin(self._plan)
         if (loop := loop_of(self._order, self._plan.job.job)) is not None:
-            raise _Failed(loop)
+            raise JobFailed(loop)
         if self._plan.sequence is not None:
             await self._turn.taken(self._plan.sequence, self._park_at("turn"))
         index = 0
@@ -143,7 +139,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         """Asks a person about what comes before the actions."""
 
         async def park(failure: FailureError) -> None:
+            self._assignment.asks(step)
             answered = await self._ask(step, explain(failure))
+            self._assignment.check()
             if answered.decision is not Decision.RETRY:
                 self._give_up(answered, explain(failure))
 
@@ -183,26 +181,19 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     async def _run_action(self, index: int) -> ActionResult:
         plan = self._require_plan()
-        action = plan.job.actions.list[index]
         order = ActionOrder(
             job=self._order,
             plan_zone=plan.job.zone,
             index=index,
             round=self._round,
-            action=action,
+            action=self._actions[index],
             settings_job=plan.job.job,
             configured_by=self._progress.configured_by(index, plan),
             names=plan.names[index],
             files=self._files,
             previous=self._steps.previous,
         )
-        return await workflow.execute_activity(
-            verb_of(action),
-            order,
-            result_type=ActionResult,
-            summary=f"{index + 1}. {action.action}",
-            **options_of(action),
-        )
+        return await carried_out(order)
 
     def _take(self, index: int, result: ActionResult) -> None:
         self._files = result.files
@@ -212,7 +203,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._progress.done(index, result)
         self._show()
         if result.infected is not None:
-            raise _Failed(result.infected)
+            raise JobFailed(result.infected)
 
     async def _leaves_out(self, index: int, failure: FailureError) -> bool:
         """Ask a person about an action that has failed; whether it is left out."""
@@ -267,7 +258,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     def _give_up(self, answered: Answered, reason: str) -> NoReturn:
         said = answered.explain(reason) if answered.answer else answered.reason
-        raise _Failed(said or reason, answered.by)
+        raise JobFailed(said or reason, answered.by)
 
     async def _ask(self, step: str, reason: str) -> Answered:
         self._reason = reason
@@ -311,8 +302,15 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             self._plan if succeeded else None, self._files, self._steps
         )
         if self._plan is not None:
-            self._remark(*await self._settled(self._plan, succeeded=succeeded))
-        self._status, self._reason = status, self._explained(reason)
+            left_out = succeeded and self._left_out
+            self._remark(
+                *await self._ending.settle(
+                    self._plan, self._read, succeeded=succeeded, left_out=left_out
+                )
+            )
+        # A success has its remarks for a reason.
+        self._reason = (reason or in_one_sentence(self._remarks))[:500] or None
+        self._status = status
         closing = self._ending.closing(self._plan, status, self._reason, by, self._receipt)
         await self._ending.close(closing, self._files)
         shown = status.lower()
@@ -321,12 +319,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         await self._notices.end(kind, shown, self._reason or self._progress.sentence(self._files))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self.status()
-
-    async def _settled(self, plan: TransferPlan, *, succeeded: bool) -> Sequence[str]:
-        """Move or delete what was read, where the job says so; what is to be known of that."""
-        if succeeded and self._left_out:
-            return ["the source stays as it is, because an action was left out"]
-        return await self._ending.settle(plan, self._read, succeeded=succeeded)
 
     def _begin_action(self, index: int) -> None:
         self._progress.running(index)
@@ -338,10 +330,6 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
     def _remark(self, *remarks: str) -> None:
         self._remarks = [*dict.fromkeys((*self._remarks, *remarks))]
-
-    def _explained(self, reason: str | None) -> str | None:
-        """Why it has ended so; a success has its remarks."""
-        return (reason or in_one_sentence(self._remarks))[:500] or None
 
     def _show(self, waits: str | None = None) -> None:
         if not self._parking.waits:
@@ -360,6 +348,21 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         if not (corrects or may_be_left_out(action)):
             said = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
             raise ApplicationError(said, type=WRONG_STATE)
+
+    @workflow.update(name="assign")
+    async def assign(self, answer: TransferAssign) -> TransferView:
+        """Have another queue carry it out; none of its actions has begun."""
+        self._assignment.take(answer)
+        return self.status()
+
+    @assign.validator
+    def _validate_assign(self, answer: TransferAssign) -> None:
+        self._assignment.refuse_unless_possible()
+
+    @workflow.signal(name="assign")
+    def assign_signal(self, answer: TransferAssign) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        self._assignment.take(answer)
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> TransferView:

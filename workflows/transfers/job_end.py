@@ -38,6 +38,14 @@ _RESUMED: Final = "transfers-record-resumed"
 T = TypeVar("T")
 
 
+class JobFailed(Exception):
+    """The transfer has failed."""
+
+    def __init__(self, reason: str, by: str | None = None) -> None:
+        super().__init__(reason)
+        self.by = by
+
+
 class Ending:
     """What a job records of itself, and its last steps: it is too late to cancel them.
 
@@ -80,7 +88,12 @@ class Ending:
         return stored.blob
 
     async def settle(
-        self, plan: TransferPlan, read: Mapping[int, Manifest], *, succeeded: bool
+        self,
+        plan: TransferPlan,
+        read: Mapping[int, Manifest],
+        *,
+        succeeded: bool,
+        left_out: bool = False,
     ) -> Sequence[str]:
         """Move or delete what was read, where the job says so.
 
@@ -88,10 +101,13 @@ class Ending:
             plan: Of the job.
             read: The files of actions that are done, by their places.
             succeeded: Whether all was written.
+            left_out: A person has left one of the actions out.
 
         Returns:
             What could not be done: such a source stays where it is, and the job does not fail.
         """
+        if left_out:
+            return ["the source stays as it is, because an action was left out"]
         remarks: list[str] = []
         for index, action in to_settle(plan, succeeded=succeeded):
             if index not in read:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
@@ -24,9 +24,14 @@ class SqlWatchStore:
 
     async def seen(self, watch: str) -> Sequence[SeenFile]:
         """Files that were there at the last look."""
-        query = select(watched_files).where(
-            watched_files.c.watch == watch, watched_files.c.vanished.is_(None)
-        )
+        return await self._found(watch, watched_files.c.vanished.is_(None))
+
+    async def vanished(self, watch: str, at: datetime) -> Sequence[SeenFile]:
+        """Files that were found gone at that moment."""
+        return await self._found(watch, watched_files.c.vanished == at)
+
+    async def _found(self, watch: str, which: ColumnElement[bool]) -> Sequence[SeenFile]:
+        query = select(watched_files).where(watched_files.c.watch == watch, which)
         async with self._database.reading() as connection:
             return [_file(row) for row in (await connection.execute(query)).mappings()]
 

@@ -17,6 +17,8 @@ from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
+from adapters.database import Database
+from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.openpgp import GnuPg
 from adapters.places.opening import PartnerPlaces
 from adapters.ports.places import Place
@@ -25,6 +27,8 @@ from stack.azurite import azurite
 from tests.support.aws import moto
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.installation import Installation, open_installation
+from tests.support.transfers.listed_place import ListedPlaces
+from tests.support.transfers.looks import Looks, Make, a_watch
 from tests.support.transfers.openpgp import OUR_PASSPHRASE, Forge, Party
 from tests.support.transfers.places import open_places
 from tests.support.transfers.secrets import PlantedSecrets
@@ -222,3 +226,13 @@ async def transfers(
     """Workers of transfers over tables of their own."""
     async with open_installation(client, sqlite_database_url, tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture
+def looks(database: Database) -> Make:
+    """Makes watches of an endpoint in memory."""
+
+    def make(**fields: Any) -> Looks:
+        return Looks(SqlWatchStore(database), ListedPlaces(), a_watch(**fields))
+
+    return make

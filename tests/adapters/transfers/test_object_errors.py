@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from activities.transfers.breaker import Breaker
+from adapters.azure.storage_account import StorageAccount
 from adapters.ports import Denied, Throttled
-from adapters.ports.places import NameRefused, PartnerAway, Place, PlaceError
+from adapters.ports.places import LoginRefused, NameRefused, PartnerAway, Place, PlaceError
 from contracts.transfers import Partner, PlaceKind
 from stack.children import free_port
 from tests.support.transfers.places import open_places
@@ -51,6 +53,10 @@ async def listed(place: Place) -> None:
     await place.list("*", 5)
 
 
+async def asked_for(place: Place) -> None:
+    await place.stat("file.csv")
+
+
 async def removed(place: Place) -> None:
     await place.remove("file.csv")  # type: ignore[attr-defined]
 
@@ -58,8 +64,16 @@ async def removed(place: Place) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "asked", "raised", "said"),
     [
-        ("403 Forbidden", XML.format("SignatureDoesNotMatch"), listed, Denied, "SignatureDoes"),
-        ("400 Bad Request", XML.format("ExpiredToken"), listed, Denied, "ExpiredToken"),
+        (
+            "403 Forbidden",
+            XML.format("SignatureDoesNotMatch"),
+            listed,
+            LoginRefused,
+            "SignatureDoes",
+        ),
+        ("400 Bad Request", XML.format("ExpiredToken"), listed, LoginRefused, "ExpiredToken"),
+        ("403 Forbidden", XML.format("InvalidAccessKeyId"), asked_for, LoginRefused, "credentials"),
+        ("403 Forbidden", XML.format("AccessDenied"), asked_for, Denied, "access to 'file.csv'"),
         ("400 Bad Request", XML.format("KeyTooLongError"), listed, NameRefused, "cannot be a name"),
         ("400 Bad Request", XML.format("BadDigest"), listed, PlaceError, "400"),
         ("404 Not Found", XML.format("NoSuchBucket"), listed, PlaceError, "no container or bucket"),
@@ -79,3 +93,27 @@ async def test_an_answer_is_a_failure_of_its_kind(
                 await asked(place)
     assert type(failure.value) is raised
     assert "planted-secret" not in str(failure.value)
+
+
+async def test_credentials_that_have_expired_are_an_outage_of_the_partner_and_no_files_failure(
+    azure_account: str,
+) -> None:
+    """Every run waits behind the breaker, whose probe sees it too."""
+    endpoint = StorageAccount.from_connection_string(azure_account).endpoint
+    expired = "sv=2022-11-02&sr=c&sp=rwl&se=2020-01-01T00%3A00%3A00Z&sig=AAAA"
+    partner = Partner(
+        name="acme",
+        kind=PlaceKind.AZURE_BLOB,
+        host=endpoint,
+        container="far",
+        token="env:SECRET",
+    )
+    breaker = Breaker(open_places({"SECRET": expired}))
+    for _ in range(2):
+        with pytest.raises(PartnerAway, match="does not accept our credentials") as failure:
+            async with breaker.open(partner) as place:
+                await place.stat("file.csv")
+        assert "AAAA" not in str(failure.value)
+    with pytest.raises(PartnerAway, match="does not accept our credentials"):
+        async with breaker.probing.open(partner) as place:
+            await place.ping()

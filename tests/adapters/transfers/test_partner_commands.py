@@ -144,6 +144,15 @@ async def test_a_record_comes_from_a_file(docflow: Docflow, tmp_path: Path) -> N
     file.write_text(json.dumps({**record, "colour": "blue"}))
     wrong = await docflow("add", "acme", "--file", str(file), "--replace", code=2)
     assert "no field 'colour'" in wrong.output
+    for field, value in (
+        ("host_keys", [{"key": "ssh-ed25519 AAAA", "until": "2026-11-01"}]),
+        ("limits", {"session": 2}),
+        ("windows", [{"from": "22:00"}]),
+        ("keys", [{"fingerprint": "A" * 40, "expires": "2026-11-01"}]),
+    ):
+        file.write_text(json.dumps({**record, field: value}))
+        wrong = await docflow("add", "acme", "--file", str(file), "--replace", code=2)
+        assert f"no field '{field}." in wrong.output
 
 
 async def test_an_openpgp_key_is_added(docflow: Docflow, tmp_path: Path) -> None:

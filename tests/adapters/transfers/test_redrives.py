@@ -134,7 +134,7 @@ async def test_a_redrive_writes_what_is_left(site: Site) -> None:
     transfer = await failed_at_the_second_partner(site, "left")
     (site.folder / "out/orders.csv").unlink()
     done = await site.redrives.redrive(OLGA, transfer)
-    assert (done.from_action, done.not_repeated) == (3, ["2. WriteFile"])
+    assert (done.from_action, done.done_before) == (3, ["2. WriteFile"])
     await site.done(done.started.transfer_id)
     assert site.written() == [None, b"as it was"]
 
@@ -164,7 +164,7 @@ async def test_no_partner_gets_other_bytes_than_another(site: Site) -> None:
     assert "2. WriteFile is done" in asked.reason
     await site.give_up(again)
     third = await site.redrives.redrive(OLGA, again)
-    assert third.not_repeated == ["2. WriteFile"]
+    assert third.done_before == ["2. WriteFile"]
     await site.parked(third.started.transfer_id)
     site.source.write_bytes(b"as it was")
     run = site.workers.client.get_workflow_handle(file_job_id(third.started.transfer_id))
@@ -178,7 +178,7 @@ async def test_everything_is_carried_out_with_what_is_there_now(site: Site) -> N
     site.source.write_bytes(b"as it is")
     (site.folder / "out/orders.csv").unlink()
     done = await site.redrives.redrive(OLGA, transfer, 1)
-    assert not done.not_repeated
+    assert not done.done_before
     await site.done(done.started.transfer_id)
     assert site.written() == [b"as it is", b"as it is"]
 
@@ -193,6 +193,6 @@ async def test_a_transfer_that_failed_before_its_first_action_is_redriven(site: 
     await site.give_up(transfer)
     settings.write_text(right)
     done = await site.redrives.redrive(OLGA, transfer)
-    assert (done.from_action, done.not_repeated) == (1, [])
+    assert (done.from_action, done.done_before) == (1, [])
     await site.done(done.started.transfer_id)
     assert site.written() == [b"as it was", b"as it was"]

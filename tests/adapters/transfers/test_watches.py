@@ -2,11 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -16,79 +13,13 @@ from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners
-from adapters.ports.transfers import StatusRow
 from contracts.errors import PERMANENT, UNAVAILABLE
 from contracts.transfers import Partner, PlaceKind, TransferStatus
-from contracts.transfers.watches import LookFailure, LookOrder, LookResult, SeenFile, Watch
-from domain.transfers.events import head_of, read_event
-from tests.support.transfers.listed_place import ListedPlaces, SentEvents
+from contracts.transfers.watches import LookFailure, LookResult
+from domain.transfers.events import read_event
+from tests.support.transfers.listed_place import ListedPlaces
+from tests.support.transfers.looks import NOON, Looks, Make
 from tests.support.transfers.places import open_places
-
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-
-
-def a_watch(**fields: Any) -> Watch:
-    known = {"name": "orders", "partner": "acme", "path": "out/*.csv", "account_id": "ACME"}
-    return Watch.model_validate({**known, **fields})
-
-
-@dataclass
-class Rows:
-    """As `TransferStore`: the states of transfers, which a test writes."""
-
-    states: dict[str, list[StatusRow]] = field(default_factory=dict[str, list[StatusRow]])
-
-    def enter(self, event: str, status: TransferStatus, at: datetime) -> None:
-        head = head_of(event)
-        row = StatusRow(head.transfer_id, status, at, source="s", event_id="e")
-        self.states.setdefault(head.transfer_id, []).append(row)
-
-    async def get(self, transfer_id: str) -> StatusRow | None:
-        trail = self.states.get(transfer_id)
-        return trail[-1] if trail else None
-
-    async def trail(self, transfer_id: str) -> list[StatusRow]:
-        return self.states[transfer_id]
-
-
-@dataclass
-class Looks:
-    """A watch and everything it is given; time passes between two looks."""
-
-    store: SqlWatchStore
-    places: Any
-    watch: Watch = field(default_factory=a_watch)
-    partner: Partner = field(default_factory=lambda: Partner(name="acme", kind=PlaceKind.FOLDER))
-    sender: SentEvents = field(default_factory=SentEvents)
-    transfers: Any = field(default_factory=Rows)
-    now: datetime = NOON
-
-    async def look(self, seconds: float = 60) -> LookResult:
-        self.now += timedelta(seconds=seconds)
-        partners = MemoryPartners(self.partner)
-        ports = WatchPorts(
-            self.places, partners, self.store, self.sender, self.transfers, lambda: self.now
-        )
-        order = LookOrder(watch=self.watch)
-        return await ActivityEnvironment().run(Watching(ports).look, order)
-
-    @property
-    def sent(self) -> list[str]:
-        return [json.loads(each)["data"]["path"] for each in self.sender.bodies]
-
-    async def seen(self) -> dict[str, SeenFile]:
-        return {each.path: each for each in await self.store.files(self.watch.name, 100)}
-
-
-Make = Callable[..., Looks]
-
-
-@pytest.fixture
-def looks(database: Database) -> Make:
-    def make(**fields: Any) -> Looks:
-        return Looks(SqlWatchStore(database), ListedPlaces(), a_watch(**fields))
-
-    return make
 
 
 async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_path: Path) -> None:
@@ -184,7 +115,7 @@ async def test_what_differs_in_case_alone_is_a_problem(looks: Make) -> None:
         1,
         (
             "'out/B.CSV' and 1 others: left out, differs from 'out/*.csv' in upper and lower case "
-            "alone; `[cC]` in the path takes both, or have them renamed",
+            "alone; `[cC]` or `*` in the path takes both, or have them renamed",
         ),
     )
     marked = looks(name="marked", marker=".done", path="in/*.csv")
@@ -192,6 +123,21 @@ async def test_what_differs_in_case_alone_is_a_problem(looks: Make) -> None:
     marked.places.put("in/a.csv.DONE")
     (problem,) = (await marked.look()).problems
     assert problem.startswith("'in/a.csv.DONE': left out, differs from 'in/*.csv.done'")
+
+
+@pytest.mark.parametrize("path", ["out/Mü*.csv", "out/Mu\u0308*.csv", "out/Müller.csv"], ids=ascii)
+async def test_what_differs_in_the_encoding_of_accents_alone_is_a_problem(
+    looks: Make, path: str
+) -> None:
+    """macOS decomposes accents, most others compose them: both look the same."""
+    watched = looks(path=path)
+    is_composed = "ü" in path
+    other = "out/Mu\u0308ller.csv" if is_composed else "out/Müller.csv"
+    watched.places.put(other)
+    watched.places.put("out/Muller.csv")
+    (problem,) = (await watched.look()).problems
+    assert problem.startswith(f"{other!a}: left out, differs from {path!a} in how accents")
+    assert (await watched.look()).sent == 0
 
 
 async def test_a_file_that_its_sender_still_writes_is_not_sent(looks: Make) -> None:

@@ -1,11 +1,16 @@
 """Events and job settings with random faults, from a seed."""
 
 import copy
+import hashlib
 import json
 import random
 from collections.abc import Callable
 from typing import Any, Final
 
+from temporalio import activity
+
+from adapters.ports.transfers import SettingsFile
+from contracts.blobs import BlobRef
 from tests.support.transfers.events import FIRE, READ, WRITE, an_event
 
 TEXTS: Final = (
@@ -116,3 +121,21 @@ class Fuzzing:
             lambda: body.replace(b'"id"', b'"id": "twice", "id"'),
         )
         return self._dice.choice(ways)()
+
+
+class FuzzedSettings:
+    """As `SettingsSource`: each run finds other settings, and the same at every attempt.
+
+    Args:
+        seed: Of what is changed in them.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+
+    async def read(self) -> SettingsFile:
+        """A `jobsettings.json` with a few changes."""
+        dice = random.Random(f"{self._seed}/{activity.info().workflow_id}")
+        text = Fuzzing(dice).settings().encode()
+        sha256 = hashlib.sha256(text).hexdigest()
+        return SettingsFile(text, BlobRef(name="jobsettings.json", size=len(text), sha256=sha256))

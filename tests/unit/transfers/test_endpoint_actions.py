@@ -131,6 +131,11 @@ async def test_files_that_a_pattern_leaves_out_are_named(ends: Endpoints, share:
     assert (named.files.files, named.remarks) == (1, ())
     none = await refused(ends, reading("in/b*.csv"))
     assert "names 0 files" in str(none) and "'in/B.CSV': left out, differs from" in str(none)
+    none = await refused(ends, reading("in/A.csv"))
+    assert "'in/a.csv': left out, differs from 'in/A.csv' in upper and lower case" in str(none)
+    old(share / "in" / "Mu\u0308ller.csv", b"1")
+    none = await refused(ends, reading("in/Müller.csv"))
+    assert "'in/Mu\\u0308ller.csv': left out, differs from 'in/M\\xfcller.csv' in how" in str(none)
 
 
 async def test_a_name_that_looks_like_a_pattern_is_a_name_first(

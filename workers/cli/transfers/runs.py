@@ -169,7 +169,7 @@ def assign(
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Whose jobs carry it out.")],
     reason: Annotated[str | None, typer.Option(help="Why, for its trail.")] = None,
 ) -> None:
-    """Name the queue of an event that no rule matches.
+    """Name the queue of an event that no rule matches, or another one for a job that fits none.
 
     \b
     Example:
@@ -289,13 +289,16 @@ async def _redrive(
                 "transfer_id": id,
                 "workflow_id": done.started.workflow_id,
                 "from_action": done.from_action,
-                "not_repeated": list(done.not_repeated),
+                "done_before": list(done.done_before),
             }
         )
         return
     typer.echo(f"redriven from action {done.from_action} as {id[:12]}")
-    if done.not_repeated:
-        typer.echo(f"done before, and not repeated: {', '.join(done.not_repeated)}")
+    if done.done_before:
+        typer.echo(
+            f"done before: {', '.join(done.done_before)}; not repeated, unless the settings that "
+            "it reads now send elsewhere in their place"
+        )
     typer.echo(f"see `docflow transfers show {id[:12]}`")
 
 

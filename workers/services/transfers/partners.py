@@ -1,9 +1,9 @@
 """What people do with partners: add, change, test them, and accept their keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -15,11 +15,13 @@ from contracts.base import problem_text
 from contracts.transfers import (
     HOSTS,
     HostKey,
+    Limits,
     OpenPgpKey,
     Partner,
     PlaceKind,
     Rename,
     ServerProfile,
+    Window,
 )
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
@@ -28,6 +30,8 @@ from workers.services.identity import Identity
 
 _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
+_PARTS: Final = {"host_keys": HostKey, "keys": OpenPgpKey, "limits": Limits, "windows": Window}
+"""Fields that have fields of their own."""
 _LISTED: Final = 100
 _RENAMES: Final = {
     Rename.ATOMIC_REPLACE: "a file replaces another in one step: no reader sees a partial file",
@@ -266,8 +270,7 @@ class PartnerService:
 
 def _record(fields: Mapping[str, Any]) -> Partner:
     given = {name: value for name, value in fields.items() if name not in _OURS}
-    unknown = sorted(set(given) - set(Partner.model_fields))
-    if unknown:
+    if unknown := sorted(set(_unknown_fields(given))):
         raise InvalidRequest(f"a partner has no field {', '.join(map(repr, unknown))}")
     try:
         partner = Partner.model_validate(given)
@@ -278,6 +281,17 @@ def _record(fields: Mapping[str, Any]) -> Partner:
     except RuleViolation as error:
         raise InvalidRequest(str(error)) from None
     return partner
+
+
+def _unknown_fields(given: Mapping[str, Any]) -> Iterator[str]:
+    """Fields that nothing reads; `until` for `valid_until` would leave a key without an end."""
+    yield from set(given) - set(Partner.model_fields)
+    for name, model in _PARTS.items():
+        value = given.get(name)
+        for part in cast(Sequence[Any], value) if isinstance(value, list | tuple) else (value,):
+            if isinstance(part, dict):
+                fields = set(map(str, cast(dict[Any, Any], part))) - set(model.model_fields)
+                yield from (f"{name}.{field}" for field in fields)
 
 
 def _lasts(key: KeyFacts) -> str:

@@ -41,8 +41,9 @@ class Redriven:
     started: StartedTransfer
     from_action: int
     """From 1."""
-    not_repeated: Sequence[str]
-    """Actions that the failed one has done."""
+    done_before: Sequence[str]
+    """Actions that the failed one has done: they are not repeated, unless the settings, which the
+    new one reads, send elsewhere in their place."""
 
 
 class Redrives:

@@ -195,23 +195,28 @@ class TransferService:
     async def assign(
         self, who: Identity, name: str, queue: str, reason: str | None = None
     ) -> StatusRow:
-        """Name the queue of an event that no rule matches.
+        """Name the queue of an event that no rule matches, or another one for a job without any.
 
         Raises:
             InvalidRequest: There is no such queue.
-            WrongState: It does not wait for one.
+            WrongState: It does not wait for one, or actions of its job have begun.
             TemporalUnavailable: No worker answers.
         """
-        row = await self._unassigned(who, name)
+        row = await self._assignable(who, name)
         if queue not in self.queues:
             raise InvalidRequest(
                 f"there is no queue {queue}; there are {', '.join(sorted(self.queues))}"
             )
         answer = TransferAssign(queue=queue, by=who.subject, reason=reason)
-        await self._runs.update(
-            transfer_workflow_id(row.transfer_id), "assign", answer, TransferView, _PIPELINE
-        )
+        await self._runs.update(run_of(row), "assign", answer, TransferView, _PIPELINE)
         return row
+
+    async def _assignable(self, who: Identity, name: str) -> StatusRow:
+        """A transfer that waits for a queue, or whose job is parked."""
+        row = await self.row(who, name)
+        if row.status in WAITING and parked_reason(row) is not None:
+            return row
+        raise _no_queue(row)
 
     async def reroute(self, who: Identity, name: str | None = None) -> Sequence[Rerouted]:
         """Have the rules looked at again.
@@ -304,11 +309,15 @@ class TransferService:
     async def _unassigned(self, who: Identity, name: str) -> StatusRow:
         row = await self.row(who, name)
         if row.status is not TransferStatus.NO_ASSIGNED:
-            raise WrongState(
-                f"it waits for no queue: it is {row.status}",
-                workflow_id=transfer_workflow_id(row.transfer_id),
-            )
+            raise _no_queue(row)
         return row
+
+
+def _no_queue(row: StatusRow) -> WrongState:
+    return WrongState(
+        f"it waits for no queue: it is {row.status}",
+        workflow_id=transfer_workflow_id(row.transfer_id),
+    )
 
 
 def _today() -> date:

@@ -1,0 +1,72 @@
+"""Files of a watch that had all gone at once, and are back."""
+
+from contracts.transfers import TransferStatus
+from contracts.transfers.watches import LookResult
+from tests.support.transfers.looks import NOON, Make
+
+
+async def test_a_share_that_is_empty_for_one_look_starts_nothing_and_asks_nobody(
+    looks: Make,
+) -> None:
+    watched = looks()
+    for name in "ab":
+        watched.places.put(f"out/{name}.csv", changed=NOON)
+    await watched.look()
+    await watched.look()
+    watched.places.put("out/late.csv", changed=NOON)
+    await watched.look(seconds=10)
+    for body in watched.sender.bodies:
+        watched.transfers.enter(body, TransferStatus.SUCCEEDED, watched.now)
+    mounted = dict(watched.places.entries)
+    watched.places.entries.clear()
+    assert (await watched.look()).vanished == 3
+    watched.places.entries.update(mounted)
+    result = await watched.look()
+    # What was not complete before is sent now.
+    assert (result.returned, result.sent, result.problems) == (3, 1, ())
+    assert watched.sent == ["out/a.csv", "out/b.csv", "out/late.csv"]
+    seen = await watched.seen()
+    assert [each.vanished for each in seen.values()] == [None] * 3
+    assert all(each.event and each.problem is None for each in seen.values())
+    assert await watched.look() == LookResult(files=3)
+
+
+async def test_a_share_that_was_empty_for_long_is_named_once(looks: Make) -> None:
+    watched = looks()
+    for name in "ab":
+        watched.places.put(f"out/{name}.csv", changed=NOON)
+    await watched.look()
+    await watched.look()
+    first, second = watched.sender.bodies
+    watched.transfers.enter(first, TransferStatus.SUCCEEDED, watched.now)
+    watched.transfers.enter(second, TransferStatus.FAILED, watched.now)
+    mounted = dict(watched.places.entries)
+    watched.places.entries.clear()
+    emptied = (await watched.look(), watched.now)[1]
+    await watched.look()
+    watched.places.entries.update(mounted)
+    result = await watched.look()
+    assert (result.returned, result.sent, len(watched.sender.bodies)) == (2, 0, 2)
+    assert result.problems == (
+        f"2 files that were all gone at {emptied:%Y-%m-%d %H:%M} UTC are back as they were: they "
+        "count as the same files, and none is sent again, also the 1 whose transfers have failed; "
+        "change the time of one (`touch`) to have it sent again",
+    )
+    assert await watched.look() == LookResult(files=2)
+
+
+async def test_some_of_the_files_that_had_all_gone_were_put_back_by_a_person(looks: Make) -> None:
+    watched = looks()
+    for name in "ab":
+        watched.places.put(f"out/{name}.csv", changed=NOON)
+    await watched.look()
+    await watched.look()
+    for body in watched.sender.bodies:
+        watched.transfers.enter(body, TransferStatus.FAILED, watched.now)
+    watched.places.entries.clear()
+    await watched.look()
+    watched.places.put("out/a.csv", changed=NOON)
+    await watched.look()
+    result = await watched.look()
+    assert (result.returned, result.sent) == (0, 1)
+    assert watched.sent[2:] == ["out/a.csv"]

@@ -1,0 +1,76 @@
+"""Looks of a watch over real tables, with a clock of their own."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio.testing import ActivityEnvironment
+
+from activities.transfers.watches import Watching, WatchPorts
+from adapters.database.transfers.watches import SqlWatchStore
+from adapters.memory.transfers.partners import MemoryPartners
+from adapters.ports.transfers import StatusRow
+from contracts.transfers import Partner, PlaceKind, TransferStatus
+from contracts.transfers.watches import LookOrder, LookResult, SeenFile, Watch
+from domain.transfers.events import head_of
+from tests.support.transfers.listed_place import SentEvents
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def a_watch(**fields: Any) -> Watch:
+    known = {"name": "orders", "partner": "acme", "path": "out/*.csv", "account_id": "ACME"}
+    return Watch.model_validate({**known, **fields})
+
+
+@dataclass
+class Rows:
+    """As `TransferStore`: the states of transfers, which a test writes."""
+
+    states: dict[str, list[StatusRow]] = field(default_factory=dict[str, list[StatusRow]])
+
+    def enter(self, event: str, status: TransferStatus, at: datetime) -> None:
+        head = head_of(event)
+        row = StatusRow(head.transfer_id, status, at, source="s", event_id="e")
+        self.states.setdefault(head.transfer_id, []).append(row)
+
+    async def get(self, transfer_id: str) -> StatusRow | None:
+        trail = self.states.get(transfer_id)
+        return trail[-1] if trail else None
+
+    async def trail(self, transfer_id: str) -> list[StatusRow]:
+        return self.states[transfer_id]
+
+
+@dataclass
+class Looks:
+    """A watch and everything it is given; time passes between two looks."""
+
+    store: SqlWatchStore
+    places: Any
+    watch: Watch = field(default_factory=a_watch)
+    partner: Partner = field(default_factory=lambda: Partner(name="acme", kind=PlaceKind.FOLDER))
+    sender: SentEvents = field(default_factory=SentEvents)
+    transfers: Any = field(default_factory=Rows)
+    now: datetime = NOON
+
+    async def look(self, seconds: float = 60) -> LookResult:
+        self.now += timedelta(seconds=seconds)
+        partners = MemoryPartners(self.partner)
+        ports = WatchPorts(
+            self.places, partners, self.store, self.sender, self.transfers, lambda: self.now
+        )
+        order = LookOrder(watch=self.watch)
+        return await ActivityEnvironment().run(Watching(ports).look, order)
+
+    @property
+    def sent(self) -> list[str]:
+        return [json.loads(each)["data"]["path"] for each in self.sender.bodies]
+
+    async def seen(self) -> dict[str, SeenFile]:
+        return {each.path: each for each in await self.store.files(self.watch.name, 100)}
+
+
+Make = Callable[..., Looks]

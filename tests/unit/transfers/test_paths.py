@@ -1,0 +1,37 @@
+"""Names at endpoints that a pattern means, and those that it nearly means."""
+
+import unicodedata
+
+import pytest
+
+from domain.transfers.paths import divided, matcher, nearly_named, split, widened
+
+COMPOSED, DECOMPOSED = "in/Prüfbericht-Ä.csv", unicodedata.normalize("NFD", "in/Prüfbericht-Ä.csv")
+
+
+@pytest.mark.parametrize("pattern", ["in/Prüf*.csv", "in/*Ä.csv", COMPOSED])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_name_with_other_encodings_of_accents_is_nearly_named(pattern: str, form: str) -> None:
+    wanted = unicodedata.normalize(form, pattern)
+    match = matcher(split(widened(wanted))[1]).match
+    assert match(split(COMPOSED)[1]) and match(split(DECOMPOSED)[1])
+    named, missed, unfinished = divided(wanted, [COMPOSED, DECOMPOSED, "in/Prufbericht-A.csv"])
+    assert len(named) == len(missed) == 1 and not unfinished
+    assert {*named, *missed} == {COMPOSED, DECOMPOSED}
+    [said] = nearly_named(wanted, missed)
+    assert "differs from" in said and "how accents are encoded" in said
+
+
+def test_case_and_encoding_are_told_apart() -> None:
+    paths = ["in/Übung.csv", "in/ÜBUNG.CSV", unicodedata.normalize("NFD", "in/ÜBUNG.CSV")]
+    named, missed, _ = divided("in/Ü*.csv", paths)
+    assert (named, missed) == (paths[:1], paths[1:])
+    case, form = nearly_named("in/Ü*.csv", missed)
+    assert "'in/\\xdcBUNG.CSV': left out" in case and "upper and lower case alone" in case
+    assert "'in/U\\u0308BUNG.CSV': left out" in form and "how accents are encoded" in form
+
+
+def test_a_name_that_would_be_too_long_as_a_pattern_stays() -> None:
+    assert widened("ü/a-1.csv") == "ü/[aA]-1.[cC][sS][vV]"
+    assert widened("in/ü*.csv") == "in/*.[cC][sS][vV]"
+    assert widened("in/" + "a" * 100) == "in/" + "a" * 100
