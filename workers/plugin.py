@@ -12,6 +12,7 @@ from workers import catalogue
 from workers.message_context import MessageContext
 from workers.query_guard import GuardedExecutor, QueryGuard
 from workers.update_attempts import UpdateAttempts
+from workers.used_contracts import build_contracts
 from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
@@ -77,8 +78,9 @@ class _Plugin(SimplePlugin):
         )
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Let the guard see what a worker is given to do."""
+        """Let the guard see what a worker is given to do, and build what it decodes."""
         config = super().configure_worker(config)
+        build_contracts([*config.get("workflows", ()), *config.get("activities", ())])
         if config.get("workflow_task_executor") is None:
             config["workflow_task_executor"] = GuardedExecutor(self._guard)
         return config

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from contracts.base import BUILT_WHEN_USED
 from workers.settings.errors import SettingsError
 from workers.settings.secrets import SecretFiles
 
@@ -132,7 +133,11 @@ class Settings(BaseSettings):
     """Processes and commands, for the reference."""
 
     model_config = SettingsConfigDict(
-        frozen=True, populate_by_name=True, extra="forbid", hide_input_in_errors=True
+        frozen=True,
+        populate_by_name=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        **BUILT_WHEN_USED,
     )
 
     @classmethod
