@@ -1,7 +1,8 @@
 """One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
@@ -80,7 +81,8 @@ class _Plugin(SimplePlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Let the guard see what a worker is given to do, and build what it decodes."""
         config = super().configure_worker(config)
-        build_contracts([*config.get("workflows", ()), *config.get("activities", ())])
+        works_on = [*config.get("workflows", ()), *config.get("activities", ())]
+        build_contracts(cast("Sequence[object]", works_on))
         if config.get("workflow_task_executor") is None:
             config["workflow_task_executor"] = GuardedExecutor(self._guard)
         return config

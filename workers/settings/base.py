@@ -10,7 +10,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from contracts.base import BUILT_WHEN_USED
 from workers.settings.errors import SettingsError
 from workers.settings.secrets import SecretFiles
 
@@ -137,7 +136,7 @@ class Settings(BaseSettings):
         populate_by_name=True,
         extra="forbid",
         hide_input_in_errors=True,
-        **BUILT_WHEN_USED,
+        defer_build=True,
     )
 
     @classmethod
