@@ -1,12 +1,18 @@
 """One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerConfig, WorkflowRunner
+from temporalio.worker import (
+    ReplayerConfig,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerConfig,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
@@ -81,10 +87,16 @@ class _Plugin(SimplePlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Let the guard see what a worker is given to do, and build what it decodes."""
         config = super().configure_worker(config)
-        works_on = [*config.get("workflows", ()), *config.get("activities", ())]
-        build_contracts(cast("Sequence[object]", works_on))
+        given = cast("Mapping[str, Any]", config)
+        build_contracts([*given.get("workflows", ()), *given.get("activities", ())])
         if config.get("workflow_task_executor") is None:
             config["workflow_task_executor"] = GuardedExecutor(self._guard)
+        return config
+
+    def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
+        """Build what histories hold."""
+        config = super().configure_replayer(config)
+        build_contracts(cast("Mapping[str, Any]", config).get("workflows", ()))
         return config
 
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
