@@ -1,10 +1,15 @@
 """What every contract shares."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
+
+BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
+"""For what a module validates with, as every contract is. Processes know the contracts of all
+pipelines and use those of a few: validators that are built with their classes are most of what it
+costs to import them."""
 
 
 class Contract(BaseModel):
@@ -14,7 +19,7 @@ class Contract(BaseModel):
     decode; fields of a newer release are ignored.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

@@ -1,12 +1,13 @@
 """Rules of the whole suite."""
 
 import ctypes
+import gc
 import os
 import shutil
 import signal
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from stack.postgres import postgis_programs
 from tests.support.chaos import load_profile
 
 if TYPE_CHECKING:
+    from tests.support.distribution import SharedFixtures
     from tests.support.jobs.postgis import PostgisServer
 
 load_profile()
@@ -63,6 +65,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Until all tests are collected nothing is garbage.
+
+    Looking through it takes a third of the time of collecting. From then on it is left alone.
+    """
+    if hasattr(session.config, "workerinput"):
+        gc.disable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Random examples are chaos; processes that share the files get the longest first."""
@@ -73,6 +84,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=_turn)
     for marker in _missing():
         _leave_out(marker, config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "SharedFixtures | None":
+    """Files of one fixture for the whole session are given to one process."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.distribution import SharedFixtures
+
+    return SharedFixtures(config, log)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def _missing() -> list[str]:

@@ -1,17 +1,25 @@
 """One plugin for client, worker, replayer and tests, so that all of them encode and run alike."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerConfig, WorkflowRunner
+from temporalio.worker import (
+    ReplayerConfig,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerConfig,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.message_context import MessageContext
 from workers.query_guard import GuardedExecutor, QueryGuard
 from workers.update_attempts import UpdateAttempts
+from workers.used_contracts import build_contracts
 from workflows.run_ends import RunEnds
 
 PASSTHROUGH = (
@@ -77,10 +85,18 @@ class _Plugin(SimplePlugin):
         )
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Let the guard see what a worker is given to do."""
+        """Let the guard see what a worker is given to do, and build what it decodes."""
         config = super().configure_worker(config)
+        given = cast("Mapping[str, Any]", config)
+        build_contracts([*given.get("workflows", ()), *given.get("activities", ())])
         if config.get("workflow_task_executor") is None:
             config["workflow_task_executor"] = GuardedExecutor(self._guard)
+        return config
+
+    def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
+        """Build what histories hold."""
+        config = super().configure_replayer(config)
+        build_contracts(cast("Mapping[str, Any]", config).get("workflows", ()))
         return config
 
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:

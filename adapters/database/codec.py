@@ -8,10 +8,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import BindParameter, bindparam
 
+from contracts.base import BUILT_WHEN_USED
 from contracts.problems import Problem
 from domain.tabular.rows import Cell
 
-_PROBLEMS: Final = TypeAdapter(tuple[Problem, ...])
+_PROBLEMS: Final = TypeAdapter(tuple[Problem, ...], config=BUILT_WHEN_USED)
 _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
 
 

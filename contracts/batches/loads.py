@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints, TypeAdapter
 
-from contracts.base import Contract, WireContract
+from contracts.base import BUILT_WHEN_USED, Contract, WireContract
 from contracts.batches.names import BatchKey, DocumentId, Id
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
@@ -122,7 +122,7 @@ DocumentEvent = Annotated[
     DocumentProcessed | DocumentRelations | DocumentAttachments, Field(discriminator="event_type")
 ]
 DOCUMENT_EVENT: Final = TypeAdapter[DocumentProcessed | DocumentRelations | DocumentAttachments](
-    DocumentEvent
+    DocumentEvent, config=BUILT_WHEN_USED
 )
 DOCUMENT_EVENT_TYPES: Final = (
     "DOCUMENT_PROCESSED",

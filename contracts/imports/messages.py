@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from contracts.base import Contract
+from contracts.base import BUILT_WHEN_USED, Contract
 from contracts.blobs import BlobName
 from contracts.imports.bulk import (
     FILTERS,
@@ -343,4 +343,4 @@ ImportMessage = Annotated[
 ]
 """Any message of the import queue."""
 
-IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage)
+IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage, config=BUILT_WHEN_USED)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from contracts.base import Contract
+from contracts.base import BUILT_WHEN_USED, Contract
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     ColumnMapping,
@@ -150,7 +150,7 @@ Operation = Annotated[
     SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation,
     Field(discriminator="kind"),
 ]
-OPERATION: Final[TypeAdapter[Operation]] = TypeAdapter(Operation)
+OPERATION: Final[TypeAdapter[Operation]] = TypeAdapter(Operation, config=BUILT_WHEN_USED)
 KINDS: Final[Mapping[str, type[Contract]]] = MappingProxyType(
     {
         "SET": SetCells,

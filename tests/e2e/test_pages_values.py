@@ -7,8 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.e2e.test_pages import figure, tab_to
-from tests.e2e.test_pages_access import WINDOWS
-from tests.support.pages import PagesSetup, overflow, people, violations
+from tests.support.pages import WINDOWS, PagesSetup, faults, people
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -69,14 +68,13 @@ async def press(page: Page, name: str) -> None:
 
 
 async def is_for_everybody(page: Page, name: str) -> None:
-    """By axe, in a wide and a narrow window, light and dark."""
-    for width, scheme in WINDOWS:
-        await page.set_viewport_size({"width": width, "height": 800})
-        await page.emulate_media(color_scheme=scheme)
-        assert await violations(page) == [], f"{width} px, {scheme}"
-        assert await overflow(page) == 0, f"{width} px"
-        await take_picture(page, f"{name}-{width}-{scheme}")
-    await page.set_viewport_size({"width": 1280, "height": 800})
+    assert await faults(page) == []
+    if os.environ.get("PICTURES"):
+        for width, scheme in WINDOWS:
+            await page.set_viewport_size({"width": width, "height": 800})
+            await page.emulate_media(color_scheme=scheme)
+            await take_picture(page, f"{name}-{width}-{scheme}")
+        await page.set_viewport_size({"width": 1280, "height": 800})
 
 
 async def take_picture(page: Page, name: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest_asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from stack.temporal import TUNING, temporal_binary
+from tests.support.dev_server import started
 from tests.support.gateway import KEY, Stack, insert_clubs, open_stack
 from tests.support.tables import make_tables
 from workers.plugin import docflow_plugin
@@ -36,12 +38,14 @@ async def temporal() -> AsyncIterator[WorkflowEnvironment]:
     arguments: list[str] = []
     for value in TUNING:
         arguments += ["--dynamic-config-value", value]
-    environment = await WorkflowEnvironment.start_local(
+    start = partial(
+        WorkflowEnvironment.start_local,
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=arguments,
         search_attributes=attributes.ALL,
         plugins=[docflow_plugin()],
     )
+    environment = await started(start)
     async with environment:
         yield environment
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, expect
 from temporalio.client import Client
@@ -29,6 +29,21 @@ ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 _KEY = "a key of the page tests that is long enough"
 Scheme = Literal["light", "dark"]
+WINDOWS: Sequence[tuple[int, Scheme]] = (
+    (1280, "light"),
+    (1280, "dark"),
+    # What is left of 1280 px at 200 % zoom.
+    (640, "dark"),
+    (400, "light"),
+)
+_OF_COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe whose outcome depends on colours."""
+# Everything that axe tells of what is right would be worked out and sent here as well.
+_VIOLATIONS = """async rules => {
+  const options = {resultTypes: ["violations"], ...(rules && {runOnly: rules})};
+  const found = await axe.run(document, options);
+  return found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html}`));
+}"""
 
 
 @dataclass(frozen=True)
@@ -230,17 +245,37 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         )
 
 
-async def violations(page: Page) -> Sequence[str]:
-    """What axe finds wrong with a page, one line each."""
+async def violations(page: Page, rules: Sequence[str] | None = None) -> Sequence[str]:
+    """What axe finds wrong with a page, one line each.
+
+    Args:
+        page: What is looked at.
+        rules: The only ones that are asked; None: all.
+    """
     assert AXE.exists(), "axe-core is missing: run `npm ci` in the project's folder"
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
-    found: Mapping[str, Any] = await page.evaluate("axe.run(document)")
-    return [
-        f"{violation['id']}: {node['html']}"
-        for violation in found["violations"]
-        for node in violation["nodes"]
-    ]
+    return await page.evaluate(_VIOLATIONS, rules)
+
+
+async def faults(page: Page) -> Sequence[str]:
+    """What keeps some people from using a page, one line each; afterwards its window is wide.
+
+    Of a width that axe has seen, another scheme can change the colours alone.
+    """
+    found: list[str] = []
+    widths: set[int] = set()
+    for width, scheme in WINDOWS:
+        await page.set_viewport_size({"width": width, "height": 800})
+        await page.emulate_media(color_scheme=scheme)
+        wrong = [*await violations(page, _OF_COLOURS if width in widths else None)]
+        if (wider := await overflow(page)) > 0:
+            wrong.append(f"{wider} px wider than the window")
+        found += [f"{width} px, {scheme}: {line}" for line in wrong]
+        widths.add(width)
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    await page.emulate_media(color_scheme="light")
+    return found
 
 
 async def overflow(page: Page) -> int:

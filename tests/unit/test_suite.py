@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import conftest
+from tests.support.distribution import scope_of
 from tests.support.side_by_side import side_by_side
 
 pytest_plugins = ["pytester"]
@@ -83,6 +84,23 @@ def test_what_is_skipped_fails_in_ci_with_many_processes_too(tmp_path: Path) -> 
         check=False,
     )
     assert "= 1 failed, 1 passed, 1 xfailed, 3 errors in" in done.stdout, done.stdout
+
+
+def test_pages_go_to_one_process_and_other_files_to_any() -> None:
+    """Each process with one of them would start servers, docflow's processes and a browser."""
+    files = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/**/test_*.py"))]
+    scopes = {file: scope_of(file) for file in files}
+    pages = {
+        file
+        for file in files
+        if file.startswith("tests/e2e/") and "site: PagesSetup" in (ROOT / file).read_text()
+    }
+    assert len(pages) >= 5
+    assert {scopes.pop(file) for file in pages} == {"site: PagesSetup"}
+    assert scopes.pop("tests/e2e/test_two_of_each.py") == scopes.pop(
+        "tests/e2e/test_spreadsheet_docs.py"
+    )
+    assert scopes["tests/crash/test_reviews.py"] == "tests/crash/test_reviews.py"
 
 
 @pytest.mark.parametrize("marker", ["postgis", "root", "real_rasters"])

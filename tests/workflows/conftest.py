@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from temporalio.worker import Worker
 
 from stack.temporal import TUNING, temporal_binary
 from tests.support.batches.runs import BatchRuns
+from tests.support.dev_server import started
 from tests.support.spreadsheets.runs import SpreadsheetRuns
 from workers.plugin import docflow_plugin
 from workflows import attributes
@@ -65,7 +67,8 @@ async def server() -> AsyncIterator[Server]:
     arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
     for value in (*TUNING, "limit.historyCount.suggestContinueAsNew=250"):
         arguments += ["--dynamic-config-value", value]
-    environment = await WorkflowEnvironment.start_time_skipping_v2(
+    start = partial(
+        WorkflowEnvironment.start_time_skipping_v2,
         ts_config=TimeSkippingConfig(enabled=False),
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=arguments,
@@ -73,6 +76,7 @@ async def server() -> AsyncIterator[Server]:
         plugins=[docflow_plugin(sandboxed=True)],
         interceptors=[ShortTasks()],
     )
+    environment = await started(start)
     async with environment:
         yield Server(environment)
 

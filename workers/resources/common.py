@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Self
 from adapters.database import Database
 from adapters.database.rejected import SqlRejectedMessages
 from adapters.notices.log import LogNotices
-from adapters.notices.webhook import WebhookNotices
 from adapters.ports import Blobs, Notifications
 from domain.notices import NoticePolicies
 from workers.resources.blobs import open_blobs
@@ -100,6 +99,8 @@ def open_notices(settings: NoticeSettings) -> Mapping[str, Notifications]:
     """Every way to reach people that the settings name, by its name; the log when there is none."""
     channels: dict[str, Notifications] = {}
     if settings.webhook_url is not None:
+        from adapters.notices.webhook import WebhookNotices
+
         channels["webhook"] = WebhookNotices(settings.webhook_url, settings.webhook_secret)
     if settings.mail_server is not None:
         assert settings.sender is not None

@@ -132,7 +132,11 @@ class Settings(BaseSettings):
     """Processes and commands, for the reference."""
 
     model_config = SettingsConfigDict(
-        frozen=True, populate_by_name=True, extra="forbid", hide_input_in_errors=True
+        frozen=True,
+        populate_by_name=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        defer_build=True,
     )
 
     @classmethod

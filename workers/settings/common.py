@@ -139,9 +139,11 @@ class HttpSettings(Settings):
 
 
 def _webhook_url(url: str | None) -> str | None:
+    if url is None:
+        return None
     from adapters.notices.webhook import check_webhook_url
 
-    return None if url is None else check_webhook_url(url.strip())
+    return check_webhook_url(url.strip())
 
 
 def _webhook_secret(secret: object) -> object:
