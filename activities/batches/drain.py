@@ -12,6 +12,7 @@ from adapters.ports import (
     BatchFunctions,
     BatchQueues,
     BatchStore,
+    BatchTopic,
     FailedMessage,
     NotYet,
     OpenRuns,
@@ -45,15 +46,22 @@ class BatchDrain:
         runs: The open runs in Temporal.
         store: Tables.
         functions: Those of batches.
+        topic: Where documents are published.
     """
 
     def __init__(
-        self, queues: BatchQueues, runs: OpenRuns, store: BatchStore, functions: BatchFunctions
+        self,
+        queues: BatchQueues,
+        runs: OpenRuns,
+        store: BatchStore,
+        functions: BatchFunctions,
+        topic: BatchTopic,
     ) -> None:
         self._queues = queues
         self._runs = runs
         self._store = store
         self._functions = functions
+        self._topic = topic
 
     @activity.defn(name="batches.look")
     @translate_failures
@@ -64,16 +72,18 @@ class BatchDrain:
         count shows as a load in the second, and one that has failed by then as a dead letter in
         the third. The other way round it could hide from all of them.
         """
-        names = names_of(work.plan.prefix, work.key)
+        names, subscription = names_of(work.plan.prefix, work.key), work.subscription
         async with Heartbeater():
             at = datetime.now(UTC)
             queue = await self._queues.depth(names.queue)
             loads = await self._runs.open_loads(work.key)
             dead_letters = await self._queues.depth(names.dead_letters)
             works = not work.plan.with_function or await self._functions.exists(names.function)
+            listens = subscription is None or await self._topic.is_subscribed(subscription)
         there = {
             Resource.QUEUE: queue is not None,
             Resource.DEAD_LETTERS: dead_letters is not None,
+            Resource.SUBSCRIPTION: listens,
             Resource.FUNCTION: works,
         }
         return PolledDepth(

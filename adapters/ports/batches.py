@@ -26,7 +26,6 @@ from contracts.batches import (
     DocumentState,
     LoaderStatus,
     Names,
-    Publication,
     QueueDepth,
     Redriven,
     WaitingBatches,
@@ -127,34 +126,6 @@ class BatchQueues(Protocol):
 
     def found(self, prefix: str) -> AsyncIterator[FoundResource]:
         """Queues of every batch of an installation."""
-        ...
-
-
-class BatchTopic(Protocol):
-    """The topic that documents of all batches are published to."""
-
-    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
-        """Subscribe the queue to the events of its batch.
-
-        Raises:
-            NoRoom: The topic has no room for another filter policy.
-        """
-        ...
-
-    async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
-        """Take every subscription of the queue away."""
-        ...
-
-    async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Publish an announcement."""
-        ...
-
-    async def send_canary(self, plan: BatchPlan, key: BatchKey, message_id: str) -> None:
-        """Publish a message that only the batch's own queue is subscribed to."""
-        ...
-
-    def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
-        """Subscriptions of the queues of every batch of an installation."""
         ...
 
 

@@ -309,7 +309,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         await self._pauses.do("announce", lambda: self._steps.announce(self._planned, event))
 
     async def _look(self) -> PolledDepth:
-        depth = await self._steps.look(self._planned)
+        depth = await self._steps.look(self._planned, self._building.subscription)
         self._view.add(depth)
         return depth
 

@@ -43,6 +43,10 @@ _NOTHING_IN_FLIGHT: Final = (
 )
 
 
+_LOSES: Final = frozenset({Resource.QUEUE, Resource.DEAD_LETTERS, Resource.SUBSCRIPTION})
+"""Documents are lost where one of these is deleted."""
+
+
 class BatchClosed(Exception):
     """The batch ends here, for a reason that a person reads."""
 
@@ -157,6 +161,8 @@ def explain_loss(missing: Sequence[Resource]) -> str:
     what = f"{' and '.join(missing)} deleted by someone else"
     if Resource.QUEUE in missing or Resource.DEAD_LETTERS in missing:
         return f"{what}, with the documents that had not been loaded: send them again"
+    if Resource.SUBSCRIPTION in missing:
+        return f"{what}: documents that were published since have not come; send them again"
     return what
 
 
@@ -229,7 +235,7 @@ class BatchPauses:
         if not missing:
             return False
         what = explain_loss(missing)
-        if not set(missing).isdisjoint((Resource.QUEUE, Resource.DEAD_LETTERS)):
+        if not _LOSES.isdisjoint(missing):
             self._view.lost = what[:LOSS]
         if self._view.building.is_closed and Resource.FUNCTION not in missing:
             # Nothing more comes in: there is nothing to build a queue again for.
