@@ -95,6 +95,13 @@ class BatchDisplay:
         self.depths, self.missing = [*self.depths, depth][-DEPTHS_KEPT:], depth.missing
         self.show()
 
+    def note_unread(self) -> None:
+        """Say what is lost with the queue of a batch that ends before it has drained."""
+        # Before the batch was loading, what is there is a canary.
+        unread = self.depths[-1].queue.total if len(self.depths) > 1 else 0
+        if unread:
+            self.reason = self.with_reason(f"{unread:,} messages in its queue were not loaded")
+
     def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NoticeKind:
         """Show how the batch ended.
 
@@ -289,6 +296,9 @@ class BatchPauses:
             BatchClosed: The batch is given up.
         """
         counts = await self.do("count documents", steps.count)
+        if counts.sent > expected:
+            said = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
+            self._view.reason = self._view.with_reason(said)
         if counts.sent >= expected:
             return False
         reason = (
