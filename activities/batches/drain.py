@@ -79,12 +79,14 @@ class BatchDrain:
             loads = await self._runs.open_loads(work.key)
             dead_letters = await self._queues.depth(names.dead_letters)
             works = not work.plan.with_function or await self._functions.exists(names.function)
+            fed = not works or await self._is_fed(work, names, queue)
             listens = subscription is None or await self._topic.is_subscribed(subscription)
         there = {
             Resource.QUEUE: queue is not None,
             Resource.DEAD_LETTERS: dead_letters is not None,
             Resource.SUBSCRIPTION: listens,
             Resource.FUNCTION: works,
+            Resource.MAPPING: fed,
         }
         return PolledDepth(
             at=at,
@@ -93,6 +95,12 @@ class BatchDrain:
             loads=loads,
             missing=tuple(resource for resource, is_there in there.items() if not is_there),
         )
+
+    async def _is_fed(self, work: StepInput, names: Names, queue: QueueDepth | None) -> bool:
+        """Whether the function gets what waits in the queue; nothing is asked of an empty one."""
+        if not work.plan.with_function or queue is None or not queue.visible:
+            return True
+        return await self._functions.is_fed(names)
 
     @activity.defn(name="batches.redrive")
     @translate_failures

@@ -171,6 +171,10 @@ class BatchFunctions(Protocol):
         """
         ...
 
+    async def is_fed(self, names: Names) -> bool:
+        """Whether a mapping feeds the function; false: none does, or someone has disabled it."""
+        ...
+
     async def detach(self, names: Names) -> bool:
         """Delete every mapping between the queue and the function.
 

@@ -45,6 +45,8 @@ _NOTHING_IN_FLIGHT: Final = (
 
 _LOSES: Final = frozenset({Resource.QUEUE, Resource.DEAD_LETTERS, Resource.SUBSCRIPTION})
 """Documents are lost where one of these is deleted."""
+_WORKS: Final = frozenset({Resource.FUNCTION, Resource.MAPPING})
+"""Without one of these, documents stay in the queue."""
 
 
 class BatchClosed(Exception):
@@ -165,7 +167,10 @@ def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
 
 def explain_loss(missing: Sequence[Resource]) -> str:
     """What was deleted, and what that costs."""
-    what = f"{' and '.join(missing)} deleted by someone else"
+    deleted = " and ".join(missing)
+    if missing == (Resource.MAPPING,):
+        deleted = f"{deleted} disabled or"
+    what = f"{deleted} deleted by someone else"
     if Resource.QUEUE in missing or Resource.DEAD_LETTERS in missing:
         return f"{what}, with the documents that had not been loaded: send them again"
     if Resource.SUBSCRIPTION in missing:
@@ -244,7 +249,7 @@ class BatchPauses:
         what = explain_loss(missing)
         if not _LOSES.isdisjoint(missing):
             self._view.lost = what[:LOSS]
-        if self._view.building.is_closed and Resource.FUNCTION not in missing:
+        if self._view.building.is_closed and _WORKS.isdisjoint(missing):
             # Nothing more comes in: there is nothing to build a queue again for.
             self._view.enter(self._view.phase, self._view.reason)
             return False

@@ -188,6 +188,22 @@ async def test_a_subscription_is_not_looked_for_where_the_intake_is_closed() -> 
     assert (seen.missing, topic.asked) == ((), [])
 
 
+@pytest.mark.parametrize(
+    ("waiting", "is_fed", "missing"),
+    [(3, False, (Resource.MAPPING,)), (3, True, ()), (0, False, ())],
+)
+async def test_a_mapping_is_missed_where_messages_wait_for_it(
+    waiting: int, is_fed: bool, missing: tuple[Resource, ...]
+) -> None:
+    queues = ScriptedPort(depth=QueueDepth(visible=waiting))
+    functions = ScriptedPort(exists=True, is_fed=is_fed)
+    draining = BatchDrain(
+        *(queues, ScriptedPort(open_loads=0), ScriptedPort(), functions, ScriptedPort())
+    )
+    seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
+    assert seen.missing == missing
+
+
 async def test_a_batch_without_a_function_misses_none() -> None:
     queues, functions = ScriptedPort(depth=QueueDepth()), ScriptedPort(exists=False)
     draining = BatchDrain(

@@ -76,6 +76,26 @@ async def test_a_function_that_was_deleted_is_named_and_built_again(batches: Bat
     assert script.calls.count("create_function") == 2
 
 
+async def test_a_mapping_that_was_disabled_behind_a_closed_intake_is_made_again(
+    batches: BatchRuns,
+) -> None:
+    script = found(depth())
+    async with batches.running(script) as handle:
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, finished())
+        await reach(handle, Phase.ENDING)
+        script.depths = [depth(2, missing=[Resource.MAPPING]), depth()]
+        await end(handle)
+        status = await reach(handle, Phase.PARKED)
+        said = "event source mapping disabled or deleted by someone else"
+        assert status.reason is not None and said in status.reason
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        result = await handle.result()
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "SUCCESS")
+    assert script.calls.count("attach_mapping") == 2
+    assert script.calls.count("subscribe") == 1, "nothing more may come in"
+
+
 async def test_documents_that_a_deleted_subscription_lost_are_named(batches: BatchRuns) -> None:
     script = found(depth(missing=[Resource.SUBSCRIPTION]), depth())
     script.results["subscribe"] = StepDone(state=ResourceState.READY, name="arn")
