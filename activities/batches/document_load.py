@@ -131,7 +131,7 @@ class DocumentLoads:
                 if found.sha256 != source.sha256:
                     raise RuleViolation(
                         f"{event.blob_name} was replaced while its document was being loaded;"
-                        " redrive the batch, which loads the new file"
+                        " `docflow batches retry-failed` loads the new file"
                     )
                 extracted = await self._texts.extract(path, _filename(event), inside)
                 await save_extract(self._blobs, event, source.sha256 or "", extracted, folder)

@@ -12,6 +12,7 @@ from adapters.ports import (
     BatchFunctions,
     BatchQueues,
     BatchStore,
+    BatchTopic,
     FailedMessage,
     NotYet,
     OpenRuns,
@@ -45,15 +46,22 @@ class BatchDrain:
         runs: The open runs in Temporal.
         store: Tables.
         functions: Those of batches.
+        topic: Where documents are published.
     """
 
     def __init__(
-        self, queues: BatchQueues, runs: OpenRuns, store: BatchStore, functions: BatchFunctions
+        self,
+        queues: BatchQueues,
+        runs: OpenRuns,
+        store: BatchStore,
+        functions: BatchFunctions,
+        topic: BatchTopic,
     ) -> None:
         self._queues = queues
         self._runs = runs
         self._store = store
         self._functions = functions
+        self._topic = topic
 
     @activity.defn(name="batches.look")
     @translate_failures
@@ -64,17 +72,21 @@ class BatchDrain:
         count shows as a load in the second, and one that has failed by then as a dead letter in
         the third. The other way round it could hide from all of them.
         """
-        names = names_of(work.plan.prefix, work.key)
+        names, subscription = names_of(work.plan.prefix, work.key), work.subscription
         async with Heartbeater():
             at = datetime.now(UTC)
             queue = await self._queues.depth(names.queue)
             loads = await self._runs.open_loads(work.key)
             dead_letters = await self._queues.depth(names.dead_letters)
             works = not work.plan.with_function or await self._functions.exists(names.function)
+            fed = not works or await self._is_fed(work, names, queue)
+            listens = subscription is None or await self._topic.is_subscribed(subscription)
         there = {
             Resource.QUEUE: queue is not None,
             Resource.DEAD_LETTERS: dead_letters is not None,
+            Resource.SUBSCRIPTION: listens,
             Resource.FUNCTION: works,
+            Resource.MAPPING: fed,
         }
         return PolledDepth(
             at=at,
@@ -83,6 +95,12 @@ class BatchDrain:
             loads=loads,
             missing=tuple(resource for resource, is_there in there.items() if not is_there),
         )
+
+    async def _is_fed(self, work: StepInput, names: Names, queue: QueueDepth | None) -> bool:
+        """Whether the function gets what waits in the queue; nothing is asked of an empty one."""
+        if not work.plan.with_function or queue is None or not queue.visible:
+            return True
+        return await self._functions.is_fed(names)
 
     @activity.defn(name="batches.redrive")
     @translate_failures

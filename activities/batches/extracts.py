@@ -140,7 +140,7 @@ async def load_extract(
     name = _name(event, source.sha256 or "")
     lost = (
         f"{name}, which says what was found in the document, is gone or was replaced;"
-        " redrive the batch"
+        " `docflow batches retry-failed` tries it again"
     )
     with scratch_folder(scratch) as folder:
         path = folder / "extract.json"
@@ -186,7 +186,10 @@ async def stat_all(
 
 def missing(name: str) -> str:
     """Message about a missing blob."""
-    return f"{name} is not in the blob store; upload it there, and redrive the batch"
+    return (
+        f"{name} is not in the blob store; upload it there, and try again with "
+        "`docflow batches retry-failed`"
+    )
 
 
 async def _all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

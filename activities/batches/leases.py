@@ -18,7 +18,8 @@ SHORTEST: Final = timedelta(seconds=5)
 FIRST: Final = 10
 """How many are asked that often: room that several batches have left is not idle for long, as none
 is passed over by those behind it."""
-LONGEST: Final = timedelta(minutes=1)
+LONGEST: Final = timedelta(minutes=5)
+"""However many wait: those far behind are not asked for nothing every minute."""
 KEPT: Final = timedelta(minutes=15)
 """A place is lost when nothing has asked for so long."""
 

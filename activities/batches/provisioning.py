@@ -117,8 +117,8 @@ class BatchProvisioning:
     @to_its_end
     async def subscribe(self, work: StepInput) -> StepDone:
         """Subscribe the queue to the events of its batch."""
-        await self._topic.subscribe(_names(work), work.plan, work.key)
-        return _READY
+        name = await self._topic.subscribe(_names(work), work.plan, work.key)
+        return StepDone(state=ResourceState.READY, name=name)
 
     @activity.defn(name="batches.grant_permissions")
     @translate_failures

@@ -109,6 +109,10 @@ class AwsFunctions:
         """
         await self._mappings.attach(names, plan, queue_arn(plan.topic_arn, names.queue))
 
+    async def is_fed(self, names: Names) -> bool:
+        """Whether a mapping feeds the function; false: none does, or someone has disabled it."""
+        return await self._mappings.is_feeding(names)
+
     async def detach(self, names: Names) -> bool:
         """Delete every mapping between the queue and the function.
 

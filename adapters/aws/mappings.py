@@ -26,6 +26,8 @@ RIGHTS_PAUSE: Final = 5.0
 _AT_REST: Final = frozenset({"Enabled", "Disabled"})
 """In any other state a mapping takes no change."""
 
+_IDLE: Final = frozenset({"Disabling", "Disabled", "Deleting"})
+
 
 class Mappings:
     """The mappings between a queue and a function; one of them is right."""
@@ -59,6 +61,10 @@ class Mappings:
                 f"the mapping of {names.function} is {mapping.get('State', 'without a state')}",
                 backoff_proportional_to_elapsed(mapping.get("LastModified")),
             )
+
+    async def is_feeding(self, names: Names) -> bool:
+        """Whether a mapping invokes the function, or is about to."""
+        return any(one.get("State") not in _IDLE for one in await self._between(names))
 
     async def detach(self, names: Names) -> bool:
         """Delete every mapping between the queue and the function.

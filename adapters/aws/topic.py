@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from types_aiobotocore_sns import SNSClient
     from types_aiobotocore_sns.type_defs import SubscriptionTypeDef
     from types_aiobotocore_sqs import SQSClient
+
+logger = logging.getLogger(__name__)
 
 FILTER_POLICIES: Final = 200
 """Subscriptions with a filter policy that a topic may have."""
@@ -57,8 +60,8 @@ class AwsTopic:
         self._client = client
         self._queues = queues
 
-    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
-        """Subscribe the queue to the events of its batch.
+    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> str:
+        """Subscribe the queue to the events of its batch; the ARN of the subscription.
 
         Raises:
             NoRoom: The topic has no room for another filter policy.
@@ -71,12 +74,12 @@ class AwsTopic:
         }
         there = [each async for each in self._subscriptions(plan.topic_arn)]
         mine = [_arn(each) for each in there if each.get("Endpoint") == queue_arn]
-        if await self._keep_one(mine, wanted):
-            return
+        if kept := await self._keep_one(mine, wanted):
+            return kept
         await self._check_room(plan.topic_arn, there)
         try:
             with aws(f"subscribe {names.queue}"):
-                await self._client.subscribe(
+                made = await self._client.subscribe(
                     TopicArn=plan.topic_arn,
                     Protocol="sqs",
                     Endpoint=queue_arn,
@@ -87,6 +90,17 @@ class AwsTopic:
             if has_code(error, *_NO_ROOM):
                 raise _no_room(plan.topic_arn) from error
             raise
+        return made["SubscriptionArn"]
+
+    async def is_subscribed(self, subscription: str) -> bool:
+        """Whether a subscription is still there, by its ARN; true where it may not be read."""
+        try:
+            await self._attributes(subscription)
+        except Missing:
+            return False
+        except Denied as error:
+            logger.warning("not known whether %s is still there: %s", subscription, error)
+        return True
 
     async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
         """Take every subscription of the queue away, also when the queue is gone."""
@@ -173,11 +187,11 @@ class AwsTopic:
             return False
         return bool(json.loads(has.get("FilterPolicy") or "{}"))
 
-    async def _keep_one(self, arns: Sequence[str], wanted: Mapping[str, str]) -> bool:
+    async def _keep_one(self, arns: Sequence[str], wanted: Mapping[str, str]) -> str | None:
         """Repair the first subscription that is still there, and remove the others."""
-        kept = False
+        kept = None
         for arn in arns:
-            if kept:
+            if kept is not None:
                 await self._unsubscribe(arn)
                 continue
             try:
@@ -185,7 +199,7 @@ class AwsTopic:
             except Missing:
                 # Listed although it has been deleted a moment ago.
                 continue
-            kept = True
+            kept = arn
         return kept
 
     async def _repair(self, arn: str, wanted: Mapping[str, str]) -> None:

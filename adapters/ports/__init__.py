@@ -17,6 +17,7 @@ Errors of the ports:
 Adapters translate what their library raises into these, and nothing else is caught on them.
 """
 
+from adapters.ports.batch_topic import BatchTopic
 from adapters.ports.batch_views import (
     BatchFacts,
     BatchView,
@@ -29,7 +30,6 @@ from adapters.ports.batches import (
     BatchGrants,
     BatchQueues,
     BatchStore,
-    BatchTopic,
     OpenRuns,
     SourceFunction,
 )

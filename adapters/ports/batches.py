@@ -26,7 +26,6 @@ from contracts.batches import (
     DocumentState,
     LoaderStatus,
     Names,
-    Publication,
     QueueDepth,
     Redriven,
     WaitingBatches,
@@ -130,34 +129,6 @@ class BatchQueues(Protocol):
         ...
 
 
-class BatchTopic(Protocol):
-    """The topic that documents of all batches are published to."""
-
-    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
-        """Subscribe the queue to the events of its batch.
-
-        Raises:
-            NoRoom: The topic has no room for another filter policy.
-        """
-        ...
-
-    async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
-        """Take every subscription of the queue away."""
-        ...
-
-    async def publish(self, plan: BatchPlan, publication: Publication) -> None:
-        """Publish an announcement."""
-        ...
-
-    async def send_canary(self, plan: BatchPlan, key: BatchKey, message_id: str) -> None:
-        """Publish a message that only the batch's own queue is subscribed to."""
-        ...
-
-    def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
-        """Subscriptions of the queues of every batch of an installation."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
     """The function that every batch's own is cloned from."""
@@ -198,6 +169,10 @@ class BatchFunctions(Protocol):
         Raises:
             NotYet: The mapping is not `Enabled` yet.
         """
+        ...
+
+    async def is_fed(self, names: Names) -> bool:
+        """Whether a mapping feeds the function; false: none does, or someone has disabled it."""
         ...
 
     async def detach(self, names: Names) -> bool:

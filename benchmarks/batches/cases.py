@@ -9,8 +9,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from sqlalchemy import func, select
 from temporalio.worker import Worker
 
+from adapters.database.models.leases import leases
+from benchmarks.batches.spent import Spent
 from benchmarks.report import Table
 from contracts.batches import BatchKey, CaseEvent, Timings
 from stack.temporal import temporal_server
@@ -34,13 +37,22 @@ EVENTS = 10_000
 IN_LINE = 20
 """Batches that those are about."""
 BATCHES = 3
+SEEN = 100
+"""Batches of which the length of the history is read."""
+LOOK_SECONDS = 2.0
 AT_ONCE = 8
 """A run takes at most ten updates at a time."""
 TIMEOUT = 3_600.0
+ACCOUNT_TIMEOUT = 4 * TIMEOUT
 UNPOLLED = Timings(settle=0, poll=24 * 3600, hold=0)
 """A batch that waits for its end looks at its queue once a day: nothing polls."""
 WATCH = 300
 """Seconds between two looks of a case at its batch, as in production."""
+_COLUMNS = (
+    *("cases", "batches", "cases in order", "waiting at once", "throttled", "parked"),
+    *("left behind", "longest history", "s", "CPU s: worker and sender", "Temporal"),
+    *("peak MB: worker and sender", "Temporal"),
+)
 
 
 @asynccontextmanager
@@ -90,32 +102,60 @@ async def events(folder: Path) -> Table:
 
 async def account(folder: Path, cases: int) -> Table:
     """Every batch is loaded in its order by an account that has limits, rates and delays."""
-    columns = ("cases", "batches", "cases in order", "throttled", "parked", "left behind", "s")
-    table = Table("An account with the limits of AWS", columns)
+    table = Table("An account with the limits of AWS", _COLUMNS)
     # Each refusal is expected, and would be a page of the log.
     logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
     async with _cases(folder) as installation:
         cloud = installation.cloud
         limit_account(cloud, installation.resources.limits, RATES)
-        began, most = time.monotonic(), 0
+        before, began, most_parked, most_waiting = Spent.so_far(), time.monotonic(), 0, 0
         keys = await tell_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
 
         async def all_done() -> bool:
-            nonlocal most
-            most = max(most, await parked(installation.client, installation.task_queue))
+            nonlocal most_parked, most_waiting
+            most_parked = max(
+                most_parked, await parked(installation.client, installation.task_queue)
+            )
+            most_waiting = max(most_waiting, await _waiting_for_leases(installation))
             return await all_complete(installation, keys) and cloud.is_empty
 
-        await eventually(all_done, seconds=TIMEOUT, pause=0.5)
-        took = time.monotonic() - began
+        await eventually(all_done, seconds=ACCOUNT_TIMEOUT, pause=LOOK_SECONDS)
+        took, after = time.monotonic() - began, Spent.so_far()
         in_order = _in_order(installation, keys)
+        lengths = [await _events_of(installation, id) for id in _runs_of(keys)]
     left = sum(map(len, (cloud.queues_by_name, cloud.functions_by_name, cloud.subscriptions)))
-    figures = (cases, len(keys), in_order, cloud.throttled.total(), most, left)
-    table.add(*(f"{figure:,}" for figure in figures), f"{took:.0f}")
+    figures = (cases, len(keys), in_order, most_waiting, cloud.throttled.total(), most_parked, left)
+    table.add(
+        *(f"{figure:,}" for figure in (*figures, max(lengths))),
+        f"{took:.0f}",
+        f"{after.own_seconds - before.own_seconds:.0f}",
+        f"{after.temporal_seconds - before.temporal_seconds:.0f}",
+        f"{after.own_bytes / 1e6:.0f}",
+        f"{after.temporal_bytes / 1e6:.0f}",
+    )
     table.notes.append(
         f"{ROOMY.filter_policies} filter policies, {ROOMY.concurrency:,} of concurrency, and of "
         "each call that has a rate no more than AWS takes; canaries are lost, functions pending."
     )
     return table
+
+
+async def _waiting_for_leases(installation: BatchInstallation) -> int:
+    """Batches that have no lease yet and wait for one."""
+    query = select(func.count()).where(~leases.c.granted)
+    async with installation.common.database.reading() as connection:
+        return (await connection.execute(query)).scalar_one()
+
+
+def _runs_of(keys: Sequence[BatchKey]) -> Sequence[str]:
+    """Some of the runs, of batches and of cases."""
+    chosen = keys[:: max(len(keys) // SEEN, 1)]
+    return [id for key in chosen for id in (key.workflow_id, key.case_workflow_id)]
+
+
+async def _events_of(installation: BatchInstallation, workflow_id: str) -> int:
+    described = await installation.client.get_workflow_handle(workflow_id).describe()
+    return described.history_length
 
 
 def _in_order(installation: BatchInstallation, keys: Sequence[BatchKey]) -> int:

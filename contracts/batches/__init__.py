@@ -94,8 +94,6 @@ from contracts.batches.runs import (
     CaseResult,
     CaseStatus,
     Closing,
-    DeliveryOrder,
-    DeliverySeen,
     DocumentCounts,
     EventAccepted,
     NoteEvents,
@@ -103,10 +101,7 @@ from contracts.batches.runs import (
     PolledDepth,
     Redriven,
     RedriveOrder,
-    ResourceRow,
     SkipBatch,
-    StepDone,
-    StepInput,
     SweepOrder,
     Swept,
     Validate,
@@ -122,6 +117,13 @@ from contracts.batches.states import (
     Resource,
     ResourceState,
     ValidationOutcome,
+)
+from contracts.batches.steps import (
+    DeliveryOrder,
+    DeliverySeen,
+    ResourceRow,
+    StepDone,
+    StepInput,
 )
 
 __all__ = [

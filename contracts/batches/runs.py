@@ -15,9 +15,9 @@ from contracts.batches.states import (
     Phase,
     Purpose,
     Resource,
-    ResourceState,
     ValidationOutcome,
 )
+from contracts.batches.steps import ResourceRow
 from contracts.dependencies import Dependency
 
 OPEN_BATCHES: Final = 1_000
@@ -120,15 +120,6 @@ class CaseResult(Contract):
     finished: int
 
 
-class ResourceRow(Contract):
-    """One line of the table that a run shows."""
-
-    resource: Resource
-    state: ResourceState
-    since: datetime | None = None
-    """When it came into this state; None: a release that kept no times noted it."""
-
-
 class PolledDepth(Contract):
     """Depths of the queues at one moment."""
 
@@ -206,41 +197,6 @@ class Validation(Contract):
     """How many JOB_FINISHED said, when it came before the run began."""
     orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
     """Batches that were found orphaned and set `in-complete`."""
-
-
-class StepInput(Contract):
-    """What every step of provisioning and teardown is given."""
-
-    key: BatchKey
-    plan: BatchPlan
-    keep_dead_letters: bool = True
-    """A dead-letter queue that is not empty stays."""
-    delivery: int = 15 * 60
-    """Seconds that the filter policy may take to work."""
-
-
-class DeliveryOrder(Contract):
-    """One look for a canary."""
-
-    key: BatchKey
-    plan: BatchPlan
-    canary: Annotated[str, Field(max_length=200)]
-    """Its message id."""
-    send: bool
-    """It is published first."""
-
-
-class DeliverySeen(Contract):
-    """What the look found."""
-
-    arrived: bool
-
-
-class StepDone(Contract):
-    """What a step did to its resource."""
-
-    state: ResourceState
-    note: Annotated[str, Field(max_length=500)] | None = None
 
 
 class RedriveOrder(Contract):

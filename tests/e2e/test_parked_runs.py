@@ -177,6 +177,10 @@ async def test_parked_runs_of_every_pipeline_are_in_one_list(terminal: Person) -
         assert status["pipelines"][pipeline]["waiting"] == 1
     assert {row["workflow_id"] for row in status["needs_attention"]} == waiting
     assert await terminal.listed("--needs-attention") == waiting
+    # No row says why a batch waits: its run does.
+    rows = await terminal.json("list", "--needs-attention", "--pipeline", "batches")
+    assert [row["workflow_id"] for row in rows] == ["batch/7/1"]
+    assert "BATCH_END_FINISHED has not come" in rows[0]["reason"]
 
 
 async def test_people_of_every_pipeline_are_notified_at_once_how_to_answer(

@@ -35,6 +35,7 @@ OWN: Mapping[str, str] = {
     "adapters/files/job_settings.py": "transfers",
     "adapters/memory/cloud": "batches",
     "adapters/memory/routes.py": "transfers",
+    "adapters/ports/batch_topic.py": "batches",
     "adapters/ports/batch_views.py": "batches",
     "adapters/ports/document_loads.py": "batches",
     "adapters/ports/features.py": "jobs",

@@ -117,7 +117,7 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         BatchPlans(own.store, own.plan),
         BatchLeases(own.leases, own.limits),
         BatchProvisioning(*cloud),
-        BatchDrain(own.queues, own.runs, own.store, own.functions),
+        BatchDrain(own.queues, own.runs, own.store, own.functions, own.topic),
         BatchCompletion(own.store, own.topic),
         BatchTeardown(*cloud),
         BatchOrphans(*cloud, own.runs, own.plan),

@@ -4,6 +4,7 @@ Whatever handles runs of all pipelines asks this module, and names none of them.
 """
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +14,7 @@ from contracts.rejections import REJECTION_PREFIX
 from contracts.sweep import TERMINATED
 from workers import catalogue
 from workers.pipelines.base import Run, RunGroup, load, recognise
-from workers.services.errors import InvalidRequest, NotFound
+from workers.services.errors import InvalidRequest, NotFound, TemporalUnavailable
 from workers.services.registered_verbs import RegisteredVerbs, list_in_temporal
 from workers.services.verbs import Filters, RunEntry, RunVerbs
 
@@ -71,10 +72,33 @@ async def _needing_attention(
     found = await list_in_temporal(pipeline, environment, filters, verbs.name)
     parked = next((state for state in verbs.states if state.lower() == _PARKED), None)
     if not found or parked is None:
-        return found
+        return await _explained(pipeline, environment, found)
     of_rows = replace(filters, limit=_MOST_WAITING, state=parked, needs_attention=False)
     rows = {entry.workflow_id: entry for entry in await verbs.list(environment, of_rows)}
     return [rows.get(entry.workflow_id, entry) for entry in found]
+
+
+async def _explained(
+    pipeline: RunGroup, environment: Mapping[str, str], entries: Sequence[RunEntry]
+) -> Sequence[RunEntry]:
+    """Entries of a pipeline whose rows do not say why a run waits, with what the runs say."""
+    from workers.services.parked_runs import reason_of
+    from workers.services.runs import open_runs
+
+    runs, notes = await open_runs(environment), dict[str, str]()
+    # No worker may answer: what waits is listed all the same.
+    with suppress(TemporalUnavailable):
+        for entry in entries:
+            run = None if entry.note else pipeline.recognise(entry.workflow_id)
+            status = run and run.kind.status
+            if run is not None and status is not None and "reason" in status.model_fields:
+                notes[entry.workflow_id] = await reason_of(runs, run)
+    return [
+        replace(each, note=note, row={**each.row, "reason": note})
+        if (note := notes.get(each.workflow_id))
+        else each
+        for each in entries
+    ]
 
 
 async def as_in_temporal(

@@ -62,7 +62,7 @@ async def find_parked(
             else:
                 left_out.append(id)
     if reason is not None:
-        reasons = await gathered(found, lambda run: _reason(runs, run))
+        reasons = await gathered(found, lambda run: reason_of(runs, run))
         wanted = reason.casefold()
         found = [run for run, why in zip(found, reasons, strict=True) if wanted in why.casefold()]
     return ParkedRuns(found, left_out)
@@ -78,8 +78,12 @@ async def _ids(
         yield execution.id
 
 
-async def _reason(runs: TemporalRuns, run: Run) -> str:
-    """Why a run is parked; empty when it is not any more."""
+async def reason_of(runs: TemporalRuns, run: Run) -> str:
+    """Why a run is parked; empty when it is not any more.
+
+    Raises:
+        TemporalUnavailable: Temporal does not answer, or no worker does.
+    """
     status = run.kind.status
     if status is not None and "reason" in status.model_fields:
         found = await runs.query(run.workflow_id, "status", status)

@@ -182,7 +182,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await rest(pause)
 
     async def _redrive(self, *, final: bool) -> None:
-        number = self._redrives + 1
+        number, before = self._redrives + 1, self._view.reason
         self._view.enter(Phase.REDRIVING, f"pass {number}" + (", the final one" if final else ""))
         with_failed, self._requests.with_failed = self._requests.with_failed, False
         order = RedriveOrder(
@@ -194,7 +194,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         )
         await self._pauses.do("redrive", lambda: self._steps.redrive(order))
         self._redrives, self._empty_since = number, None
-        self._view.enter(Phase.DRAINING, self._view.reason)
+        self._view.enter(Phase.DRAINING, before)
         await rest(self._times.poll)
 
     async def _count(self) -> None:
@@ -253,6 +253,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._view.enter(Phase.TEARING_DOWN, self._view.reason)
         if status is not LoaderStatus.COMPLETE:
             await self._glance()
+            self._view.note_unread()
         counts = await self._pauses.do_or_leave("record", lambda: self._record(status))
         await self._building.remove(
             plan,
@@ -309,7 +310,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         await self._pauses.do("announce", lambda: self._steps.announce(self._planned, event))
 
     async def _look(self) -> PolledDepth:
-        depth = await self._steps.look(self._planned)
+        depth = await self._steps.look(self._planned, self._building.subscription)
         self._view.add(depth)
         return depth
 

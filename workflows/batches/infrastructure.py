@@ -110,13 +110,17 @@ class Building:
         self._show = show
         self._states = {row.resource: row.state for row in rows}
         self._since = {row.resource: row.since for row in rows}
+        self._names = {row.resource: row.name for row in rows}
 
     @property
     def rows(self) -> tuple[ResourceRow, ...]:
         """In the order of their making."""
         return tuple(
             ResourceRow(
-                resource=resource, state=self._states[resource], since=self._since.get(resource)
+                resource=resource,
+                state=self._states[resource],
+                since=self._since.get(resource),
+                name=self._names.get(resource),
             )
             for resource in Resource
             if resource in self._states
@@ -131,6 +135,12 @@ class Building:
     def is_closed(self) -> bool:
         """Nothing more comes in."""
         return self._states.get(Resource.SUBSCRIPTION) is ResourceState.GONE
+
+    @property
+    def subscription(self) -> str | None:
+        """What the cloud calls the subscription, while it has to be there."""
+        is_ready = self._states.get(Resource.SUBSCRIPTION) is ResourceState.READY
+        return self._names.get(Resource.SUBSCRIPTION) if is_ready else None
 
     @property
     def keeps_dead_letters(self) -> bool:
@@ -172,7 +182,7 @@ class Building:
                 else:
                     done = await self._run(making.step, work, f"make {resource}")
                 missing.remove(resource)
-                self._note(resource, done.state)
+                self._note(resource, done.state, done.name)
             except FailureError as error:
                 reraise_cancellation(error)
                 failed[resource] = error
@@ -195,7 +205,7 @@ class Building:
             if resource is Resource.SUBSCRIPTION and self.is_closed:
                 continue
             done = await self._run(making.step, self._input(plan), f"restore {resource}")
-            self._note(resource, done.state)
+            self._note(resource, done.state, done.name)
 
     async def close_intake(self, plan: BatchPlan) -> None:
         """Take the subscription away: nothing more comes in."""
@@ -243,10 +253,10 @@ class Building:
             if name in self._states:
                 self._note(name, done.state)
 
-    def _note(self, resource: Resource, state: ResourceState) -> None:
+    def _note(self, resource: Resource, state: ResourceState, name: str | None = None) -> None:
         if self._states.get(resource) is not state:
             self._since[resource] = workflow.now()
-        self._states[resource] = state
+        self._states[resource], self._names[resource] = state, name
         self._show()
 
     async def _run(self, step: Step, work: StepInput, summary: str) -> StepDone:

@@ -43,6 +43,12 @@ _NOTHING_IN_FLIGHT: Final = (
 )
 
 
+_LOSES: Final = frozenset({Resource.QUEUE, Resource.DEAD_LETTERS, Resource.SUBSCRIPTION})
+"""Documents are lost where one of these is deleted."""
+_WORKS: Final = frozenset({Resource.FUNCTION, Resource.MAPPING})
+"""Without one of these, documents stay in the queue."""
+
+
 class BatchClosed(Exception):
     """The batch ends here, for a reason that a person reads."""
 
@@ -90,6 +96,13 @@ class BatchDisplay:
         """Show what a look at the queues found."""
         self.depths, self.missing = [*self.depths, depth][-DEPTHS_KEPT:], depth.missing
         self.show()
+
+    def note_unread(self) -> None:
+        """Say what is lost with the queue of a batch that ends before it has drained."""
+        # Before the batch was loading, what is there is a canary.
+        unread = self.depths[-1].queue.total if len(self.depths) > 1 else 0
+        if unread:
+            self.reason = self.with_reason(f"{unread:,} messages in its queue were not loaded")
 
     def close(self, status: LoaderStatus, kept: int, left: Sequence[Resource]) -> NoticeKind:
         """Show how the batch ended.
@@ -154,9 +167,14 @@ def redrive_of(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
 
 def explain_loss(missing: Sequence[Resource]) -> str:
     """What was deleted, and what that costs."""
-    what = f"{' and '.join(missing)} deleted by someone else"
+    deleted = " and ".join(missing)
+    if missing == (Resource.MAPPING,):
+        deleted = f"{deleted} disabled or"
+    what = f"{deleted} deleted by someone else"
     if Resource.QUEUE in missing or Resource.DEAD_LETTERS in missing:
         return f"{what}, with the documents that had not been loaded: send them again"
+    if Resource.SUBSCRIPTION in missing:
+        return f"{what}: documents that were published since have not come; send them again"
     return what
 
 
@@ -229,9 +247,9 @@ class BatchPauses:
         if not missing:
             return False
         what = explain_loss(missing)
-        if not set(missing).isdisjoint((Resource.QUEUE, Resource.DEAD_LETTERS)):
+        if not _LOSES.isdisjoint(missing):
             self._view.lost = what[:LOSS]
-        if self._view.building.is_closed and Resource.FUNCTION not in missing:
+        if self._view.building.is_closed and _WORKS.isdisjoint(missing):
             # Nothing more comes in: there is nothing to build a queue again for.
             self._view.enter(self._view.phase, self._view.reason)
             return False
@@ -283,6 +301,9 @@ class BatchPauses:
             BatchClosed: The batch is given up.
         """
         counts = await self.do("count documents", steps.count)
+        if counts.sent > expected:
+            said = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
+            self._view.reason = self._view.with_reason(said)
         if counts.sent >= expected:
             return False
         reason = (

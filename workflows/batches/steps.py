@@ -77,11 +77,11 @@ class BatchSteps:
             **policies.LONG,
         )
 
-    async def look(self, plan: BatchPlan) -> PolledDepth:
-        """Count messages and open loads."""
+    async def look(self, plan: BatchPlan, subscription: str | None) -> PolledDepth:
+        """Count messages and open loads, and see whether everything is there."""
         return await workflow.execute_activity_method(
             BatchDrain.look,
-            StepInput(key=self._key, plan=plan),
+            StepInput(key=self._key, plan=plan, subscription=subscription),
             summary="count messages",
             **policies.LONG,
         )

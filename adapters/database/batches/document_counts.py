@@ -1,17 +1,21 @@
 """How many documents of a batch are in which state."""
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from sqlalchemy import and_, func, literal, not_, select, union_all
+from sqlalchemy import and_, func, literal, not_, select, tuple_, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.models.batches import document_versions, documents
 from contracts.batches import BatchKey, DocumentCounts, DocumentState
 
+AT_ONCE: Final = 500
+"""Batches that one query counts; each is six of its parameters."""
+
 
 async def counts_of(
-    connection: AsyncConnection, keys: list[BatchKey]
+    connection: AsyncConnection, keys: Sequence[BatchKey]
 ) -> dict[BatchKey, DocumentCounts]:
     """Documents by state, of each of these batches.
 
@@ -20,20 +24,24 @@ async def counts_of(
     files that were found in other documents.
     """
     numbers = defaultdict[BatchKey, dict[str, int]](dict)
-    for case_id in sorted({key.case_id for key in keys}):
-        mine = [key.batch_id for key in keys if key.case_id == case_id]
-        for row in await connection.execute(_query(case_id, mine)):
-            batch_id, state, number = tuple(row)
+    for first in range(0, len(keys), AT_ONCE):
+        for row in await connection.execute(_query(keys[first : first + AT_ONCE])):
+            case_id, batch_id, state, number = tuple(row)
             numbers[BatchKey(case_id=case_id, batch_id=batch_id)][state] = number
     return {key: DocumentCounts(**numbers[key]) for key in keys}
 
 
-def _query(case_id: int, batch_ids: list[int]) -> Any:
+def _query(keys: Sequence[BatchKey]) -> Any:
     current, former = documents.c, document_versions.c
+    wanted = [(key.case_id, key.batch_id) for key in keys]
+
+    def is_wanted(columns: Any) -> Any:
+        return tuple_(columns.case_id, columns.batch_id).in_(wanted)
+
     by_state = (
-        select(current.batch_id, current.state, func.count())
-        .where(current.case_id == case_id, current.batch_id.in_(batch_ids))
-        .group_by(current.batch_id, current.state)
+        select(current.case_id, current.batch_id, current.state, func.count())
+        .where(is_wanted(current))
+        .group_by(current.case_id, current.batch_id, current.state)
     )
     still_its_own = (
         select(current.document_id)
@@ -48,20 +56,17 @@ def _query(case_id: int, batch_ids: list[int]) -> Any:
     )
     replaced = (
         select(
+            former.case_id,
             former.batch_id,
             literal(DocumentState.SUPERSEDED.value),
             func.count(former.document_id.distinct()),
         )
-        .where(former.case_id == case_id, former.batch_id.in_(batch_ids), not_(still_its_own))
-        .group_by(former.batch_id)
+        .where(is_wanted(former), not_(still_its_own))
+        .group_by(former.case_id, former.batch_id)
     )
     found = (
-        select(current.batch_id, literal("found"), func.count())
-        .where(
-            current.case_id == case_id,
-            current.batch_id.in_(batch_ids),
-            current.parent_id.is_not(None),
-        )
-        .group_by(current.batch_id)
+        select(current.case_id, current.batch_id, literal("found"), func.count())
+        .where(is_wanted(current), current.parent_id.is_not(None))
+        .group_by(current.case_id, current.batch_id)
     )
     return union_all(by_state, replaced, found)

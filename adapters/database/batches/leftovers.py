@@ -181,6 +181,16 @@ async def terminate(
     return True
 
 
+async def fail_dead_letters(connection: AsyncConnection, key: BatchKey) -> None:
+    """Close the documents of a complete batch whose messages are dead letters that it keeps."""
+    name = f"{key.case_id} {key.batch_id}"
+    reason = (
+        f"a dead letter of the batch holds its message: `docflow batches dead-letters {name}` says "
+        f"why, `docflow batches redrive {name}` tries it again"
+    )
+    await _close_loading(connection, key, DocumentState.FAILED, reason)
+
+
 async def stop_documents(connection: AsyncConnection, key: BatchKey) -> None:
     """Close the documents of a batch that are `loading`; the batch's row says why it ended."""
     own = and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
@@ -192,6 +202,12 @@ async def stop_documents(connection: AsyncConnection, key: BatchKey) -> None:
         state = DocumentState.TERMINATED
     why = f" ({row.reason})" if row is not None and row.reason else ""
     reason = f"{key} became {status} while this document was being loaded{why}; send it again"
+    await _close_loading(connection, key, state, reason)
+
+
+async def _close_loading(
+    connection: AsyncConnection, key: BatchKey, state: DocumentState, reason: str
+) -> None:
     await connection.execute(
         update(documents)
         .where(

@@ -180,6 +180,8 @@ class SqlBatchStore:
             await connection.execute(
                 update(batches).where(condition).values(**changes, updated_at=now)
             )
+            if closing.status is LoaderStatus.COMPLETE and closing.dead_letters:
+                await leftovers.fail_dead_letters(connection, closing.key)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Batches that are open, leases of those that are not, and documents that are loading."""

@@ -53,6 +53,12 @@ class MemoryFunctions:
                 function.mapping_pending -= 1
                 raise NotYet(f"the mapping of {names.function} is being made", PAUSE)
 
+    async def is_fed(self, names: Names) -> bool:
+        """Whether the function is mapped."""
+        with self._cloud.call("is_fed"):
+            function = self._cloud.functions_by_name.get(names.function)
+            return function is not None and function.mapped
+
     async def detach(self, names: Names) -> bool:
         """Delete the mapping."""
         with self._cloud.call("detach"):

@@ -146,8 +146,8 @@ class MemoryTopic:
     def __init__(self, cloud: CloudState) -> None:
         self._cloud = cloud
 
-    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> None:
-        """Subscribe the queue to the events of its batch."""
+    async def subscribe(self, names: Names, plan: BatchPlan, key: BatchKey) -> str:
+        """Subscribe the queue to the events of its batch; the name of the queue."""
         with self._cloud.call("subscribe"):
             self._cloud.queue(names.queue)
             subscriptions, most = self._cloud.subscriptions, self._cloud.filter_policies
@@ -156,6 +156,12 @@ class MemoryTopic:
                     raise NoRoom("the topic has no room for another filter policy")
                 self._cloud.to_miss[names.queue] = self._cloud.lost_deliveries
             subscriptions[names.queue] = key
+            return names.queue
+
+    async def is_subscribed(self, subscription: str) -> bool:
+        """Whether a subscription is still there, by the name of its queue."""
+        with self._cloud.call("is_subscribed"):
+            return subscription in self._cloud.subscriptions
 
     async def unsubscribe(self, names: Names, plan: BatchPlan) -> bool:
         """Take the subscription of the queue away."""

@@ -59,6 +59,16 @@ async def test_found_resources_carry_their_owner_and_age(batch: FunctionBatch) -
     assert {found[kind].owner for kind in (Resource.MAPPING, Resource.CONCURRENCY)} == {None}
 
 
+async def test_a_function_is_fed_as_long_as_its_mapping_is_there(
+    setup: FunctionSetup, batch: FunctionBatch
+) -> None:
+    assert not await setup.functions.is_fed(batch.names)
+    await batch.build()
+    assert await setup.functions.is_fed(batch.names)
+    await batch.detach()
+    assert not await setup.functions.is_fed(batch.names)
+
+
 async def test_everything_removed_twice_is_gone(setup: FunctionSetup, batch: FunctionBatch) -> None:
     await batch.build()
     assert [await batch.detach(), await batch.detach()] == [True, False]

@@ -91,6 +91,18 @@ async def test_a_mapping_takes_few_at_once_and_accepts_partial_failures(
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": batch.plan.concurrency}
 
 
+async def test_a_mapping_that_someone_has_disabled_feeds_no_function(
+    account: Account, batch: FunctionBatch
+) -> None:
+    await batch.build()
+    [mapping] = await account.mappings(batch)
+    disable = account.cloud.clients.lambda_.update_event_source_mapping
+    await disable(UUID=mapping["UUID"], Enabled=False)
+    assert not await account.setup.functions.is_fed(batch.names)
+    await account.setup.functions.attach(batch.names, batch.plan)
+    assert await account.setup.functions.is_fed(batch.names)
+
+
 @pytest.mark.parametrize("change", [{"BatchSize": 1}, {"Enabled": False}], ids=str)
 async def test_a_changed_mapping_is_restored(
     account: Account, batch: FunctionBatch, change: dict[str, Any]

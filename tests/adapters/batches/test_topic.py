@@ -144,6 +144,19 @@ async def test_unsubscribing_twice_is_once(setup: QueueSetup) -> None:
     await setup.holds(names.queue)
 
 
+async def test_a_subscription_that_someone_has_deleted_is_told_by_its_name(
+    setup: QueueSetup,
+) -> None:
+    names = await setup.subscribe()
+    name = await setup.topic.subscribe(names, setup.plan, KEY)
+    assert await setup.topic.subscribe(names, setup.plan, KEY) == name
+    assert await setup.topic.is_subscribed(name)
+    await setup.topic.unsubscribe(names, setup.plan)
+    assert not await setup.topic.is_subscribed(name)
+    again = await setup.topic.subscribe(names, setup.plan, KEY)
+    assert await setup.topic.is_subscribed(again)
+
+
 async def test_the_subscription_of_a_missing_queue_is_deleted_too(setup: QueueSetup) -> None:
     names = await setup.subscribe()
     await setup.subscribe(OTHER)

@@ -1,12 +1,15 @@
 """The pages of cases and batches."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from temporalio.worker import Worker
 
 from activities.batches.case_backlog import CaseBacklog
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
+from adapters.ports.leases import Claim
 from adapters.temporal.open_runs import TemporalOpenRuns
 from contracts.batches import TASK_QUEUE, BatchKey, Closing, LoaderStatus
 from tests.gateway.batches.conftest import BatchGateway
@@ -70,6 +73,22 @@ async def test_a_batch_whose_worker_is_away_shows_its_rows(gateway: BatchGateway
         found = (await browser.get("/batches?status=waiting")).text
         assert "/batches/802/1" in found
         assert "/batches/802/1" not in (await browser.get("/batches?status=complete")).text
+
+
+async def test_a_batch_that_waits_for_the_account_says_for_what_and_where_it_stands(
+    gateway: BatchGateway,
+) -> None:
+    store, leases = SqlBatchStore(gateway.database), SqlLeases(gateway.database)
+    room = [Claim("filter policies of a topic", 1, 1)]
+    keys = [BatchKey(case_id=804, batch_id=number) for number in (1, 2)]
+    await store.note(804, [started(key) for key in keys])
+    for key in keys:
+        await leases.take(key.workflow_id, room, timedelta(minutes=15))
+    browser, _ = gateway.browser()
+    async with browser:
+        pages = [(await browser.get(f"/batches/804/{key.batch_id}")).text for key in keys]
+    assert "Waits for room in the account" not in pages[0]
+    assert "Position 1 of those that wait for <bdi>filter policies of a topic</bdi>" in pages[1]
 
 
 async def test_batches_that_changed_at_once_stand_on_one_page_each(gateway: BatchGateway) -> None:

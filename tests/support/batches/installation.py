@@ -1,6 +1,7 @@
 """An installation of batches with a cloud in memory: everything else is real."""
 
 import asyncio
+import itertools
 import random
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from sqlalchemy import func, select
 from temporalio.client import (
     Client,
+    RPCTimeoutOrCancelledError,
     WithStartWorkflowOperation,
     WorkflowExecutionStatus,
     WorkflowHandle,
@@ -54,6 +56,8 @@ from workflows.batches.case_queue import CaseQueue
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 ROOMY = AccountLimits(filter_policies=200, concurrency=2_000)
+TAKEN_SECONDS = 900
+"""What a server with thousands of new cases may take to answer one event."""
 RATES = {"clone": 15, "attach": 15, "reserve": 15, "delete_function": 15, "subscribe": 100}
 """Requests a second that AWS takes of an account; those of functions that change something share
 their rate there, and each has it here."""
@@ -84,13 +88,14 @@ class BatchInstallation:
         return list(activities_of(*BATCHES.activities(self.common, self.resources)))
 
     async def tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
-        """Hand an event to its case, as the bridge does: again, when Temporal did not take it."""
-        for pause in (1, 2, 4, 8):
-            try:
-                return await self._tell(event)
-            except RPCError:
-                await asyncio.sleep(pause)
-        return await self._tell(event)
+        """Hand an event to its case, as the bridge does: again, until Temporal has taken it."""
+        async with asyncio.timeout(TAKEN_SECONDS):
+            for pause in itertools.chain((1, 2, 4, 8), itertools.repeat(15)):
+                try:
+                    return await self._tell(event)
+                except (RPCError, RPCTimeoutOrCancelledError):
+                    await asyncio.sleep(pause)
+            raise AssertionError("the pauses have no end")
 
     async def _tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         start = WithStartWorkflowOperation(

@@ -38,7 +38,9 @@ async def test_without_a_function_there_is_no_concurrency_to_take() -> None:
     assert [claim.units for claim in claims] == [1]
 
 
-@pytest.mark.parametrize(("position", "seconds"), [(1, 5), (10, 5), (11, 10), (25, 15), (900, 60)])
+@pytest.mark.parametrize(
+    ("position", "seconds"), [(1, 5), (10, 5), (11, 10), (25, 15), (200, 100), (10_000, 300)]
+)
 async def test_one_that_waits_is_asked_again_by_the_server_without_a_maximum(
     position: int, seconds: int
 ) -> None:

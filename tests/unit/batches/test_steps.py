@@ -159,25 +159,56 @@ class Journey:
 async def test_a_message_that_moves_during_the_search_is_found(moves_after: int) -> None:
     journey = Journey(moves_after=moves_after)
     work = StepInput(key=KEY, plan=PLAN)
-    seen = await environment().run(
-        BatchDrain(journey, journey, ScriptedPort(), ScriptedPort(exists=True)).look, work
-    )
+    functions = ScriptedPort(exists=True)
+    draining = BatchDrain(journey, journey, ScriptedPort(), functions, ScriptedPort())
+    seen = await environment().run(draining.look, work)
     assert seen.queue.total + seen.loads + seen.dead_letters.total > 0
 
 
 async def test_what_someone_else_has_deleted_is_named() -> None:
     unused, runs = ScriptedPort(), ScriptedPort(open_loads=4)
-    draining = BatchDrain(ScriptedPort(), runs, unused, ScriptedPort(exists=False))
+    functions, topic = ScriptedPort(exists=False), ScriptedPort(is_subscribed=False)
+    draining = BatchDrain(ScriptedPort(), runs, unused, functions, topic)
     before = datetime.now(UTC)
-    seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
+    work = StepInput(key=KEY, plan=PLAN, subscription="arn")
+    seen = await environment().run(draining.look, work)
     assert (seen.queue, seen.dead_letters, seen.loads) == (QueueDepth(), QueueDepth(), 4)
     assert before <= seen.at <= datetime.now(UTC)
-    assert seen.missing == (Resource.QUEUE, Resource.DEAD_LETTERS, Resource.FUNCTION)
+    queues = (Resource.QUEUE, Resource.DEAD_LETTERS)
+    assert seen.missing == (*queues, Resource.SUBSCRIPTION, Resource.FUNCTION)
+    assert topic.asked == [("is_subscribed", "arn")]
+
+
+async def test_a_subscription_is_not_looked_for_where_the_intake_is_closed() -> None:
+    queues, topic = ScriptedPort(depth=QueueDepth()), ScriptedPort(is_subscribed=False)
+    draining = BatchDrain(
+        *(queues, ScriptedPort(open_loads=0), ScriptedPort(), ScriptedPort(exists=True), topic)
+    )
+    seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
+    assert (seen.missing, topic.asked) == ((), [])
+
+
+@pytest.mark.parametrize(
+    ("waiting", "is_fed", "missing"),
+    [(3, False, (Resource.MAPPING,)), (3, True, ()), (0, False, ())],
+)
+async def test_a_mapping_is_missed_where_messages_wait_for_it(
+    waiting: int, is_fed: bool, missing: tuple[Resource, ...]
+) -> None:
+    queues = ScriptedPort(depth=QueueDepth(visible=waiting))
+    functions = ScriptedPort(exists=True, is_fed=is_fed)
+    draining = BatchDrain(
+        *(queues, ScriptedPort(open_loads=0), ScriptedPort(), functions, ScriptedPort())
+    )
+    seen = await environment().run(draining.look, StepInput(key=KEY, plan=PLAN))
+    assert seen.missing == missing
 
 
 async def test_a_batch_without_a_function_misses_none() -> None:
     queues, functions = ScriptedPort(depth=QueueDepth()), ScriptedPort(exists=False)
-    draining = BatchDrain(queues, ScriptedPort(open_loads=0), ScriptedPort(), functions)
+    draining = BatchDrain(
+        *(queues, ScriptedPort(open_loads=0), ScriptedPort(), functions, ScriptedPort())
+    )
     plan = PLAN.model_copy(update={"with_function": False})
     seen = await environment().run(draining.look, StepInput(key=KEY, plan=plan))
     assert seen.missing == ()
@@ -186,7 +217,7 @@ async def test_a_batch_without_a_function_misses_none() -> None:
 async def redrive(queues: ScriptedPort, store: ScriptedPort, **more: Any) -> Redriven:
     order = RedriveOrder(key=KEY, plan=PLAN, number=2, final=True, **more)
     return await environment().run(
-        BatchDrain(queues, ScriptedPort(), store, ScriptedPort()).redrive, order
+        BatchDrain(queues, ScriptedPort(), store, ScriptedPort(), ScriptedPort()).redrive, order
     )
 
 
@@ -235,15 +266,16 @@ async def test_a_move_that_is_under_way_is_waited_for() -> None:
 
 async def test_documents_are_closed_when_their_loads_have_stopped() -> None:
     runs, counts = ScriptedPort(cancel_loads=3), DocumentCounts(cancelled=2)
+    unused = (ScriptedPort(), ScriptedPort())
     store = ScriptedPort(stop_documents=counts)
     with pytest.raises(ApplicationError) as caught:
         await environment(scheduled_time=datetime.now(UTC)).run(
-            BatchDrain(ScriptedPort(), runs, store, ScriptedPort()).cancel_loads, KEY
+            BatchDrain(ScriptedPort(), runs, store, *unused).cancel_loads, KEY
         )
     assert caught.value.type == NOT_YET and store.asked == []
     runs = ScriptedPort(cancel_loads=0)
     done = await environment().run(
-        BatchDrain(ScriptedPort(), runs, store, ScriptedPort()).cancel_loads, KEY
+        BatchDrain(ScriptedPort(), runs, store, *unused).cancel_loads, KEY
     )
     assert (runs.asked, done) == ([("cancel_loads", KEY)], counts)
 
@@ -251,7 +283,8 @@ async def test_documents_are_closed_when_their_loads_have_stopped() -> None:
 async def test_documents_are_closed_although_a_load_does_not_stop() -> None:
     long_ago = datetime.now(UTC) - LONGEST_STOP
     store = ScriptedPort(stop_documents=DocumentCounts(cancelled=1))
-    draining = BatchDrain(ScriptedPort(), ScriptedPort(cancel_loads=1), store, ScriptedPort())
+    runs, unused = ScriptedPort(cancel_loads=1), (ScriptedPort(), ScriptedPort())
+    draining = BatchDrain(ScriptedPort(), runs, store, *unused)
     await environment(scheduled_time=long_ago).run(draining.cancel_loads, KEY)
     assert store.asked == [("stop_documents", KEY)]
 

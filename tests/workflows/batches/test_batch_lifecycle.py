@@ -272,6 +272,15 @@ async def test_documents_that_are_missing_are_asked_about(batches: BatchRuns) ->
     assert script.announced[-1].documents == script.counts
 
 
+async def test_documents_beyond_those_that_were_counted_are_named(batches: BatchRuns) -> None:
+    async with batches.running(ScriptedBatch(counts=DocumentCounts(loaded=2))) as handle:
+        await handle.signal(BatchLifecycle.take, finished(documents=1))
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "SUCCESS")
+    assert result.reason == "JOB_FINISHED said 1 documents, and 2 are known"
+
+
 async def test_of_two_counts_that_come_in_any_order_the_larger_one_counts(
     batches: BatchRuns,
 ) -> None:

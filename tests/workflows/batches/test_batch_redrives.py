@@ -3,6 +3,8 @@
 import pytest
 
 from contracts.batches import (
+    BatchAnswer,
+    DocumentCounts,
     LoaderStatus,
     Phase,
     Purpose,
@@ -50,6 +52,21 @@ async def test_dead_letters_that_load_the_second_time_leave_nothing(batches: Bat
         result = await handle.result()
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
     assert (result.redrives, result.dead_letters, len(script.passes)) == (1, 0, 1)
+    assert result.reason is None, "the pass is over, and no reason for anything"
+
+
+async def test_a_pass_leaves_the_reason_that_people_had_given_before(batches: BatchRuns) -> None:
+    script = ScriptedBatch(counts=DocumentCounts(loaded=2))
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished(documents=3))
+        await reach(handle, Phase.PARKED)
+        await handle.execute_update(BatchLifecycle.skip, BatchAnswer(reason="one is lost"))
+        await reach(handle, Phase.ENDING)
+        script.depths = [depth(dead=1), depth()]
+        await end(handle)
+        result = await handle.result()
+    assert result.redrives == 1
+    assert result.reason is not None and "one is lost" in result.reason
 
 
 async def test_a_requested_pass_is_an_additional_one(batches: BatchRuns) -> None:

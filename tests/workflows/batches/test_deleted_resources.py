@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from adapters.memory.cloud.state import MemoryQueue
-from contracts.batches import BatchAnswer, LoaderStatus, Phase, Resource, Timings
+from contracts.batches import (
+    BatchAnswer,
+    BatchKey,
+    LoaderStatus,
+    Phase,
+    Resource,
+    ResourceState,
+    StepDone,
+    Timings,
+)
 from tests.support.batches.installation import Installations, keys_of, new_case
 from tests.support.batches.runs import BatchRuns, end, reach
 from tests.support.batches.scripted import TODAY, ScriptedBatch, depth, finished, started
@@ -17,6 +26,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUICK = Timings(settle=0, poll=1, hold=0)
 LOST = "deleted by someone else, with the documents that had not been loaded: send them again"
+NOT_COME = (
+    "deleted by someone else: documents that were published since have not come; send them again"
+)
 
 
 def found(*depths: Any) -> ScriptedBatch:
@@ -62,6 +74,44 @@ async def test_a_function_that_was_deleted_is_named_and_built_again(batches: Bat
         result = await handle.result()
     assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "SUCCESS")
     assert script.calls.count("create_function") == 2
+
+
+async def test_a_mapping_that_was_disabled_behind_a_closed_intake_is_made_again(
+    batches: BatchRuns,
+) -> None:
+    script = found(depth())
+    async with batches.running(script) as handle:
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, finished())
+        await reach(handle, Phase.ENDING)
+        script.depths = [depth(2, missing=[Resource.MAPPING]), depth()]
+        await end(handle)
+        status = await reach(handle, Phase.PARKED)
+        said = "event source mapping disabled or deleted by someone else"
+        assert status.reason is not None and said in status.reason
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        result = await handle.result()
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "SUCCESS")
+    assert script.calls.count("attach_mapping") == 2
+    assert script.calls.count("subscribe") == 1, "nothing more may come in"
+
+
+async def test_documents_that_a_deleted_subscription_lost_are_named(batches: BatchRuns) -> None:
+    script = found(depth(missing=[Resource.SUBSCRIPTION]), depth())
+    script.results["subscribe"] = StepDone(state=ResourceState.READY, name="arn")
+    async with batches.running(script) as handle:
+        status = await reach(handle, Phase.PARKED)
+        assert status.reason is not None and f"subscription {NOT_COME}" in status.reason
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        await reach(handle, Phase.LOADING)
+        await handle.signal(BatchLifecycle.take, finished())
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "PARTIAL")
+    assert result.reason is not None and NOT_COME in result.reason
+    looks = [look.subscription for look in script.received["look"]]
+    assert looks[0] == "arn", "it is looked for by its name"
+    assert looks[-1] is None, "and no longer, once the batch has removed it"
 
 
 async def test_a_batch_whose_queue_was_deleted_can_be_given_up(batches: BatchRuns) -> None:
@@ -111,6 +161,31 @@ async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
         await eventually(lambda: _takes_documents(queues, name))
+        await installation.tell(finished(key))
+        await installation.ended(key)
+        assert (await handle.result()).outcome == "PARTIAL"
+        assert installation.cloud.is_empty
+
+
+async def _subscribed(subscriptions: Mapping[str, BatchKey], name: str) -> bool:
+    return name in subscriptions
+
+
+@pytest.mark.cached(alone=True)
+async def test_a_subscription_in_the_cloud_that_was_deleted_is_there_after_a_retry(
+    installations: Installations,
+) -> None:
+    (key,) = keys_of(new_case(), 1)
+    async with installations() as installation:
+        await installation.tell(started(key))
+        await installation.loads(key)
+        subscriptions = installation.cloud.subscriptions
+        [name] = subscriptions
+        del subscriptions[name]
+        handle = installation.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
+        await reach(handle, Phase.PARKED)
+        await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
+        await eventually(lambda: _subscribed(subscriptions, name))
         await installation.tell(finished(key))
         await installation.ended(key)
         assert (await handle.result()).outcome == "PARTIAL"

@@ -90,6 +90,29 @@ async def test_a_full_cancel_stops_whatever_is_under_way(
     assert removed_by(script) == list(REMOVING)
 
 
+async def test_messages_that_are_removed_with_the_queue_are_named(batches: BatchRuns) -> None:
+    script = ScriptedBatch(depths=[depth(7)])
+    async with batches.running(script) as handle:
+        await reach(handle, Phase.LOADING)
+        await eventually(lambda: holds(script.made("look") > 0))
+        await handle.signal(BatchLifecycle.take, cancelled())
+        result = await handle.result()
+    assert result.status is LoaderStatus.CANCELLED
+    assert result.reason == "7 messages in its queue were not loaded"
+    assert script.closings[0].reason == result.reason
+
+
+async def test_a_canary_in_the_queue_is_no_message_that_was_not_loaded(batches: BatchRuns) -> None:
+    script = ScriptedBatch(depths=[depth(1)])
+    script.hold("attach_mapping")
+    async with batches.running(script) as handle:
+        await script.working.wait()
+        await handle.signal(BatchLifecycle.take, cancelled())
+        script.held["attach_mapping"].set()
+        result = await handle.result()
+    assert (result.status, result.reason) == (LoaderStatus.CANCELLED, None)
+
+
 async def test_a_partial_cancel_drains_what_is_in_flight(batches: BatchRuns) -> None:
     script = ScriptedBatch(depths=[depth(8), depth(3), depth(1, dead=1), depth(dead=1)], keeps=True)
     async with batches.running(script) as handle:

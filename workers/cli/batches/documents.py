@@ -160,7 +160,9 @@ async def _retry_failed(cli: CliContext, key: BatchKey, *, as_json: bool) -> Non
     async with access.open_store(cli.environment) as store:
         view = _known(await store.get(key), key)
         recorded: Sequence[object] = await store.failed_messages(key, limit=1)
-        lost = await failed_without_message(store, key, view.documents.failed)
+        # Of those that are dead letters, the queue has the messages.
+        failed = view.documents.failed - view.dead_letters
+        lost = await failed_without_message(store, key, failed)
     if lost:
         typer.echo(
             f"docflow: {lost:,} failed documents have no message to try again; have them sent once "

@@ -13,7 +13,6 @@ from contracts.batches import (
     LoaderStatus,
     PolledDepth,
     WaitingBatch,
-    outcome_of,
 )
 from domain.batches.line import waited_for_by, waits_for
 from workers.cli.batches.context import (
@@ -29,6 +28,7 @@ from workers.cli.output import JsonOption, console, moment, pairs, print_json, t
 from workers.cli.runs import is_left_open, outage_pairs, show_in_temporal
 from workers.pipelines.base import Run
 from workers.services.batches import access
+from workers.services.batches.outcomes import shown_outcome
 from workers.text import one_line
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     if as_json:
         fields = status and status.model_dump(mode="json")
         shown = {
-            "batch": _as_json(view),
+            "batch": _as_json(view, status),
             "waits_for": [each.batch_id for each in before],
             "waited_for_by": after,
             "waits_for_lease": lease and asdict(lease),
@@ -163,7 +163,7 @@ async def _show(cli: CliContext, key: BatchKey, *, as_json: bool) -> None:
     out = console()
     waits = outage_pairs(snapshot.view)
     turn = _turn_pairs(before, after, lease)
-    out.print(pairs([*_row_pairs(view, waits), *turn, *_run_pairs(view, snapshot)]))
+    out.print(pairs([*_row_pairs(view, status, waits), *turn, *_run_pairs(view, snapshot)]))
     if status is not None and status.resources:
         resources = table("resource", "state")
         for row in status.resources:
@@ -179,12 +179,14 @@ async def _look(cli: CliContext, key: BatchKey) -> RunSnapshot:
     return RunSnapshot(await runs.status(key), runs.link(key.workflow_id), view)
 
 
-def _row_pairs(view: "BatchView", waits: list[tuple[str, object]]) -> list[tuple[str, object]]:
+def _row_pairs(
+    view: "BatchView", run: BatchStatus | None, waits: list[tuple[str, object]]
+) -> list[tuple[str, object]]:
     documents = view.documents.model_dump()
     return [
         ("batch", str(view.key)),
         ("status", _status(view.status)),
-        ("outcome", _outcome(view)),
+        ("outcome", shown_outcome(view, run)),
         *waits,
         ("reason", view.reason),
         ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
@@ -243,22 +245,15 @@ def _depths(depths: Sequence[PolledDepth]) -> "Table":
     return made
 
 
-def _outcome(view: "BatchView") -> str | None:
-    """How it ended, as LOADER_FINISHED says; None: it has not."""
-    if not view.status.terminal:
-        return None
-    return outcome_of(view.status, view.documents, view.dead_letters)
-
-
 def _status(status: LoaderStatus) -> "Text":
     return text(status, _STYLES[status])
 
 
-def _as_json(view: "BatchView") -> dict[str, Any]:
+def _as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any]:
     return {
         **view.key.model_dump(),
         "status": view.status,
-        "outcome": _outcome(view),
+        "outcome": shown_outcome(view, run),
         "reason": view.reason,
         "documents": view.documents.model_dump(),
         "dead_letters": view.dead_letters,

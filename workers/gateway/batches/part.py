@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.batches.store import SqlBatchStore
+from adapters.database.leases import SqlLeases
 from workers.gateway.batches.pages import labels
 from workers.gateway.batches.pages.batch_page import BatchPages
 from workers.gateway.batches.pages.lists import BatchLists
@@ -31,8 +32,8 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         settings: None.
     """
     runs = BatchRuns(context.client, context.environment, seconds_to_answer=_SECONDS_TO_ANSWER)
-    store = SqlBatchStore(context.resources.database)
-    return part_of(BatchOverview(store, runs, read_timings(context.environment)))
+    database, timings = context.resources.database, read_timings(context.environment)
+    return part_of(BatchOverview(SqlBatchStore(database), runs, SqlLeases(database), timings))
 
 
 def part_of(service: BatchOverview) -> GatewayPart:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from adapters.ports import BatchStore, BatchView, DocumentView
+from adapters.ports.leases import Leases, LeaseWait
 from contracts.batches import (
     LARGEST_ID,
     BatchAnswer,
@@ -17,10 +18,10 @@ from contracts.batches import (
     LoaderStatus,
     Timings,
     WaitingBatch,
-    outcome_of,
 )
 from contracts.sweep import TERMINATED
 from domain.batches.line import waited_for_by, waits_for
+from workers.services.batches.outcomes import shown_outcome
 from workers.services.batches.runs import BatchRuns, refuse_cancel_in_vain
 from workers.services.cursors import Cursor
 from workers.services.errors import Forbidden, InvalidRequest, NotFound, ServiceUnavailable
@@ -70,14 +71,13 @@ class BatchDetails:
     """Why nothing is known of its run."""
     waits_for: Sequence[WaitingBatch]
     waited_for_by: Sequence[int]
+    lease: LeaseWait | None
+    """What of the account it waits for."""
 
     @property
     def outcome(self) -> str | None:
         """How it ended, as LOADER_FINISHED says; None: it has not."""
-        view = self.view
-        if not view.status.terminal:
-            return None
-        return outcome_of(view.status, view.documents, view.dead_letters)
+        return shown_outcome(self.view, self.status)
 
     @property
     def can_answer(self) -> bool:
@@ -96,12 +96,16 @@ class BatchOverview:
     Args:
         store: Tables.
         runs: Of batches in Temporal.
+        leases: Of the account.
         timings: Of a case whose run a cancel starts.
     """
 
-    def __init__(self, store: BatchStore, runs: BatchRuns, timings: Timings) -> None:
+    def __init__(
+        self, store: BatchStore, runs: BatchRuns, leases: Leases, timings: Timings
+    ) -> None:
         self._store = store
         self._runs = runs
+        self._leases = leases
         self._timings = timings
 
     async def batches(
@@ -161,7 +165,8 @@ class BatchOverview:
             view = replace(view, status=LoaderStatus.TERMINATED)
         line = (await self._store.note(key.case_id, ())).batches
         before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
-        return BatchDetails(view, run, status, problem, before, after)
+        lease = await self._leases.waits(key.workflow_id)
+        return BatchDetails(view, run, status, problem, before, after, lease)
 
     async def documents(
         self, who: Identity, key: BatchKey, state: DocumentState | None, after: str

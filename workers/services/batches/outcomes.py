@@ -1,0 +1,18 @@
+"""How a batch ended, as people are shown it."""
+
+from adapters.ports import BatchView
+from contracts.batches import BatchStatus, outcome_of
+
+
+def shown_outcome(view: BatchView, run: BatchStatus | None) -> str | None:
+    """How a batch ended, as LOADER_FINISHED says; None: it has not.
+
+    Args:
+        view: Its row.
+        run: What its newest run reports. It alone knows of a queue that was deleted with what it
+            held.
+    """
+    if not view.status.terminal:
+        return None
+    lost = run is not None and run.outcome == "PARTIAL"
+    return outcome_of(view.status, view.documents, max(view.dead_letters, int(lost)))
