@@ -8,6 +8,7 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Final
 
+from activities.imports.column_table import ColumnTable
 from activities.imports.kept_rows import KeptRows
 from activities.imports.sheet_keys import SheetKeys
 from activities.seen_keys import SeenKeys
@@ -29,6 +30,7 @@ from domain.imports.sheets import (
 from domain.imports.survey import ReadingOptions, Survey, Surveyed
 from domain.imports.tables import TableSpec, scope_of
 from domain.imports.validation import Place, RowValidator
+from domain.tabular.columns import NotPlain
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
 from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
@@ -51,6 +53,7 @@ class DocumentTable:
         kept: The rows, where they need not be read again.
         last_line: Line number of the last one.
         place: Where they stand in the document.
+        by_columns: Reads the rows by columns, as far as they are plain enough.
     """
 
     sheet: FoundSheet
@@ -60,6 +63,7 @@ class DocumentTable:
     kept: KeptRows
     last_line: int
     place: Place = field(default_factory=Place)
+    by_columns: ColumnTable | None = None
 
     @property
     def header_line(self) -> int:
@@ -69,9 +73,7 @@ class DocumentTable:
     @property
     def _width(self) -> int:
         """Fields of a text table's header; 0: it is a sheet."""
-        header = self.surveyed.header
-        lines = range(header.line - len(header.rows) + 1, header.line + 1)
-        return max((self.source.widths.get(line, 0) for line in lines), default=0)
+        return _fields_of(self.surveyed.header, self.source)
 
     def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
         """The rows below the header, merged cells filled down."""
@@ -116,6 +118,7 @@ class DocumentTables:
         folder: Scratch folder of the step.
         findings: Told what is left out.
         held: Closes what is opened for the reading.
+        by_columns: Try to read the rows by columns.
     """
 
     def __init__(
@@ -126,8 +129,11 @@ class DocumentTables:
         folder: Path,
         findings: Findings,
         held: ExitStack,
+        *,
+        by_columns: bool = False,
     ) -> None:
         self._held = held
+        self._by_columns = by_columns
         self._book = book
         self._message = message
         self._spec = spec
@@ -199,6 +205,8 @@ class DocumentTables:
         """Look at all rows of a sheet; `keep` few rows in memory for the reading."""
         assert sheet.header is not None
         source = self._book.table(sheet.name)
+        if self._by_columns and (table := self._plain(sheet, source)) is not None:
+            return table
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         rows = _below(source.rows(), sheet.header.line)
         is_workbook = bool(self._book.sheets)
@@ -210,6 +218,21 @@ class DocumentTables:
             kept.add(part)
         surveyed = survey.finish(self._options, source.hidden_columns)
         return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
+
+    def _plain(self, sheet: FoundSheet, source: TableSource) -> DocumentTable | None:
+        """Look at the columns of a text; None: its rows have to be looked at."""
+        assert sheet.header is not None
+        width = _fields_of(sheet.header, source)
+        spec, options = self._spec, self._options
+        try:
+            columns = ColumnTable(source, sheet, width, self._message, spec, options, self._folder)
+        except NotPlain:
+            return None
+        self._held.callback(columns.close)
+        kept = KeptRows(self._folder, self._held, memory=False, aside=False)
+        surveyed = columns.surveyed
+        last_line = sheet.header.line + surveyed.rows
+        return DocumentTable(*(sheet, source, surveyed, (), kept, last_line), by_columns=columns)
 
     def _compare(self, tables: Sequence[DocumentTable]) -> None:
         """Sheets may share keys only with the same values.
@@ -245,6 +268,12 @@ class DocumentTables:
                     [tuple(row[i] for i in own) for row in good.rows],
                     [tuple(row[i] for i in rest) for row in good.rows],
                 )
+
+
+def _fields_of(header: TableHeader, source: TableSource) -> int:
+    """Fields of a text table's header; 0: it is a sheet."""
+    lines = range(header.line - len(header.rows) + 1, header.line + 1)
+    return max((source.widths.get(line, 0) for line in lines), default=0)
 
 
 def _below(rows: Rows, line: int) -> Rows:

@@ -14,6 +14,7 @@ from domain.imports.leading_zeros import (
     settled,
     spellings,
 )
+from domain.imports.packed import PackedRows
 from domain.imports.tables import TableSpec, scope_of
 
 
@@ -61,6 +62,9 @@ class CodeSpelling:
                 said whether they are the same.
         """
         if self._answer == DISTINCT or not chunk.rows:
+            return chunk
+        rows = chunk.rows
+        if isinstance(rows, PackedRows) and not rows.zero_led and not self._lengths:
             return chunk
         columns = code_columns(chunk, self._names)
         if not may_differ(columns, self._lengths):

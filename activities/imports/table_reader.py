@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from activities.imports.column_table import TOGETHER, ColumnTable, may_be_plain
 from activities.imports.document_tables import DocumentTable, DocumentTables
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
@@ -16,6 +17,7 @@ from domain.imports.findings import Findings
 from domain.imports.memory import ReportMemory
 from domain.imports.tables import TableSpec
 from domain.imports.validation import RowValidator
+from domain.tabular.columns import NotPlain
 from domain.tabular.rows import Cell
 
 CHUNK_ROWS: Final = 5_000
@@ -78,15 +80,13 @@ class TableReader:
             InvalidDocument: It has no header with the required columns, it is for a person to
                 say which sheet or column counts, or, under `replace`, there are no rows.
         """
-        message, folder = self._message, self._path.parent
-        book = self._held.enter_context(
+        message = self._message
+        self._book = self._held.enter_context(
             self._documents.open_workbook(
                 self._path, filename=message.filename, encoding=message.encoding
             )
         )
-        tables = DocumentTables(book, message, self._spec, folder, self.findings, self._held)
-        self._tables = tables.tables()
-        self.memory = tables.memory
+        self._open_tables(by_columns=may_be_plain(message, self._spec, self._path))
         encoding = self._tables[0].source.encoding
         if message.encoding is None and not (encoding or "utf-8").startswith("utf"):
             self.guessed_encoding = encoding
@@ -96,9 +96,19 @@ class TableReader:
                 f"there are no rows below the header on line {self._tables[0].header_line}; "
                 "an empty document must not replace everything"
             )
-        self._seen = self._held.enter_context(closing(SeenKeys(folder)))
+        self._seen = self._held.enter_context(closing(SeenKeys(self._path.parent)))
         self._begin(self._tables.pop(0))
         self.titles = self._validator.titles
+
+    def _open_tables(self, *, by_columns: bool) -> None:
+        self.findings = Findings()
+        tables = DocumentTables(
+            *(self._book, self._message, self._spec, self._path.parent, self.findings),
+            self._held,
+            by_columns=by_columns,
+        )
+        self._tables = tables.tables()
+        self.memory = tables.memory
 
     def _begin(self, table: DocumentTable) -> None:
         self._validator: RowValidator = table.validator(
@@ -108,7 +118,13 @@ class TableReader:
             self.findings,
             keep_cells=self._message.strategy in _REFUSING,
         )
-        self._rows = table.rows(self._spec, self.findings.filled_down)
+        self._columns = table.by_columns
+        self._packed: Iterator[RowChunk] | None = None
+        self._ahead: RowChunk | None = None
+        self._rows_in_all = table.surveyed.rows
+        self._rows = (
+            iter(()) if self._columns else table.rows(self._spec, self.findings.filled_down)
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -116,6 +132,15 @@ class TableReader:
 
     def skip(self, rows: int) -> None:
         """Pass rows that went in before; their keys are known afterwards."""
+        if self._columns is not None:
+            self.rows_read = min(rows, self._rows_in_all)
+            try:
+                self._ahead = self._next_packed(self._columns)
+            except NotPlain:
+                self._read_row_by_row(self._columns)
+            else:
+                self.rows_read = min(rows, self._rows_in_all)
+            return
         while self.rows_read < rows and self._next(rows - self.rows_read) is not None:
             pass
 
@@ -125,7 +150,34 @@ class TableReader:
         Raises:
             UnreadableDocument: The file turned out damaged on the way.
         """
+        if self._columns is None:
+            return self._next(self._chunk_rows)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self.rows_read = ahead.cursor
+            return ahead
+        try:
+            return self._next_packed(self._columns)
+        except NotPlain:
+            self._read_row_by_row(self._columns)
         return self._next(self._chunk_rows)
+
+    def _next_packed(self, columns: ColumnTable) -> RowChunk | None:
+        if self._packed is None:
+            self._packed = columns.chunks(self.rows_read, TOGETHER * self._chunk_rows)
+        chunk = next(self._packed, None)
+        if chunk is not None:
+            self.rows_read = chunk.cursor
+        self.exhausted = self.rows_read == self._rows_in_all
+        return chunk
+
+    def _read_row_by_row(self, columns: ColumnTable) -> None:
+        """Continue behind the rows that were plain, as another attempt would."""
+        columns.close()
+        done, self.rows_read = self.rows_read, 0
+        self._open_tables(by_columns=False)
+        self._begin(self._tables.pop(0))
+        self.skip(done)
 
     def _next(self, most: int) -> RowChunk | None:
         wanted = min(most, self._chunk_rows)

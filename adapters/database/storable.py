@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Integer, Text
 from adapters.database.bulk.protocol import RowBatch
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from contracts.problems import Problem
+from domain.imports.packed import PackedRows
 
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""
@@ -20,6 +21,8 @@ def unstorable(batch: RowBatch) -> dict[int, Problem]:
 
     Whole columns are looked at first; single values only when something is wrong.
     """
+    if isinstance(batch.rows, PackedRows):
+        return {}
     found: dict[int, Problem] = {}
     for column, values in zip(batch.columns, batch.values, strict=True):
         kind = batch.table.c[column].type

@@ -34,6 +34,7 @@ from adapters.ports.batches import (
     SourceFunction,
 )
 from adapters.ports.blobs import Blobs
+from adapters.ports.columns import ColumnBlock, ColumnBlocks, ColumnSource
 from adapters.ports.document_loads import (
     Attached,
     DocumentTexts,
@@ -96,6 +97,9 @@ __all__ = [
     "BatchView",
     "BlobNotFound",
     "Blobs",
+    "ColumnBlock",
+    "ColumnBlocks",
+    "ColumnSource",
     "Denied",
     "DocumentTexts",
     "DocumentView",

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from adapters.ports.columns import ColumnSource
 from domain.imports.schedule_items import ScheduleItem, ScheduleProject
 from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts
 
@@ -18,6 +19,8 @@ class TableSource(Protocol):
     encoding: str | None
     delimiter: str | None
     """Of a text table."""
+    columns: ColumnSource | None
+    """Reads a text table by columns; None: it is read row by row only."""
     date1904: bool
     """Serial day numbers count from 1904."""
     merges: list[Merge]

@@ -57,19 +57,27 @@ class HeadersBelow:
             columns: The same cells by column.
         """
         cells = columns[self._place] if self._place < len(columns) else ()
+        names = self._names(cells)
+        for index, cell in enumerate(cells) if names else ():
+            if cell in names and (titles := self._titles(rows[index])) is not None:
+                yield HeaderBelow(index, self._other(titles))
+
+    def may_be_among(self, columns: Sequence[Sequence[str]]) -> bool:
+        """Whether a row names the columns, by the distinct cells of each column."""
+        return bool(self._names(columns[self._place]))
+
+    def _names(self, cells: Sequence[Cell]) -> set[str]:
+        """Cells of the key that are names of some column."""
         if _end_with_digits(cells):
-            return
+            return set()
         # Most codes end with a digit, no title does.
-        names = {
+        return {
             cell
             for cell in set(cells)
             if isinstance(cell, str)
             and not cell[-1:].isdigit()
             and normalise(cell) in self._spec.by_header
         }
-        for index, cell in enumerate(cells) if names else ():
-            if cell in names and (titles := self._titles(rows[index])) is not None:
-                yield HeaderBelow(index, self._other(titles))
 
     def _titles(self, cells: Sequence[Cell]) -> dict[int, str] | None:
         """Titles by position; None: the row is data."""

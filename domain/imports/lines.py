@@ -5,7 +5,7 @@ row, or a problem of one. What is left out is counted, so that the result names 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -28,6 +28,8 @@ _NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
 _NUMBER_TYPES: Final = frozenset({Decimal, int})
 _GROUPS: Final = 64
 """Subtotals that a total of a higher level may sum up."""
+_TOGETHER: Final = 2_000
+"""Texts that are looked at together."""
 _HALF_STEP: Final = Decimal("0.005")
 
 
@@ -184,6 +186,30 @@ class LineSorter:
             self._last = rows[-1][1]
         return found
 
+    def takes_all(self, columns: Sequence[Sequence[str]]) -> bool:
+        """Whether all rows are data, whichever of these cells stand beside each other.
+
+        Args:
+            columns: The distinct cells of each column. Those of numbers hold numbers only, and
+                none names a column.
+        """
+        width = len(columns)
+        for pattern in (*self._repeated, *self._titles):
+            if all(place < width and text in columns[place] for place, text in pattern.items()):
+                return False
+        fields = {position: name for name, position in self._header.positions.items()}
+        for position, column in enumerate(columns):
+            if fields.get(position) in self._sums:
+                continue
+            in_key = position in self._keys
+            if any(word_of(cell, in_key=in_key) is not None for cell in _suspects(column)):
+                return False
+        # No row holds a text alone where another column is filled in all of them.
+        filled = (all(map(str.strip, column)) for column in columns)
+        return self._beside is None or any(
+            all_filled and place != self._key for place, all_filled in enumerate(filled)
+        )
+
     def _count(self, values: Mapping[str, Sequence[Any]], start: int, end: int) -> None:
         if end > start:
             self._rows += end - start
@@ -303,6 +329,14 @@ class LineSorter:
 
     def _mapped(self, cells: Sequence[Cell]) -> int:
         return sum(1 for p in self._places if p < len(cells) and is_filled(cells[p]))
+
+
+def _suspects(texts: Sequence[str]) -> Iterator[str]:
+    """Those among which a word may be; quick where none is."""
+    for start in range(0, len(texts), _TOGETHER):
+        part = texts[start : start + _TOGETHER]
+        if may_hold_words(part):
+            yield from part
 
 
 def _is_wrong(text: str) -> bool:

@@ -158,6 +158,29 @@ class Survey:
             self._keys.add(rows[:room])
         self._rows += len(rows)
 
+    def add_distinct(
+        self, columns: Sequence[Sequence[str]], filled: Sequence[int], rows: int
+    ) -> bool:
+        """Look at the distinct cells of each column of the next rows.
+
+        Args:
+            columns: The cells.
+            filled: How many cells of each column are not empty.
+            rows: How many rows they are of.
+
+        Returns:
+            Whether they say enough: some things show only when whole rows are looked at, or all
+            cells are counted.
+        """
+        self._filled.extend([0] * (len(columns) - len(self._filled)))
+        for position, cells in enumerate(columns):
+            self._filled[position] += filled[position]
+            if position in self._written:
+                self._look(position, cells)
+        self._rows += rows
+        counted = self._percent.total() + sum(each.total() for each in self._currencies.values())
+        return not (counted or self._sample or self._below.may_be_among(columns))
+
     def _look(self, position: int, cells: Sequence[Cell]) -> None:
         spec, found = self._written[position], self._found[position]
         if position in self._orders:

@@ -3,22 +3,19 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import compress, repeat
 from typing import Any, Final
 
 from contracts.imports import Problem
-from domain.imports import exchanged_days
+from domain.imports.cells import convert_cells
 from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
 from domain.imports.lines import SUSPECT, LineSorter, Suspect, is_filled
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
-from domain.tabular.conversion import Flaw, convert_column, transpose
+from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
-from domain.tabular.habits import is_percentage, plain_cells
-from domain.tabular.notations import slashed
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import column_letters, readable, storable
@@ -28,9 +25,6 @@ _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
 _TOO_MANY: Final = Flaw(
     "stands behind the last column of the header: put a value that holds the delimiter into quotes"
-)
-_NO_PERCENTAGE: Final = Flaw(
-    "has no percent sign, and others of its column have: write 10 % as 10% or 0.1 everywhere"
 )
 
 Rows = Sequence[tuple[int, list[Cell]]]
@@ -153,7 +147,9 @@ class RowValidator:
         keyless: set[int] = set()
         returning: set[int] = set()
         for name, (field, cells) in source.items():
-            values[name], refused = self._convert(field, cells)
+            values[name], refused = convert_cells(
+                self._spec, self._surveyed, field, cells, date1904=self._date1904
+            )
             if refused:
                 bad = [i for i, value in enumerate(values[name]) if isinstance(value, Flaw)]
                 for i in bad:
@@ -181,25 +177,6 @@ class RowValidator:
         if self._numbers:
             values[SEQUENCE] = numbers
         return self._part(rows, lines, values, numbers, problems, aside)
-
-    def _convert(self, field: FieldSpec, cells: Sequence[Cell]) -> tuple[list[Any], bool]:
-        is_key = field.name in self._spec.key
-        plain = plain_cells(field, cells, is_key=is_key, date1904=self._date1904)
-        if self._surveyed.dotted and field.kind is ColumnKind.DATE:
-            plain = [slashed(cell.strip()) if isinstance(cell, str) else cell for cell in plain]
-        notation = self._surveyed.notations.get(field.name)
-        values, refused = convert_column(field, plain, notation)
-        if field.name in self._surveyed.doubtful:
-            return exchanged_days.refused(cells, values), True
-        if field.name not in self._surveyed.percentages:
-            return values, refused
-        checked = [
-            _NO_PERCENTAGE
-            if isinstance(value, Decimal) and abs(value) > 1 and not is_percentage(cell)
-            else value
-            for value, cell in zip(values, cells, strict=True)
-        ]
-        return checked, refused or _NO_PERCENTAGE in checked
 
     def _left_out(
         self,

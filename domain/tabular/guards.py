@@ -7,6 +7,8 @@ keeps it text; reading takes that off again, so that a table that goes out comes
 from typing import Final
 
 GUARD: Final = "'"
+MARKS: Final = (GUARD, '="')
+"""How a cell begins that is not shown as it stands: guarded, or a formula that yields its text."""
 _STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -9,8 +9,8 @@ than half the time of binary records.
 """
 
 import operator
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from io import BytesIO
 from typing import Any, Final
@@ -36,11 +36,13 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk import postgresql_statements as statements
-from adapters.database.bulk.postgresql_text import copy_text
+from adapters.database.bulk.postgresql_text import copy_text, packed_text
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
 from adapters.database.models.every import key_of
 from adapters.ports import Unavailable
+from domain.imports.packed import PackedRows
+from domain.tabular.columns import NULL
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""
@@ -285,10 +287,11 @@ class PostgresBulk:
 
     async def _copy_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> bool:
         """COPY rows straight into their table; False, and nothing done, when a key is known."""
-        keys = batch.keys()
-        places = sorted(range(len(keys)), key=keys.__getitem__)
-        sample = [keys[place] for place in places[:: len(places) // _SAMPLE]]
-        if await self._any_known(connection, batch.table, sample):
+        places: Sequence[int] = range(len(batch))
+        if not isinstance(batch.rows, PackedRows):
+            places = sorted(places, key=batch.keys().__getitem__)
+        sample = batch.take(places[:: len(places) // _SAMPLE])
+        if await self._any_known(connection, batch.table, sample.keys()):
             return False
         try:
             async with connection.begin_nested():
@@ -301,6 +304,11 @@ class PostgresBulk:
         self, connection: AsyncConnection, batch: RowBatch, places: Sequence[int], stamp: Stamp
     ) -> None:
         """COPY the rows at these places with their bookkeeping."""
+        if isinstance(batch.rows, PackedRows):
+            now = stamp.now.astimezone(UTC).isoformat()
+            stamps = {"version": "1", "source_task": stamp.task, "created_at": now}
+            await _copy_packed(connection, batch, batch.table, {**stamps, "updated_at": now})
+            return
         columns = (*batch.columns, *statements.STAMPS)
         text = copy_text(batch, places, stamp)
         if text is not None:
@@ -325,8 +333,24 @@ class PostgresBulk:
         # Begins the transaction that COPY, which goes past SQLAlchemy, is to be part of. As plain
         # text, because SQLAlchemy forgets every prepared statement when it sees DDL.
         await connection.exec_driver_sql(create)
+        if isinstance(batch.rows, PackedRows):
+            await _copy_packed(connection, batch, incoming, {})
+            return
         rows = list(map(operator.add, batch.rows, zip(batch.lines, strict=True)))
         await self.fill(connection, incoming, (*batch.columns, "source_line"), rows)
+
+
+async def _copy_packed(
+    connection: AsyncConnection, batch: RowBatch, target: Table, more: Mapping[str, str]
+) -> None:
+    """COPY packed rows, with the texts of `more` columns that all rows share."""
+    rows = batch.rows
+    assert isinstance(rows, PackedRows)
+    shared = len(rows.scope)
+    columns = (*batch.columns[shared:], "source_line", *batch.columns[:shared], *more)
+    text = BytesIO(packed_text(rows, tuple(more.values())))
+    driver = await _driver(connection)
+    await driver.copy_to_table(target.name, source=text, columns=columns, null=NULL)
 
 
 async def _run_merge(

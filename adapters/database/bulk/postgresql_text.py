@@ -14,6 +14,7 @@ from sqlalchemy import Date, Integer, Text
 
 from adapters.database.bulk.protocol import RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal
+from domain.imports.packed import PackedRows
 
 _NULL: Final = "\\N"
 _SPECIAL: Final = ("\\", "\t", "\n", "\r")
@@ -45,6 +46,18 @@ def copy_text(batch: RowBatch, places: Iterable[int], stamp: Stamp) -> bytes | N
     end = f"\t1\t{stamp.task.translate(_ESCAPES)}\t{now}\t{now}\n"
     rows = list(map("\t".join, zip(*columns, strict=True)))
     return "".join([part for place in places for part in (rows[place], end)]).encode()
+
+
+def packed_text(rows: PackedRows, more: Sequence[str] = ()) -> bytes:
+    """Packed rows without their scope, each with its line, the scope and what more all share.
+
+    What is absent is `NULL`, so that nothing but backslashes has to be escaped.
+    """
+    shared = "".join(f"\t{text.translate(_ESCAPES)}" for text in (*rows.scope, *more))
+    lines = rows.lines
+    if any("\\" in line for line in lines):
+        lines = [line.replace("\\", "\\\\") for line in lines]
+    return "".join((f"{shared}\n".join(lines), shared, "\n")).encode()
 
 
 def _texts(kind: Any, values: Sequence[Any]) -> Sequence[str] | None:

@@ -30,6 +30,7 @@ from adapters.database.bulk import sqlite_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import STAGED, key_of
+from domain.imports.packed import PackedRows
 
 _PARAMETERS: Final = 900
 """Of one statement: what every build of SQLite takes."""
@@ -79,12 +80,12 @@ class SqliteBulk:
         self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp
     ) -> tuple[int, int]:
         """Insert what is new; when that was not everything, update what differs."""
-        stamped = self._stamped(batch, stamp)
         name, columns = batch.table.name, batch.columns
-        created = await _insert(connection, partial(statements.insert_sql, name, columns), stamped)
+        created = await self.insert_new(connection, batch, stamp)
         change = statements.update_sql(name, columns)
         if created == len(batch) or change is None:
             return created, 0
+        stamped = self._stamped(batch, stamp)
         return created, await _execute_many(connection, change, list(zip(*stamped, strict=True)))
 
     async def merge_staged(
@@ -133,7 +134,12 @@ class SqliteBulk:
 
     async def insert_new(self, connection: AsyncConnection, batch: RowBatch, stamp: Stamp) -> int:
         """INSERT ... ON CONFLICT DO NOTHING."""
-        sql_of = partial(statements.insert_sql, batch.table.name, batch.columns)
+        name, columns = batch.table.name, batch.columns
+        if isinstance(batch.rows, PackedRows):
+            (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
+            stamps = (stamp.task, now[0], now[0], 1)
+            return await _insert_packed(connection, name, columns, batch.rows, stamps)
+        sql_of = partial(statements.insert_sql, name, columns)
         return await _insert(connection, sql_of, self._stamped(batch, stamp))
 
     async def fill(
@@ -283,9 +289,9 @@ class SqliteBulk:
     def _stamped(self, batch: RowBatch, stamp: Stamp) -> list[Sequence[Any]]:
         """Columns as SQLite stores them, followed by their bookkeeping in the order of `STAMPS`."""
         (now,) = self._stored(batch.table, ("updated_at",), [(stamp.now,)])
+        columns = [*self._bound(batch.table, batch.columns, batch.values), batch.lines]
         return [
-            *self._bound(batch.table, batch.columns, batch.values),
-            batch.lines,
+            *columns,
             *([value] * len(batch) for value in (stamp.task, now[0], now[0], 1)),
         ]
 
@@ -339,6 +345,28 @@ async def _insert(
             step = rows * width
             parts = [values[place : place + step] for place in range(start, stop, step)]
             done += await _execute_many(connection, sql_of(rows), parts)
+    return done
+
+
+async def _insert_packed(
+    connection: AsyncConnection,
+    name: str,
+    columns: tuple[str, ...],
+    rows: PackedRows,
+    stamps: Sequence[Any],
+) -> int:
+    """Insert rows as they are packed; what all of them share is sent once with a statement."""
+    shared = [*rows.scope, *stamps]
+    values = rows.texts()
+    width = len(values) // len(rows)
+    step = width * ((_PARAMETERS - len(shared)) // width)
+    end = len(values) - len(values) % step
+    done = 0
+    for start, stop, size in ((0, end, step), (end, len(values), len(values) - end)):
+        if start < stop:
+            sql = statements.packed_sql(name, columns, len(rows.scope), size // width)
+            parts = [[*values[at : at + size], *shared] for at in range(start, stop, size)]
+            done += await _execute_many(connection, sql, parts)
     return done
 
 

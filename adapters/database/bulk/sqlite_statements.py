@@ -56,6 +56,22 @@ def fill_sql(name: str, columns: tuple[str, ...], rows: int = 1) -> str:
 
 
 @lru_cache(maxsize=512)
+def packed_sql(name: str, columns: tuple[str, ...], shared: int, rows: int) -> str:
+    """The same for rows that share their first columns and all stamps but the line.
+
+    Its parameters are those of each row, its line the last of them, then those that all share.
+    """
+    own = len(columns) - shared + 1
+    all_share = ", ".join(f"?{rows * own + n}" for n in range(1, shared + len(STAMPS)))
+    marks = ", ".join(
+        f"({', '.join(f'?{row * own + n}' for n in range(1, own + 1))}, {all_share})"
+        for row in range(rows)
+    )
+    names = quoted((*columns[shared:], STAMPS[0], *columns[:shared], *STAMPS[1:]))
+    return f'INSERT INTO "{name}" ({names}) VALUES {marks} ON CONFLICT DO NOTHING'  # noqa: S608
+
+
+@lru_cache(maxsize=512)
 def update_sql(name: str, columns: tuple[str, ...]) -> str | None:
     """Update rows that differ; None: there is nothing but the key.
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, count, islice
 from operator import itemgetter
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import cast
 
 from adapters.files import limits
 from adapters.files.encodings import find_encoding
+from adapters.files.tables.columns import open_columns
 from adapters.files.tables.table import Row, Table
 from adapters.ports import UnreadableDocument
-from domain.tabular.guards import GUARD, unguarded
+from domain.tabular.guards import GUARD, MARKS, unguarded
 from domain.tabular.rows import Cell
 
 _BLOCK = 1 << 20
@@ -29,7 +31,7 @@ _FIRST_RECORDS = 64
 _DELIMITERS_OF_ROWS = 2
 _LETTERS_FOR_EACH = 3
 """Letters in UTF-8 for each byte that is not, in a text that is meant to be UTF-8."""
-_MARKS = (GUARD, '="')
+_UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
 _LAST_FIELD = itemgetter(-1)
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 _NO_TEXT = (
@@ -75,7 +77,10 @@ def open_delimited(
             records = _records(file, delimiter, int(names_delimiter), table.widths)
             return map(_as_shown, records) if has_marks else records
 
-        table = Table("csv", None, chosen, rows, delimiter)
+        columns = None
+        if chosen in _UTF8:
+            columns = partial(open_columns, path, delimiter, has_marks)
+        table = Table("csv", None, chosen, rows, delimiter, columns)
         yield table
 
 
@@ -304,7 +309,7 @@ def _as_shown(row: Row) -> Row:
     """
     line, cells = row
     return line, [
-        _text_shown(cell) if isinstance(cell, str) and cell.startswith(_MARKS) else cell
+        _text_shown(cell) if isinstance(cell, str) and cell.startswith(MARKS) else cell
         for cell in cells
     ]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from adapters.ports import ColumnSource
 from domain.tabular.rows import Cell, Merge, SheetFacts
 
 Row = tuple[int, list[Cell]]
@@ -18,6 +19,7 @@ class Table:
     encoding: str | None
     _rows: Callable[[], Iterator[Row]]
     delimiter: str | None = None
+    columns: ColumnSource | None = None
     date1904: bool = False
     merges: list[Merge] = field(default_factory=list[Merge])
     widths: dict[int, int] = field(default_factory=dict[int, int])

@@ -1,0 +1,211 @@
+"""The rows of a text table that are plain enough to be read by columns; blocking."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import dropwhile, islice
+from pathlib import Path
+from typing import Final
+
+from adapters.ports import ColumnBlock, ColumnBlocks, TableSource
+from contracts.imports import Strategy, TableMessage
+from domain.imports.chunks import RowChunk
+from domain.imports.header import TableHeader
+from domain.imports.lines import LineSorter
+from domain.imports.packed import PackedLines, PackedRows, text_of
+from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
+from domain.imports.sheets import FoundSheet
+from domain.imports.survey import ReadingOptions, Survey, Surveyed
+from domain.imports.tables import SEQUENCE, TableSpec, scope_of
+from domain.tabular.columns import CellForm, ColumnText, NotPlain
+from domain.tabular.fields import FieldSpec
+from domain.tabular.rows import Cell
+
+COLUMN_BYTES: Final = 1_000_000
+"""Texts from this size on are read by columns: a smaller one is read in less time than it takes
+to begin with that."""
+TOGETHER: Final = 2
+"""How many times as many rows as otherwise go in with one transaction: they take less time."""
+_COMPARED: Final = 20
+"""First rows that are read in both ways."""
+_KEY_CHARACTERS: Final = 500
+"""Keys up to this length fit into an index, whatever their letters."""
+_STRATEGIES: Final = frozenset({Strategy.MERGE, Strategy.CREATE_ONLY})
+"""Strategies under which no other row matters for what becomes of one."""
+
+
+def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
+    """Whether a document is worth a look, as far as its message and size show."""
+    return (
+        message.strategy in _STRATEGIES
+        and not message.all_or_nothing
+        and spec.period is None
+        and path.stat().st_size >= COLUMN_BYTES
+    )
+
+
+class ColumnTable:
+    """Reads a table by columns; `NotPlain` says that it, or the rest, is to be read row by row.
+
+    What becomes of a cell is found out by the rules for rows, for each distinct cell of a column.
+
+    Attributes:
+        surveyed: How the table is written.
+
+    Args:
+        source: The table.
+        sheet: Its header.
+        width: Fields of the header.
+        message: What to import.
+        spec: What the table holds.
+        options: What a person has said about how it is written.
+        folder: Scratch folder of the step.
+    """
+
+    def __init__(
+        self,
+        source: TableSource,
+        sheet: FoundSheet,
+        width: int,
+        message: TableMessage,
+        spec: TableSpec,
+        options: ReadingOptions,
+        folder: Path,
+    ) -> None:
+        header = sheet.header
+        if header is None or source.columns is None or header.wrong is not None:
+            raise NotPlain
+        self._width = width
+        self._spec = spec
+        self._scope = tuple(scope_of(message)[name] for name in spec.scope)
+        with ExitStack() as opened:
+            blocks = opened.enter_context(source.columns(header.line, width, folder))
+            self._blocks: ColumnBlocks = blocks
+            self.surveyed = self._survey(source, header, options)
+            self._sorter = LineSorter(spec, self.surveyed, sheet.above)
+            self._opened = opened.pop_all()
+        present = [field for field in spec.fields if field.name in header.positions]
+        self._fields = [field for field in present if field.name not in spec.key]
+        self._numbers = spec.numbered and SEQUENCE not in header.positions
+        self.columns = (*spec.scope, *spec.key, *(field.name for field in self._fields))
+        self._kinds = (
+            *(spec.by_name[name].kind for name in spec.key),
+            *(field.kind for field in self._fields),
+        )
+
+    def close(self) -> None:
+        """Give memory and disk back; a second call does nothing."""
+        self._opened.close()
+
+    def _survey(
+        self, source: TableSource, header: TableHeader, options: ReadingOptions
+    ) -> Surveyed:
+        survey = Survey(self._spec, header)
+        below = dropwhile(lambda row: row[0] <= header.line, source.rows())
+        first = list(islice(below, _COMPARED))
+        for block in self._blocks.blocks():
+            _compare(first, block)
+            first = []
+            filled = [block.filled(position) for position in range(self._width)]
+            if not survey.add_distinct(self._distinct(block), filled, block.rows):
+                raise NotPlain
+        if first:
+            raise NotPlain
+        return survey.finish(options, source.hidden_columns)
+
+    def chunks(self, start: int, rows: int) -> Iterator[RowChunk]:
+        """Rows by the number, from the one at `start` on.
+
+        Raises:
+            NotPlain: The rest is to be read row by row.
+        """
+        done = 0
+        for block in self._blocks.blocks():
+            texts, zero_led = self._judge(block)
+            if done + block.rows > start:
+                for lines in block.lines(texts, max(0, start - done), rows):
+                    packed = PackedRows(self._scope, self._kinds, sorted(lines), zero_led=zero_led)
+                    start += len(lines)
+                    yield RowChunk(
+                        table=self._spec.table,
+                        columns=self.columns,
+                        rows=packed,
+                        lines=PackedLines(packed),
+                        cells=(),
+                        rejected=(),
+                        cursor=start,
+                    )
+            done += block.rows
+
+    def _distinct(self, block: ColumnBlock) -> list[Sequence[str]]:
+        return [block.distinct(position) for position in range(self._width)]
+
+    def _judge(self, block: ColumnBlock) -> tuple[Sequence[ColumnText], bool]:
+        """What stands in each line of a block, and whether some code of a key begins with 0."""
+        columns = self._distinct(block)
+        if not self._sorter.takes_all(columns):
+            raise NotPlain
+        spec = self._spec
+        texts = {
+            name: self._text(block, spec.by_name[name], position, columns[position])
+            for name, position in self.surveyed.header.positions.items()
+        }
+        key = [
+            self._key_text(name, texts) for name in spec.key if name in texts or name != SEQUENCE
+        ]
+        longest = [max(map(len, _codes(columns, column))) for column in key]
+        if sum(map(len, self._scope)) + sum(longest) > _KEY_CHARACTERS:
+            raise NotPlain
+        if self._numbers:
+            key.append(self._number(block, key))
+        elif not block.add_keys(key):
+            raise NotPlain
+        zero_led = any(self._leads_with_zero(block, column) for column in key)
+        return [*key, *(texts[field.name] for field in self._fields)], zero_led
+
+    def _text(
+        self, block: ColumnBlock, field: FieldSpec, position: int, cells: Sequence[str]
+    ) -> ColumnText:
+        form = form_of(field, self.surveyed)
+        if form is CellForm.TEXT:
+            return column_text(self._spec, self.surveyed, field, cells, cells)
+        cells, formed = zip(*block.formed(position, form), strict=True)
+        return column_text(self._spec, self.surveyed, field, cells, formed)
+
+    def _key_text(self, name: str, texts: Mapping[str, ColumnText]) -> ColumnText:
+        if name in texts:
+            return texts[name]
+        return ColumnText(None, constant=text_of(self._spec.by_name[name].blank))
+
+    def _leads_with_zero(self, block: ColumnBlock, column: ColumnText) -> bool:
+        if column.position is None:
+            return False
+        made = column.changed.values()
+        return "\n0" in block.joined(column.position) or any(text[:1] == "0" for text in made)
+
+    def _number(self, block: ColumnBlock, key: Sequence[ColumnText]) -> ColumnText:
+        """Which occurrence of its key each row is."""
+        if block.add_keys(key):
+            return ColumnText(None, constant="1".zfill(NUMBER_DIGITS))
+        if not self._blocks.single:
+            raise NotPlain
+        block.number(key)
+        return ColumnText(None, numbered=True)
+
+
+def _codes(columns: Sequence[Sequence[str]], column: ColumnText) -> Sequence[str]:
+    """The distinct cells of a part of the key, and what some of them become."""
+    if column.position is None:
+        return (column.constant,)
+    return [*columns[column.position], *column.changed.values()]
+
+
+def _compare(rows: Sequence[tuple[int, Sequence[Cell]]], block: ColumnBlock) -> None:
+    """The first rows must be the same, read in either way.
+
+    Raises:
+        NotPlain: They are not.
+    """
+    top = block.top(len(rows))
+    for (line, cells), (number, texts) in zip(rows, enumerate(top, block.first_line), strict=False):
+        if line != number or [*cells, *[""] * (len(texts) - len(cells))] != [*texts]:
+            raise NotPlain
