@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
 
@@ -137,6 +137,7 @@ class DocumentTables:
         self._columns = {**carried.columns, **message.map}
         self._names: Mapping[str, str] = names_of(self._columns, spec)
         self._options = _options(message, carried)
+        self._rest: Rows | None = None
         self.memory = ReportMemory()
 
     def tables(self) -> list[DocumentTable]:
@@ -175,7 +176,11 @@ class DocumentTables:
         ]
 
     def _look(self, name: str | None, *, hidden: bool) -> FoundSheet:
-        top = list(islice(self._book.table(name).rows(), HEADER_WITHIN))
+        rows = self._book.table(name).rows()
+        top = list(islice(rows, HEADER_WITHIN))
+        if not self._book.sheets:
+            # Its only table, whose records need not be told apart once more.
+            self._rest = rows
         try:
             header = find_header(top, self._spec, name, self._names)
         except InvalidDocument as error:
@@ -200,7 +205,8 @@ class DocumentTables:
         assert sheet.header is not None
         source = self._book.table(sheet.name)
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
-        rows = _below(source.rows(), sheet.header.line)
+        every = source.rows() if self._rest is None else chain(sheet.top, self._rest)
+        rows = _below(every, sheet.header.line)
         is_workbook = bool(self._book.sheets)
         kept = KeptRows(self._folder, self._held, memory=keep, aside=is_workbook)
         last_line = sheet.header.line
