@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
 
@@ -143,6 +143,7 @@ class DocumentTables:
         self._columns = {**carried.columns, **message.map}
         self._names: Mapping[str, str] = names_of(self._columns, spec)
         self._options = _options(message, carried)
+        self._rest: Rows | None = None
         self.memory = ReportMemory()
 
     def tables(self) -> list[DocumentTable]:
@@ -181,7 +182,11 @@ class DocumentTables:
         ]
 
     def _look(self, name: str | None, *, hidden: bool) -> FoundSheet:
-        top = list(islice(self._book.table(name).rows(), HEADER_WITHIN))
+        rows = self._book.table(name).rows()
+        top = list(islice(rows, HEADER_WITHIN))
+        if not self._book.sheets:
+            # Its only table, whose records need not be told apart once more.
+            self._rest = rows
         try:
             header = find_header(top, self._spec, name, self._names)
         except InvalidDocument as error:
@@ -208,7 +213,8 @@ class DocumentTables:
         if self._by_columns and (table := self._plain(sheet, source)) is not None:
             return table
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
-        rows = _below(source.rows(), sheet.header.line)
+        every = source.rows() if self._rest is None else chain(sheet.top, self._rest)
+        rows = _below(every, sheet.header.line)
         is_workbook = bool(self._book.sheets)
         kept = KeptRows(self._folder, self._held, memory=keep, aside=is_workbook)
         last_line = sheet.header.line

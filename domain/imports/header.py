@@ -1,14 +1,16 @@
 """Finds the header of a table, in one row or two, and what each of its columns means."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from domain.errors import InvalidDocument
 from domain.imports.nearest import suggestion
 from domain.imports.tables import TableSpec
-from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of
+from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of, plain_title
 from domain.tabular.fields import normalise
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
@@ -76,17 +78,18 @@ def match_header(
     ignored: list[str] = []
     wrong: int | None = None
     for position, title in enumerate(titles):
-        if wrong is None and normalise(title) == WRONG:
+        if wrong is None and plain_title(title) == WRONG:
             wrong = position
         elif (meaning := _meaning(title, spec, names)) is not None:
             meanings[position] = meaning
-        elif normalise(title):
+        elif plain_title(title):
             ignored.append(title)
     candidates: dict[str, list[int]] = {}
     for position, meaning in meanings.items():
         candidates.setdefault(meaning.field.name, []).append(position)
     for places in candidates.values():
-        places.sort(key=lambda place: _order(meanings[place], titles[place]))
+        if len(places) > 1:
+            places.sort(key=lambda place: _order(meanings[place], titles[place]))
     return TableHeader(
         line,
         titles,
@@ -100,7 +103,7 @@ def match_header(
 
 
 def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
-    mapped = names.get(normalise(title))
+    mapped = names.get(plain_title(title)) if names else None
     if mapped == NOT_USED:
         return None
     if mapped is not None:
@@ -111,8 +114,8 @@ def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning |
 
 
 def _order(meaning: Meaning, title: str) -> tuple[int, int]:
-    spellings = [normalise(name) for name in (meaning.field.name, *meaning.field.aliases)]
-    name = normalise(title)
+    spellings = [plain_title(name) for name in (meaning.field.name, *meaning.field.aliases)]
+    name = plain_title(title)
     listed = spellings.index(name) if name in spellings else len(spellings)
     return -meaning.specificity, listed
 
@@ -200,15 +203,34 @@ def _worth_reading(
     What a title means is looked up cell by cell; most rows are data, and lack such a word.
     """
     texts = [_folded(cells) for _, cells in top]
+    together = "\n".join(texts)
+    begins = [*accumulate((len(text) + 1 for text in texts), initial=0)]
+    found = [_rows_with(words, together, begins) for words in marks]
     for index in range(len(texts)):
-        both = "\n".join(texts[index : index + 2])
-        if all(any(word in both for word in words) for words in marks):
+        if all(index in rows or index + 1 in rows for rows in found):
             yield index
+
+
+def _rows_with(words: Sequence[str], together: str, begins: Sequence[int]) -> set[int]:
+    """Which rows hold one of these words, by where each begins; words hold no blanks."""
+    if "" in words:
+        return set(range(len(begins)))
+    rows: set[int] = set()
+    for word in words:
+        place = together.find(word)
+        while place >= 0:
+            row = bisect_right(begins, place) - 1
+            rows.add(row)
+            place = together.find(word, begins[row + 1])
+    return rows
 
 
 def _folded(cells: Sequence[Cell]) -> str:
     """A text that holds every word of a row's titles as `normalise` writes them."""
-    text = "\n".join(cell if isinstance(cell, str) else _title(cell) for cell in cells)
+    try:
+        text = "\n".join(cast("Sequence[str]", cells))
+    except TypeError:  # a cell that is no text
+        text = "\n".join(cell if isinstance(cell, str) else _title(cell) for cell in cells)
     return text.casefold() if text.isascii() else normalise(text)
 
 
@@ -307,7 +329,7 @@ def _holds_no_data(
         text = _title(below[position]) if position < len(below) else ""
         upper = _title(above[position]) if position < len(above) else ""
         own = both.titles[position] != upper
-        is_title = is_unit_cell(text) or normalise(text) in normalise(both.titles[position])
+        is_title = is_unit_cell(text) or plain_title(text) in plain_title(both.titles[position])
         if spec.by_name[name].required and text and not (own and is_title):
             return False
     meant = sum(
@@ -316,7 +338,7 @@ def _holds_no_data(
         if is_unit_cell(_title(below[position]))
         or (
             position in both.meanings
-            and normalise(_title(below[position])) in normalise(both.titles[position])
+            and plain_title(_title(below[position])) in plain_title(both.titles[position])
         )
     )
     return 2 * meant >= len(filled)

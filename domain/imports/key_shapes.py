@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import Final, cast
 
 from domain.imports.tables import TableSpec
 from domain.tabular.fields import normalise
@@ -12,6 +13,7 @@ from domain.tabular.words import may_hold_words, word_of
 _FEWEST: Final = 2
 """Keys without which nothing is usual."""
 _USUAL: Final = 0.9
+_LAST: Final = itemgetter(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,18 @@ class KeyShapes:
         self._spec = spec
         self._keys = self._with_digits = self._solid = 0
 
-    def add(self, rows: Sequence[Sequence[Cell]]) -> None:
-        """Take the next rows."""
+    def add(self, rows: Sequence[Sequence[Cell]], columns: Sequence[Sequence[Cell]]) -> None:
+        """Take the next rows.
+
+        Args:
+            rows: Cells of each.
+            columns: The same cells by column.
+        """
+        if self._are_solid_with_digits(columns):
+            self._keys += len(rows)
+            self._with_digits += len(rows)
+            self._solid += len(rows)
+            return
         for cells in rows:
             key = cells[self._place] if self._place < len(cells) else None
             if key is None or lone_place(cells) is not None:
@@ -61,6 +73,16 @@ class KeyShapes:
             self._with_digits += has_digits
             self._solid += not any(map(str.isspace, text))
 
+    def _are_solid_with_digits(self, columns: Sequence[Sequence[Cell]]) -> bool:
+        """Whether all rows hold something else, and a key that ends with a digit; quick."""
+        if self._place >= len(columns) or not are_filled(columns[self._place]):
+            return False
+        texts = list(map(str.strip, cast("Sequence[str]", columns[self._place])))
+        if not all(map(str.isdigit, map(_LAST, texts))) or len("".join(texts).split()) != 1:
+            return False
+        others = (cells for place, cells in enumerate(columns) if place != self._place)
+        return any(map(are_filled, others))
+
     def _is_no_key(self, text: str) -> bool:
         if may_hold_words((text,)) and word_of(text) is not None:
             return True
@@ -72,6 +94,11 @@ class KeyShapes:
             return KeyShape()
         least = _USUAL * self._keys
         return KeyShape(self._with_digits >= least, self._solid >= least)
+
+
+def are_filled(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are texts that hold something; quick."""
+    return set(map(type, cells)) == {str} and all(map(str.strip, cast("Sequence[str]", cells)))
 
 
 def lone_place(cells: Sequence[Cell], but: int | None = None) -> int | None:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from domain.imports.headers_below import HeadersBelow
-from domain.imports.key_shapes import lone_place
+from domain.imports.key_shapes import are_filled, lone_place
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, error_of
@@ -246,7 +246,7 @@ class LineSorter:
         found: list[int] = []
         if self._beside is None or self._beside >= len(columns):
             return found
-        if _are_filled(columns[self._beside]):
+        if are_filled(columns[self._beside]):
             return found
         for i, cell in enumerate(columns[self._beside]):
             if is_filled(cell) or self._key >= len(rows[i][1]):
@@ -374,11 +374,6 @@ def _may_hold_words(cells: Sequence[Cell]) -> bool:
         return may_hold_words(cast("Sequence[str]", cells))
     except TypeError:  # a cell that is not text
         return may_hold_words({cell for cell in set(cells) if isinstance(cell, str)})
-
-
-def _are_filled(cells: Sequence[Cell]) -> bool:
-    """Whether all cells are texts that hold something; quick."""
-    return set(map(type, cells)) == {str} and all(map(str.strip, cast("Sequence[str]", cells)))
 
 
 def _filled(cells: Sequence[Cell]) -> int:

@@ -155,7 +155,10 @@ class Survey:
             for position, sample in self._sample.items():
                 known = columns[position] if position < len(columns) else [None] * len(rows)
                 sample.extend(known[:room])
-            self._keys.add(rows[:room])
+            if room >= len(rows):
+                self._keys.add(rows, columns)
+            else:
+                self._keys.add(rows[:room], [cells[:room] for cells in columns])
         self._rows += len(rows)
 
     def add_distinct(

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from domain.imports.tables import TableSpec
@@ -10,6 +11,7 @@ from domain.tabular.fields import FieldSpec, normalise
 from domain.tabular.habits import CURRENCIES
 
 _BRACKETS: Final = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}")
+_OPENING: Final = re.compile(r"[(\[{]")
 _SCALES: Final = frozenset(
     (
         *("k", "tsd", "teur", "tusd", "keur", "kusd", "kchf", "kgbp", "mn", "mio", "meur", "musd"),
@@ -58,6 +60,12 @@ class Meaning:
     specificity: Specificity
 
 
+@lru_cache(maxsize=4096)
+def plain_title(title: str) -> str:
+    """A title as `normalise` writes it; short, for documents of a kind have the same ones."""
+    return normalise(title)
+
+
 def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
     """The field that a title names: exact names first, then without units; no similarity.
 
@@ -65,9 +73,12 @@ def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
         title: As it stands in the header.
         spec: What the table holds.
     """
-    name = normalise(title)
+    name = plain_title(title)
     if (field := spec.by_header.get(name)) is not None:
         return Meaning(field, _specificity(field, name))
+    if not _OPENING.search(title) and not _is_unit(name.rpartition(" ")[2]):
+        # Nothing but a unit, which it does not name, can be left out of it.
+        return None
     bare, units = _without_brackets(title)
     words = normalise(bare).split()
     while words and " ".join(words) not in spec.by_header and _is_unit(words[-1]):
@@ -81,7 +92,7 @@ def meaning_of(title: str, spec: TableSpec) -> Meaning | None:
 
 
 def _specificity(field: FieldSpec, name: str) -> Specificity:
-    if name == normalise(field.name):
+    if name == plain_title(field.name):
         return Specificity.NAME
     return Specificity.WORDS if " " in name else Specificity.WORD
 
@@ -112,7 +123,7 @@ def _keeps(field: FieldSpec, title: str, units: list[str]) -> bool:
 
 def is_unit_cell(text: str) -> bool:
     """Whether a cell holds a unit or currency and nothing else: `EA`, `[m]`, `USD`, `%`."""
-    words = normalise(text).split()
+    words = plain_title(text).split()
     return bool(text.strip()) and all(
         _is_unit(word) or word in _LINKS or word in _SCALES for word in words
     )

@@ -135,8 +135,9 @@ class RowValidator:
 
     def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
-        longest = max((len(cells) for _, cells in rows), default=0)
-        columns = transpose([cells for _, cells in rows], max(self._width, longest))
+        every = [cells for _, cells in rows]
+        longest = max(map(len, every), default=0)
+        columns = transpose(every, max(self._width, longest))
         source = {
             field.name: (field, columns[self._header.positions[field.name]])
             for field in self._fields

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Column,
     ColumnElement,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    cast,
     func,
     literal,
     literal_column,
@@ -26,6 +28,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.schema import CreateTable
 
+from adapters.database.bulk.postgresql_sent import NOTHING, SEPARATOR, parameter
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 
@@ -115,6 +118,33 @@ def insert_from_incoming(name: str, columns: tuple[str, ...]) -> Executable:
     table, (source, _) = DOMAIN[name], incoming(name)
     rows = _source(source, key_of(table), columns)
     return _insert(table, columns, rows).on_conflict_do_nothing()
+
+
+@lru_cache(maxsize=512)
+def merge_from_sent(name: str, columns: tuple[str, ...]) -> Executable:
+    """The same upsert, of rows that are sent as one text for each column."""
+    table = DOMAIN[name]
+    return _merge(table, columns, _source(_sent(table, columns), key_of(table), columns))
+
+
+@lru_cache(maxsize=512)
+def insert_from_sent(name: str, columns: tuple[str, ...]) -> Executable:
+    """Insert those of such rows whose key is unknown."""
+    table = DOMAIN[name]
+    rows = _source(_sent(table, columns), key_of(table), columns)
+    return _insert(table, columns, rows).on_conflict_do_nothing()
+
+
+def _sent(table: Table, columns: Sequence[str]) -> FromClause:
+    """The rows that parameters hold, one for each column."""
+    kinds = {name: table.c[name].type for name in (*columns, "source_line")}
+    marks = [literal_column(f"chr({ord(mark)})", Text) for mark in (SEPARATOR, NOTHING)]
+    arrays = [
+        cast(func.string_to_array(bindparam(parameter(name), type_=Text), *marks), ARRAY(kind))
+        for name, kind in kinds.items()
+    ]
+    named = [Column(name, kind) for name, kind in kinds.items()]
+    return func.unnest(*arrays).table_valued(*named, name="sent").render_derived()
 
 
 def quoted(columns: Sequence[str], of: str = "") -> str:

@@ -104,7 +104,9 @@ def _records(
             return
         start += skipped
         skipped = 0
-        if len(widths) >= _FIRST_RECORDS and _are_trimmed(records):
+        if _are_trimmed(records):
+            first = records[: _FIRST_RECORDS - len(widths)]
+            widths.update(zip(count(start), map(len, first), strict=False))
             yield from zip(count(start), cast("list[list[Cell]]", records), strict=False)
             start += len(records)
             continue
@@ -237,9 +239,11 @@ def find_delimiter(sample: str, *, complete: bool) -> str:
         complete: Whether it is all of the file; else its last record is not counted.
     """
 
+    present = [delimiter for delimiter in _DELIMITERS if delimiter in sample]
+    if len(present) < 2:
+        return present[0] if present else _DELIMITERS[0]
+
     def score(delimiter: str) -> tuple[float, int]:
-        if delimiter not in sample:
-            return 0.0, 0
         try:
             records = list(csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter))
         except csv.Error:
@@ -250,7 +254,7 @@ def find_delimiter(sample: str, *, complete: bool) -> str:
         width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
         return (count / widths.total(), width) if width > 1 else (0.0, 1)
 
-    return max(_DELIMITERS, key=score)
+    return max(present, key=score)
 
 
 def _known(encoding: str) -> str:

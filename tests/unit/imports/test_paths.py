@@ -1,5 +1,6 @@
 """Quick paths over many rows give what the path over single ones gives, row by row."""
 
+import re
 from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +15,14 @@ from activities.seen_keys import SeenKeys
 from adapters.files.tables import delimited
 from adapters.files.tables.delimited import open_delimited
 from adapters.ports import UnreadableDocument
+from domain.imports import titles
 from domain.imports.findings import Findings
 from domain.imports.header import match_header
+from domain.imports.key_shapes import KeyShapes
 from domain.imports.leading_zeros import Codes, may_differ
-from domain.imports.tables import MTO
-from domain.tabular.conversion import Flaw, convert_column
+from domain.imports.tables import EQUIPMENT, MTO, TableSpec
+from domain.imports.titles import meaning_of
+from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.habits import plain_cells
 from domain.tabular.notations import Notation
@@ -150,6 +154,44 @@ def test_leading_zeros_are_found_in_columns_as_in_codes(found: list[Codes]) -> N
     assert may_differ(zip(*found, strict=True), ()) is any(
         code.startswith("0") for codes in found for code in codes
     )
+
+
+KEYS = st.sampled_from(
+    ("E-1", "E 2", " E3 ", "E4\u00a0", "\u00b2", "Total", "Code", "", " ", None, 7)
+)
+
+
+@given(st.lists(st.lists(KEYS, max_size=3), min_size=1, max_size=6), st.integers(0, 2))
+@settings(max_examples=examples(200, 2_000))
+def test_keys_of_a_column_look_as_each_of_them_does(rows: list[list[Cell]], place: int) -> None:
+    together, each = KeyShapes(place, MTO), KeyShapes(place, MTO)
+    sure: list[list[Cell]] = [["E-1", "E-1", "E-1"]] * 9
+    for several in (rows, sure):
+        together.add(several, transpose(several, max(map(len, several))))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(each, "_are_solid_with_digits", lambda columns: False)
+            each.add(several, ())
+        assert together.usual() == each.usual()
+
+
+TITLES = st.lists(
+    st.sampled_from(
+        (
+            *("rate", "Rate", "code", "unit", "weight", "(", ")", "[t]", "(EUR)", "EUR", "per"),
+            *("je", "h", "%", "k\u20ac", "/", "", "size", "dn", "quantity", "[", "to", "_", "x"),
+        )
+    ),
+    max_size=5,
+).map(" ".join)
+
+
+@given(TITLES, st.sampled_from((MTO, EQUIPMENT)))
+@settings(max_examples=examples(500, 5_000))
+def test_titles_mean_what_they_do_without_their_units(title: str, spec: TableSpec) -> None:
+    quick = meaning_of(title, spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(titles, "_OPENING", re.compile(""))
+        assert meaning_of(title, spec) == quick
 
 
 @given(records=RECORDS, end=ENDS, named=st.booleans(), last=st.sampled_from(("", "d,e", '"open')))

@@ -1,0 +1,82 @@
+"""Chunks of few rows, which PostgreSQL is sent with the statement that writes them."""
+
+from collections.abc import Sequence
+from datetime import date
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from adapters.database import Database
+from adapters.database.bulk import postgresql, postgresql_sent
+from adapters.database.bulk.protocol import RowBatch
+from adapters.database.imports.store import SqlImportStore
+from adapters.database.models.base import DOMAIN
+from contracts.imports import Counts, Strategy
+from domain.imports.chunks import TaskKey
+from tests.adapters.imports.test_store_large_chunks import HOSTILE, QUANTITIES
+from tests.support.imports.store import chunk, stored
+
+MTO = "project_id service_id drawing commodity_code size sequence quantity description unit"
+CREW = "project_id employee_no valid_from valid_to name"
+MARKS = ("\x1e", "\x1f", "a\x1fb", "\x1e\x1e", "b\x1e")
+ROWS = [
+    ("s1", f"D{number:05}\\\t", "PIPE", "", number, quantity, text, None)
+    for number, quantity, text in zip(
+        range(1, len(HOSTILE) + 1), cycle(QUANTITIES), HOSTILE, strict=False
+    )
+]
+
+
+def rows_of(*texts: Any) -> list[tuple[Any, ...]]:
+    return [("s1", "D1", "P", "", number, None, text, None) for number, text in enumerate(texts, 1)]
+
+
+@pytest.mark.parametrize("strategy", [Strategy.MERGE, Strategy.CREATE_ONLY])
+@pytest.mark.parametrize(
+    "rows",
+    [ROWS, rows_of(""), rows_of(None), rows_of("", ""), *(rows_of("a", mark) for mark in MARKS)],
+)
+async def test_rows_that_are_sent_are_kept_as_those_that_are_copied(
+    store: SqlImportStore,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Sequence[tuple[Any, ...]],
+    strategy: Strategy,
+) -> None:
+    kept: list[list[Any]] = []
+    for project in ("sent", "copied"):
+        if project == "copied":
+            monkeypatch.setattr(postgresql, "sent", lambda batch: None)
+        part = chunk("mto_lines", MTO, *((project, *row) for row in rows), cells=False)
+        for number, counts in enumerate((Counts(created=len(rows)), Counts(unchanged=len(rows)))):
+            mark = await store.write(TaskKey(project, f"t\\{number}"), part, strategy)
+            assert mark.counts == counts
+        wanted = "project_id source_task version drawing sequence quantity description unit"
+        mine = await stored(database, "mto_lines", f"{wanted} source_line")
+        kept.append(sorted(repr(row[1:]) for row in mine if row[0] == project))
+    assert len(kept[0]) == len(rows)
+    assert kept[0] == kept[1]
+
+
+async def test_rows_with_dates_are_kept(store: SqlImportStore, database: Database) -> None:
+    days = (date(1, 1, 1), date(1999, 12, 31), date(9999, 12, 31))
+    rows = [("p1", f"E{n}", day, None if n % 2 else day, "A") for n, day in enumerate(days)]
+    part = chunk("crew_members", CREW, *rows, cells=False)
+    mark = await store.write(TaskKey("p1", "t1"), part, Strategy.MERGE)
+    assert mark.counts == Counts(created=len(days))
+    kept = await stored(database, "crew_members", "employee_no valid_from valid_to")
+    assert sorted(kept) == [(row[1], row[2], row[3]) for row in rows]
+
+
+def batch(*texts: Any) -> RowBatch:
+    """Rows of one column beside their key."""
+    rows = [("p1", *row) for row in rows_of(*texts)]
+    lines = range(len(texts))
+    return RowBatch(DOMAIN["mto_lines"], tuple(MTO.split()), rows, lines, lines)
+
+
+@pytest.mark.parametrize("text", [*MARKS[1:3], 7])
+def test_values_that_a_text_cannot_stand_for_are_copied(text: Any) -> None:
+    assert postgresql_sent.sent(batch("a", text)) is None
+    assert postgresql_sent.sent(batch("a", "b", None)) is not None
