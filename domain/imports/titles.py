@@ -12,6 +12,8 @@ from domain.tabular.habits import CURRENCIES
 
 _BRACKETS: Final = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}")
 _OPENING: Final = re.compile(r"[(\[{]")
+_REMEMBERED: Final = 200
+"""Characters of a title up to which it is remembered: a hostile one would take up memory."""
 _SCALES: Final = frozenset(
     (
         *("k", "tsd", "teur", "tusd", "keur", "kusd", "kchf", "kgbp", "mn", "mio", "meur", "musd"),
@@ -60,9 +62,13 @@ class Meaning:
     specificity: Specificity
 
 
-@lru_cache(maxsize=4096)
 def plain_title(title: str) -> str:
-    """A title as `normalise` writes it; short, for documents of a kind have the same ones."""
+    """A title as `normalise` writes it; remembered, for documents of a kind have the same ones."""
+    return _remembered(title) if len(title) <= _REMEMBERED else normalise(title)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(title: str) -> str:
     return normalise(title)
 
 
