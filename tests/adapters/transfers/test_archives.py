@@ -174,7 +174,7 @@ DEVICE = (0o060644) << 16
         (tar_with(type=tarfile.CHRTYPE), "is a device"),
         (tar_with(type=tarfile.FIFOTYPE), "is a device"),
         (tar_of({"a": b"1", "A": b"2"}), "elsewhere are one file"),
-        (tar_of({}), "no archive|holds no files"),
+        (tar_of({}), "not an archive|holds no files"),
         (tar_of(FILES)[: 512 * 80], "damaged tar archive, or cut off"),
         (tar_of({"a": bytes(512), "b": bytes(512)})[:1024], "damaged tar archive, or cut off"),
         (gzip_of(tar_of(FILES))[:-9], "damaged gzip file, or cut off"),

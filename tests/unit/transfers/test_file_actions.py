@@ -164,7 +164,7 @@ async def test_settings_that_make_no_archive_are_refused(ends: Endpoints) -> Non
         (zip_of({"../a": b""}), INVALID_DOCUMENT, "'in': the name '../a' leads out of its folder"),
         (gzip_of(bytes(80 << 20)), UNREADABLE_DOCUMENT, "RatioAtMost"),
         (tar_of({"a": b"1"})[:700], UNREADABLE_DOCUMENT, "damaged tar archive, or cut off"),
-        (b"plain", UNREADABLE_DOCUMENT, "no archive"),
+        (b"plain", UNREADABLE_DOCUMENT, "not an archive"),
     ],
 )
 async def test_a_hostile_archive_fails_the_action_and_leaves_nothing_behind(

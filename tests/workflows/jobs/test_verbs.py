@@ -45,7 +45,7 @@ async def test_a_job_is_listed_named_by_its_beginning_and_answered_with_paramete
         [run] = await VERBS.resolve(order.job_id[:8], environment) or []
         [entry] = await VERBS.list(environment, Filters(10, "parked"))
         assert await VERBS.list(environment, Filters(10, "running")) == []
-        with pytest.raises(InvalidRequest, match="no JSON object"):
+        with pytest.raises(InvalidRequest, match="not a JSON object"):
             await VERBS.answer(environment, run, AnswerRequest("retry", correction=b"[]"))
         correction = json.dumps({"year": 1999}).encode()
         answered = await VERBS.answer(
