@@ -195,6 +195,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             names=plan.names[index],
             files=self._files,
             previous=self._steps.previous,
+            inline_step=plan.inline_receipt,
         )
         return await workflow.execute_activity(
             verb_of(action),
@@ -308,7 +309,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                 self._note_outcome(index, "failed", reason or "", by)
         succeeded = status is TransferStatus.SUCCEEDED
         self._receipt = await self._ending.receipt(
-            self._plan if succeeded else None, self._files, self._steps
+            self._plan, self._files, self._steps, succeeded=succeeded
         )
         if self._plan is not None:
             self._remark(*await self._settled(self._plan, succeeded=succeeded))
