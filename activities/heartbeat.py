@@ -24,12 +24,15 @@ class Heartbeater:
     """Reports to the server at regular intervals that the activity lives, and its progress.
 
     A context manager. Silent in local activities and where no heartbeat timeout is set. Until
-    the first `beat` it repeats the last details of the previous attempt, so nothing is lost.
+    the first `beat` it repeats the last details of the previous attempt, so nothing is lost. A
+    first attempt that ends within its first pause sends none: it has nothing to repeat, and each
+    costs the server as much as a step of the history.
     """
 
     def __init__(self) -> None:
         info = activity.info()
         self._newest: Sequence[Any] = info.heartbeat_details
+        self._is_first = info.attempt == 1 and not info.heartbeat_details
         timeout = None if info.is_local else info.heartbeat_timeout
         self._pause = (
             min(timeout.total_seconds() / 2, LONGEST_PAUSE) if timeout is not None else None
@@ -64,6 +67,8 @@ class Heartbeater:
             activity.heartbeat(*self._newest)
 
     async def _send(self, pause: float) -> None:
+        if self._is_first:
+            await asyncio.sleep(pause)
         while True:
             activity.heartbeat(*self._newest)
             await asyncio.sleep(pause)
@@ -118,7 +123,7 @@ class BoundedHeartbeater(Heartbeater):
             )
         self._remember(self._ended)
         entered = await super().__aenter__()
-        # The first heartbeat is on its way before the work begins.
+        # A repeated attempt has its first heartbeat on its way before the work begins.
         await asyncio.sleep(0)
         return entered
 

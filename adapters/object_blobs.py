@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from obstore import GetOptions
 
 _BLOCKS_IN_FLIGHT = 2
+_MOST = 1_000_000
 
 
 class _Digest(Protocol):
@@ -159,6 +160,26 @@ class ObjectBlobs(ABC):
         else:
             etag = await self._create_from_blocks(name, _after(first, blocks))
         return BlobRef(name=name, size=arriving.size, sha256=arriving.digest.hexdigest(), etag=etag)
+
+    async def put(self, name: str, content: bytes) -> BlobRef:
+        """Write a short blob in one request."""
+        with self._translated(name):
+            put = await obstore.put_async(
+                self._store, name, content, mode="overwrite", use_multipart=False
+            )
+        digest = hashlib.sha256(content).hexdigest()
+        return BlobRef(name=name, size=len(content), sha256=digest, etag=put["e_tag"])
+
+    @abstractmethod
+    async def delete(self, name: str, *, etag: str | None = None) -> bool:
+        """Delete a blob."""
+
+    async def remove(self, beginning: str) -> int:
+        """Delete blobs; stores list whole folders."""
+        folder, _, _ = beginning.rpartition("/")
+        listed = await self.list(f"{folder}/", _MOST)
+        own = [each.name for each in listed if each.name.startswith(beginning)]
+        return sum([await self.delete(name) for name in own])
 
 
 def _quoted(etag: str | None) -> str | None:

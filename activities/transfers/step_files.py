@@ -12,6 +12,7 @@ from adapters.ports.transfers import Staging
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     FILES,
+    INLINE_STEP,
     REMARKS,
     ActionOrder,
     ActionResult,
@@ -142,16 +143,22 @@ class StepFiles:
                 sha256="",
             )
         )
-        blob = await self.staging.write(self._run, f"{self._name}-step", _joined([canonical(step)]))
+        text = canonical(step).decode()
+        is_inline = self._order.inline_step and len(text) <= INLINE_STEP
         return ActionResult(
             files=files,
-            step=blob,
+            step=None if is_inline else await self._stored_step(text),
+            inline_step=text if is_inline else "",
             step_sha256=step.sha256,
             remarks=shown,
             guarantee=guarantee,
             infected=None if infected is None else infected[:_SENTENCE],
             fired=tuple(fired[:REMARKS]),
         )
+
+    async def _stored_step(self, text: str) -> BlobRef:
+        pieces = _joined([text.encode()])
+        return await self.staging.write(self._run, f"{self._name}-step", pieces)
 
 
 def bounded(order: ActionOrder) -> BoundedHeartbeater:

@@ -36,6 +36,7 @@ _PARTS = ".parts"
 _PART = re.compile(r"[0-9a-f]{32}\.part")
 _LEFT_SECONDS = 60
 """After which a file that no process writes to was left behind by one that was killed."""
+_SWEEP_SECONDS = 10.0
 _NAME: TypeAdapter[str] = TypeAdapter(BlobName)
 
 
@@ -55,6 +56,7 @@ class FolderBlobs:
         otherwise look as if all documents were gone.
         """
         self._folder = folder.resolve()
+        self._sweeps_at = 0.0
 
     async def stat(self, name: str) -> BlobRef:
         """Size and etag."""
@@ -128,6 +130,14 @@ class FolderBlobs:
                 )
         finally:
             await asyncio.to_thread(_discard, sink)
+
+    async def put(self, name: str, content: bytes) -> BlobRef:
+        """Write a short blob."""
+        return await asyncio.to_thread(self._store, (content,), name, overwrite=True)
+
+    async def remove(self, beginning: str) -> int:
+        """Delete blobs."""
+        return await asyncio.to_thread(self._remove, beginning)
 
     async def copy(self, source: str, target: str) -> BlobRef:
         """Copy a blob onto another."""
@@ -241,14 +251,23 @@ class FolderBlobs:
         """A file of one's own, locked for as long as it is open: so others see that it is used."""
         self._require_folder()
         folder = self._folder / _PARTS
-        folder.mkdir(exist_ok=True)
-        for left in folder.iterdir():
-            _remove_left(left)
+        self._sweep(folder)
         part = (folder / f"{uuid.uuid4().hex}.part").open("xb")
         # Where a file system has no locks, nothing that is left behind is removed.
         with suppress(OSError):
             fcntl.flock(part, fcntl.LOCK_EX)
         return part
+
+    def _sweep(self, folder: Path) -> None:
+        """Make the folder of parts, and remove what is left there, once in a while: to look at the
+        parts of all other writers costs more than a short blob."""
+        now = time.monotonic()
+        if now < self._sweeps_at and folder.is_dir():
+            return
+        self._sweeps_at = now + _SWEEP_SECONDS
+        folder.mkdir(exist_ok=True)
+        for left in folder.iterdir():
+            _remove_left(left)
 
     def _publish(
         self, sink: BinaryIO, path: Path, name: str, digest: str, *, overwrite: bool
@@ -278,6 +297,19 @@ class FolderBlobs:
             raise PortError(f"blob {name!r}: a part of its name is a blob already") from error
         except OSError as error:
             raise self._unavailable(f"blob {name!r} cannot be written", error) from error
+
+    def _remove(self, beginning: str) -> int:
+        folder, _, start = beginning.rpartition("/")
+        place = self._path(folder)
+        self._require_folder()
+        try:
+            with os.scandir(place) as scanned:
+                own = [each.name for each in scanned if each.name.startswith(start)]
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise self._unavailable(f"blobs of {folder!r} cannot be listed", error) from error
+        return sum(self._delete(f"{folder}/{name}", None) for name in own)
 
     def _delete(self, name: str, etag: str | None) -> bool:
         path = self._path(name)

@@ -67,6 +67,15 @@ class MemoryBlobs:
             raise FileExistsError(f"there is a blob {name!r} already")
         return self._put(name, content)
 
+    async def put(self, name: str, content: bytes) -> BlobRef:
+        """Keep bytes."""
+        return self._put(name, content)
+
+    async def remove(self, beginning: str) -> int:
+        """Forget blobs."""
+        own = [name for name in self._blobs if name.startswith(beginning)]
+        return sum([await self.delete(name) for name in own])
+
     async def copy(self, source: str, target: str) -> BlobRef:
         """Copy a blob onto another."""
         return self._put(target, self._find(source)[0])

@@ -4,7 +4,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from adapters.places.pace import Pace
 from adapters.places.writing import WriteOrder, checked
@@ -22,6 +22,9 @@ from adapters.ports.places import (
 )
 from contracts.transfers import Guarantee, Overwrite, Partner
 from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
+
+SHORT_BYTES: Final = 1 << 20
+"""To read so many bytes in vain costs less than to ask for the file once more."""
 
 
 class BasePlace(ABC):
@@ -80,8 +83,10 @@ class BasePlace(ABC):
 
     async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
         """The bytes of a file, which stays the same while it is read."""
-        if not self.reads_one_version:
+        # What is read in one block is compared behind it alone.
+        if not self.reads_one_version and entry.size > SHORT_BYTES:
             self._check_same(entry, await self.stat(entry.path))
+        checked(entry.path)
         size = offset
         # No range of no bytes can be asked for.
         async for block in self._blocks(entry, offset) if offset < entry.size else no_bytes():

@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import stat
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -14,6 +15,7 @@ from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
 from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
+from adapters.places.local_files import begun, created, remove_same, write_all
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
@@ -59,8 +61,8 @@ class FolderPlace(BasePlace):
         root: The folder.
         pace: Of its bytes.
         threads: Of the partner.
-        silence: Seconds that the file system may take for one call; five times as many for a list
-            and for a flush.
+        silence: Seconds that the file system may take for one call; five times as many for a list,
+            for a flush, and for a file of one block, which is written in one call.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class FolderPlace(BasePlace):
     ) -> None:
         super().__init__(partner, pace)
         self._root, self._threads, self._silence = root, threads, silence
+        self._top: str | None = None
         self._writes = RenamedWrites(self, Rename.ATOMIC_REPLACE)
 
     async def check(self, folders: Sequence[Path]) -> None:
@@ -172,10 +175,12 @@ class FolderPlace(BasePlace):
     async def make_folders(self, path: str) -> None:
         """Make the folders of a path, none of which is a link that leads out."""
         folder, _ = split(path)
+        if not folder:
+            return
 
         def make() -> None:
             done = ""
-            for part in folder.split("/") if folder else ():
+            for part in folder.split("/"):
                 done = f"{done}/{part}" if done else part
                 self._inside(done).mkdir(exist_ok=True)
 
@@ -183,22 +188,55 @@ class FolderPlace(BasePlace):
 
     async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> None:
         """Write all bytes, and have them on the disk."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        async with self._opened(
-            lambda: io.FileIO(os.open(self._inside(path), flags, 0o644), "w"), path
-        ) as file:
-            async for block in in_blocks(chunks, _BLOCK):
+        blocks = in_blocks(chunks, _BLOCK)
+        block = await anext(blocks, b"")
+        await self._pace(len(block))
+        if len(block) < _BLOCK:
+            await self._write_short(path, block)
+            return
+        async with self._opened(lambda: created(self._inside(path)), path) as file:
+            while block:
+                await self._run(lambda block=block: write_all(file, block), path)
+                block = await anext(blocks, b"")
                 await self._pace(len(block))
-                await self._run(lambda block=block: _write_all(file, block), path)
             await self._run(lambda: os.fsync(file.fileno()), path, self._silence * 5)
+
+    async def _write_short(self, path: str, block: bytes) -> None:
+        """Write a file of one block in one call: each call costs more than the bytes."""
+        cancelled = threading.Event()
+
+        def write() -> None:
+            with created(self._inside(path)) as file:
+                write_all(file, block)
+                os.fsync(file.fileno())
+                if cancelled.is_set():
+                    remove_same(self._inside(path), file)
+
+        try:
+            await self._run(write, path, self._silence * 5)
+        except asyncio.CancelledError:
+            # Whoever removes the file now may come before it is made.
+            cancelled.set()
+            raise
+
+    async def content(self, path: str) -> AsyncGenerator[bytes]:
+        """The bytes of a file, as they are now."""
+        async for block in self._blocks(Entry(checked(path), 0), 0):
+            yield block
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         path = entry.path
-        async with self._opened(lambda: io.FileIO(self._real(path)), path) as file:
-            await self._run(lambda: file.seek(offset), path)
-            while block := await self._run(lambda: file.read(_BLOCK), path):
+        block, file = await self._run(lambda: begun(self._real(path), offset, _BLOCK), path)
+        if file is None:
+            if block:
                 await self._pace(len(block))
                 yield block
+            return
+        async with self._closing(file, path):
+            while block:
+                await self._pace(len(block))
+                yield block
+                block = await self._run(lambda: file.read(_BLOCK), path)
 
     @asynccontextmanager
     async def _opened(
@@ -210,8 +248,14 @@ class FolderPlace(BasePlace):
         belong to another file.
         """
         file = await self._run(open_file, path)
-        try:
+        async with self._closing(file, path):
             yield file
+
+    @asynccontextmanager
+    async def _closing(self, file: io.FileIO, path: str) -> AsyncGenerator[None]:
+        """Close a file at the end of the block."""
+        try:
+            yield
         except BaseException:
             # To close a file of a share that hangs may hang as well.
             self._threads.submit(file.close)
@@ -284,7 +328,9 @@ class FolderPlace(BasePlace):
         return Path(self._below(os.path.join(self._root, path), path))
 
     def _below(self, place: str, path: str) -> str:
-        root, real = os.path.realpath(self._root), os.path.realpath(place)
+        # Looked up once: a place is opened for one step.
+        self._top = root = self._top or os.path.realpath(self._root)
+        real = os.path.realpath(place)
         if real != root and not real.startswith(root.rstrip("/") + "/"):
             raise NameRefused(f"{printable(path)} leads out of the folder by a link")
         return real
@@ -338,9 +384,3 @@ def _entry_of(path: str, facts: os.stat_result) -> Entry | None:
         return None
     changed = datetime.fromtimestamp(facts.st_mtime_ns // 1_000 / 1_000_000, UTC)
     return Entry(path, facts.st_size, changed)
-
-
-def _write_all(file: io.FileIO, block: bytes) -> None:
-    view = memoryview(block)
-    while view:
-        view = view[file.write(view) or 0 :]

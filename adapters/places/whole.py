@@ -22,6 +22,8 @@ from domain.transfers.paths import printable
 
 BLOCK = 5 << 20
 """Of an upload in parts: the least that S3 takes."""
+_PIECE = 1 << 20
+"""Of what is passed on; who uploads in parts collects one itself."""
 
 
 class Wholes(Protocol):
@@ -100,7 +102,7 @@ class WholeWrites(Found):
         try:
             await self._wholes.put(
                 target.path,
-                self._guarded(in_blocks(arriving.of(chunks), BLOCK), arriving, target, replaces),
+                self._guarded(in_blocks(arriving.of(chunks), _PIECE), arriving, target, replaces),
                 order.size,
                 replaces=replaces,
             )

@@ -91,6 +91,18 @@ class Blobs(Protocol):
         """
         ...
 
+    async def put(self, name: str, content: bytes) -> BlobRef:
+        """Insert or replace a short blob; readers see the old bytes or all of the new ones."""
+        ...
+
+    async def remove(self, beginning: str) -> int:
+        """Delete the blobs whose names begin so, in one folder; returns how many there were.
+
+        Args:
+            beginning: A folder, `/`, and what the names begin with there.
+        """
+        ...
+
     async def copy(self, source: str, target: str) -> BlobRef:
         """Copy within the container, replacing `target`.
 

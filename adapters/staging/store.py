@@ -16,7 +16,6 @@ STAGING: Final = "staging"
 KEPT: Final = "kept"
 _ENCRYPTED: Final = ".aes"
 _PLAIN: Final = ".raw"
-_MOST: Final = 1_000_000
 _PAGE: Final = 1_000
 
 
@@ -132,14 +131,7 @@ class BlobStaging:
 
     async def remove(self, run: str) -> int:
         """Remove everything of a run."""
-        stem = stem_of(run)
-        folder, _, _ = stem.rpartition("/")
-        own = [
-            ref
-            for ref in await self._sealed.blobs.list(f"{folder}/", _MOST)
-            if ref.name.startswith(f"{stem}-")
-        ]
-        return sum([await self._sealed.blobs.delete(ref.name) for ref in own])
+        return await self._sealed.blobs.remove(f"{stem_of(run)}-")
 
 
 class BlobCopies:

@@ -259,7 +259,8 @@ async def events(folder: Path, number: int, rounds: int) -> Table:
             *("share of the engine's limit", "CPU ms an event: bare", "docflow", "share"),
         ),
     )
-    # A receipt is one activity more; where nothing is done there is none.
+    # A receipt is one activity more, which docflow does as a local one; where nothing is done there
+    # is none.
     for title, real, remote in (("that do nothing", False, 2), ("read and write a file", True, 3)):
         own = folder / title.split()[-1]
         own.mkdir()

@@ -65,6 +65,7 @@ from contracts.transfers.routes import (
     RouteVerdict,
 )
 from contracts.transfers.runs import (
+    INLINE_STEP,
     PARK_SECONDS,
     REMARKS,
     ActionOrder,
@@ -132,6 +133,7 @@ __all__ = [
     "FILE_EVENT",
     "FILE_JOB",
     "HOSTS",
+    "INLINE_STEP",
     "KEYS",
     "LINES",
     "PARK_SECONDS",

@@ -19,11 +19,12 @@ class ReceiptOrder(Contract):
 
     job: FileJobOrder
     steps: tuple[BlobRef, ...] = Field(default=(), max_length=ACTIONS)
-    """Those of the actions that were done, in order."""
+    """Those of actions that were done, in order."""
     kept: BlobRef | None = None
     """Files of the kept copy."""
     outcomes: tuple[ReceiptStep, ...] = Field(default=(), max_length=2 * ACTIONS)
-    """Of actions that were not carried out; each follows the step whose hash it names."""
+    """Of actions that were not carried out, and short ones of actions that were; each follows the
+    step whose hash it names."""
 
 
 class StoredReceipt(Contract):

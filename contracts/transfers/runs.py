@@ -23,6 +23,8 @@ from contracts.transfers.routes import RouteRemark
 from contracts.transfers.settings import ACTIONS, Action, ReadFile, SettingsJob
 
 REMARKS: Final = 10
+INLINE_STEP: Final = 2_048
+"""Characters of a receipt's step that stands in history: one file, named and hashed."""
 PARK_SECONDS: Final = 14 * 24 * 3600
 
 
@@ -92,6 +94,9 @@ class TransferPlan(Contract):
     sequence: str | None = Field(default=None, max_length=1_024)
     remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
     """Keys of the settings that nothing reads, and what else a person should know."""
+    inline_receipt: bool = False
+    """Short steps of its receipt come with the results of actions, and where there are few files
+    the worker of the run puts it together. False: a plan of an earlier release."""
 
 
 class StagedFile(Contract):
@@ -127,6 +132,8 @@ class ActionOrder(Contract):
     files: Manifest = Manifest()
     previous: str = Field(default="", max_length=64)
     """SHA-256 of the receipt's step before it; of the event where it is the first."""
+    inline_step: bool = False
+    """A short step of the receipt may come with the result."""
 
 
 class ActionResult(Contract):
@@ -136,6 +143,8 @@ class ActionResult(Contract):
     """For the next action."""
     step: BlobRef | None = None
     """Its `ReceiptStep`."""
+    inline_step: str = Field(default="", max_length=INLINE_STEP)
+    """The same as JSON, where it is short: no blob is written then."""
     step_sha256: str = Field(default="", max_length=64)
     remarks: tuple[Sentence, ...] = Field(default=(), max_length=REMARKS)
     guarantee: str | None = Field(default=None, max_length=100)

@@ -233,6 +233,7 @@ def plan_of(
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
         remarks=first_of(said),
+        inline_receipt=True,
     )
     return _bounded(plan)
 

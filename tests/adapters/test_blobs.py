@@ -183,6 +183,24 @@ async def test_a_copy_replaces_its_target(blobs: Blobs, tmp_path: Path) -> None:
     assert (await blobs.stat("temp/ä b.xer")).size == len(LARGE)
 
 
+async def test_a_short_blob_is_put_and_put_again(blobs: Blobs, tmp_path: Path) -> None:
+    first = await blobs.put("notes/a", SMALL)
+    second = await blobs.put("notes/a", b"")
+    assert second.etag != first.etag
+    assert second == await blobs.download("notes/a", tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == b""
+
+
+async def test_blobs_are_removed_by_the_beginning_of_their_names(blobs: Blobs) -> None:
+    for name in ("runs/00/a-1", "runs/00/a-2", "runs/00/ab-1", "runs/01/a-1"):
+        await blobs.put(name, SMALL)
+    assert await blobs.remove("runs/00/a-") == 2
+    assert await blobs.remove("runs/00/a-") == 0
+    assert await blobs.remove("runs/none/a-") == 0
+    left = await blobs.list("runs/", 10)
+    assert [each.name for each in left] == ["runs/00/ab-1", "runs/01/a-1"]
+
+
 async def test_delete_with_an_etag_spares_a_newer_blob(blobs: Blobs, tmp_path: Path) -> None:
     old = await blobs.upload(make_file(tmp_path, SMALL), "a")
     new = await blobs.upload(make_file(tmp_path, SMALL + b"x"), "a")

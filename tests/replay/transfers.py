@@ -50,7 +50,7 @@ from tests.support.transfers.events import (
     an_event,
     an_event_order,
 )
-from tests.support.transfers.scripted import ScriptedTransfer
+from tests.support.transfers.scripted import ScriptedTransfer, inline_step
 from tests.support.waiting import eventually
 from workflows import attributes
 from workflows.transfers.copy_retention import TransferCopyRetention
@@ -374,6 +374,7 @@ CASES_OF: dict[str, dict[str, Any]] = {
             ScriptedTransfer(fails={"read_file": [_refused()]}),
             _answers(("fail", Answer(by="ann"))),
         ),
+        "inline-receipt": JobCase(ScriptedTransfer(results={"scan": inline_step})),
         "redriven": JobCase(
             order=a_job_order(
                 notices=True, redriven_from="5eed" * 16, done_before=((2, "WriteFile"),)

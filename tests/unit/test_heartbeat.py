@@ -1,6 +1,7 @@
 """Heartbeats carry the newest progress, and only where they are received."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -69,6 +70,25 @@ async def test_until_the_first_progress_the_last_attempts_details_are_repeated()
             await listener.until("before")
 
     await env.run(work)
+
+
+@pytest.mark.parametrize("heartbeater", [Heartbeater, lambda: BoundedHeartbeater("read files")])
+async def test_a_first_attempt_that_ends_at_once_sends_no_heartbeat(
+    heartbeater: Callable[[], Heartbeater],
+) -> None:
+    async def beats(**info: Any) -> Sequence[Any]:
+        env = environment(heartbeat_timeout=timedelta(hours=1), is_local=False, **info)
+        listener = Listener(env)
+
+        async def work() -> None:
+            async with heartbeater():
+                await asyncio.sleep(0)
+
+        await env.run(work)
+        return listener.beats
+
+    assert await beats(attempt=1) == []
+    assert len(await beats(attempt=2)) == 1
 
 
 async def test_a_failure_takes_the_newest_progress_along() -> None:

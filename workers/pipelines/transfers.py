@@ -112,7 +112,7 @@ async def _open(
             blobs,
             common.rejected,
             scratch,
-            endpoint_ports(environment, database, blobs, scratch, files.staging, secrets, pool),
+            endpoint_ports(environment, database, blobs, files.staging, secrets, pool),
             files,
             load(_SENDER)(context.client, queues, SqlTransferStore(database)),
             load(_SENDER)(context.client, queues, SqlTransferStore(database), way_in="watch"),

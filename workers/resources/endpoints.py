@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from activities.transfers.breaker import Breaker
@@ -74,7 +73,6 @@ def endpoint_ports(
     environment: Mapping[str, str],
     database: Database,
     blobs: Blobs,
-    scratch: Path,
     staging: Staging,
     secrets: ReferencedSecrets,
     pool: "SessionPool[SftpSession]",
@@ -85,7 +83,6 @@ def endpoint_ports(
         environment: Settings.
         database: Where records and sessions of partners are kept.
         blobs: The container of documents; notes of attempts lie there.
-        scratch: Folder for temporary files.
         staging: Bytes between actions.
         secrets: Finds those of partners.
         pool: Reuses sessions, from one step to the next.
@@ -99,7 +96,7 @@ def endpoint_ports(
     # did not answer.
     probes = replace(places, sessions=Sessions(partners, wait=0.0), pool=None)
     breaker = Breaker(places, probes=probes)
-    return EndpointPorts(breaker, partners, staging, BlobNotes(blobs, scratch), breaker.probing)
+    return EndpointPorts(breaker, partners, staging, BlobNotes(blobs), breaker.probing)
 
 
 def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:

@@ -192,6 +192,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             names=plan.names[index],
             files=self._files,
             previous=self._steps.previous,
+            inline_step=plan.inline_receipt,
         )
         return await carried_out(order)
 
@@ -299,7 +300,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                 self._note_outcome(index, "failed", reason or "", by)
         succeeded = status is TransferStatus.SUCCEEDED
         self._receipt = await self._ending.receipt(
-            self._plan if succeeded else None, self._files, self._steps
+            self._plan, self._files, self._steps, succeeded=succeeded
         )
         if self._plan is not None:
             left_out = succeeded and self._left_out

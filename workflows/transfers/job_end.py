@@ -7,6 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from activities.transfers.job_end import JobClosing
+from activities.transfers.receipt import Receipts
 from activities.transfers.reception import Receiving
 from contracts.blobs import BlobRef
 from contracts.transfers import (
@@ -32,7 +33,7 @@ from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.waiting import OnFailure, Waiting
 
 _FEW_FILES: Final = 100
-"""So many are removed within the worker of the run."""
+"""Of so many the worker of the run puts the receipt together, and removes what is staged."""
 _RESUMED: Final = "transfers-record-resumed"
 """Change id: runs that were parked before it wrote nothing when they continued."""
 T = TypeVar("T")
@@ -61,19 +62,20 @@ class Ending:
         """What can be sent again."""
 
     async def receipt(
-        self, plan: TransferPlan | None, files: Manifest, steps: ReceiptSteps
+        self, plan: TransferPlan | None, files: Manifest, steps: ReceiptSteps, *, succeeded: bool
     ) -> BlobRef | None:
         """Keep a copy of what was written where the job says so, and put the receipt together.
 
         Args:
-            plan: Of a job that has succeeded.
+            plan: Of the job; None: it has got none.
             files: As they were written.
             steps: Of the receipt.
+            succeeded: Whether all was written.
 
         Returns:
             The receipt; None: no action has begun.
         """
-        if plan is not None and plan.job.keep_copy_days and files.files:
+        if succeeded and plan is not None and plan.job.keep_copy_days and files.files:
             copy = KeepOrder(job=self._order, files=files, days=plan.job.keep_copy_days)
             self.kept = await self._last(lambda: _execute("transfers.keep", copy, KeptCopy))
         if not (steps.stored or steps.outcomes):
@@ -84,8 +86,16 @@ class Ending:
             kept=self.kept and self.kept.files.blob,
             outcomes=tuple(steps.outcomes),
         )
-        stored = await self._last(lambda: _execute("transfers.receipt", order, StoredReceipt))
-        return stored.blob
+        is_short = plan is not None and plan.inline_receipt and files.files <= _FEW_FILES
+
+        async def put_together() -> StoredReceipt:
+            if not is_short:
+                return await _execute("transfers.receipt", order, StoredReceipt)
+            return await workflow.execute_local_activity_method(
+                Receipts.receipt, order, summary="put the receipt together", **policies.SHORT
+            )
+
+        return (await self._last(put_together)).blob
 
     async def settle(
         self,

@@ -25,15 +25,19 @@ class ReceiptSteps:
         self.previous = order.digest
         """Hash of the last step."""
         self.stored: list[BlobRef] = []
-        """Steps of actions that were carried out."""
+        """Steps of actions that were carried out, but for short ones."""
         self.outcomes: list[ReceiptStep] = []
-        """Steps of actions that were not."""
+        """Short ones, and steps of actions that were not carried out."""
 
     def done(self, result: ActionResult) -> None:
         """An action was carried out."""
-        if result.step is not None:
+        if result.inline_step:
+            self.outcomes.append(ReceiptStep.model_validate_json(result.inline_step))
+        elif result.step is not None:
             self.stored.append(result.step)
-            self.previous = result.step_sha256
+        else:
+            return
+        self.previous = result.step_sha256
 
     def add(
         self,

@@ -3,21 +3,18 @@
 import base64
 import os
 import random
-import shutil
 from collections.abc import AsyncIterator, Callable
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from activities.scratch import sweep
 from adapters.memory.blobs import MemoryBlobs
-from adapters.ports import BlobNotFound, Blobs, Denied, Unavailable, UnreadableDocument
+from adapters.ports import BlobNotFound, Blobs, Denied, UnreadableDocument
 from adapters.staging.cipher import CHUNK, HEADER_BYTES
 from adapters.staging.notes import BlobNotes
 from adapters.staging.store import BlobCopies, BlobStaging, SealedBlobs, StagingKeys
 from contracts.blobs import BlobRef
-from contracts.dependencies import Dependency
 from tests.support.blobs import arriving, folder_blobs
 from tests.support.transfers.secrets import PlantedSecrets
 
@@ -208,24 +205,14 @@ async def test_copies_are_kept_encrypted_up_to_their_last_day(
         await without.keep("one", "0", date(2027, 1, 1), arriving(b"x", 1))
 
 
-async def test_a_note_for_which_the_scratch_disk_has_no_room_is_waited_for(tmp_path: Path) -> None:
-    blobs = MemoryBlobs()
-    notes = BlobNotes(blobs, tmp_path / "scratch")
-    await notes.write("run", "read-1", b"first")
-    assert list((tmp_path / "scratch").iterdir()) == []
-    (tmp_path / "full").write_bytes(b"")
-    with pytest.raises(Unavailable) as failure:
-        await BlobNotes(blobs, tmp_path / "full").write("run", "read-1", b"second")
-    assert failure.value.dependency is Dependency.SCRATCH_DISK
-    assert await notes.read("run", "read-1") == b"first"
-
-
-async def test_a_note_that_a_killed_worker_left_is_swept(tmp_path: Path) -> None:
-    class Killed(MemoryBlobs):
-        async def upload(self, source: Path, name: str, **_: object) -> BlobRef:
-            shutil.copytree(source.parent, tmp_path / "left" / source.parent.name)
-            raise ConnectionError
-
-    with pytest.raises(ConnectionError):
-        await BlobNotes(Killed(), tmp_path / "scratch").write("run", "read-1", b"x")
-    assert sweep(tmp_path / "left", older_than=-1.0) == 1
+async def test_the_newest_note_of_a_name_is_read_and_goes_with_its_run(
+    blobs: Blobs, secrets: PlantedSecrets
+) -> None:
+    notes = BlobNotes(blobs)
+    assert await notes.read("run", "read-1") is None
+    for run, text in (("run", b"first"), ("other", b"its own"), ("run", b"second")):
+        await notes.write(run, "read-1", text)
+    assert await notes.read("run", "read-1") == b"second"
+    assert await staging(blobs, secrets).remove("run") == 1
+    assert await notes.read("run", "read-1") is None
+    assert await notes.read("other", "read-1") == b"its own"

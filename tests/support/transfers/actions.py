@@ -58,7 +58,7 @@ class Endpoints:
     def ports(self) -> EndpointPorts:
         """What activities are given."""
         staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
-        notes = BlobNotes(self.blobs, self.scratch / "scratch")
+        notes = BlobNotes(self.blobs)
         return EndpointPorts(
             self.places, self.partners, staging, notes, self.places, lambda: self.now
         )

@@ -26,6 +26,7 @@ from contracts.transfers import (
     KeptCopy,
     LoadOrder,
     Manifest,
+    ReceiptStep,
     Reception,
     SettleResult,
     StoredReceipt,
@@ -35,6 +36,7 @@ from contracts.transfers import (
 )
 from domain.transfers.events import read_event
 from domain.transfers.job_settings import corrected, plan_of
+from domain.transfers.receipts import canonical, sealed
 from tests.support.scripted import ScriptedActivities
 from tests.support.transfers.events import a_job
 
@@ -112,4 +114,22 @@ def _done(order: ActionOrder) -> ActionResult:
         files=Manifest(files=1, bytes=10, blob=BlobRef(name=f"staging/{order.index}", size=1)),
         step=BlobRef(name=f"step-{order.index}.json", size=1),
         step_sha256=f"{order.index:064x}",
+    )
+
+
+def inline_step(order: ActionOrder) -> ActionResult:
+    """The same with a step that is no blob."""
+    step = sealed(
+        ReceiptStep(
+            transfer_id=order.job.transfer_id,
+            index=order.index,
+            action=order.action.action,
+            at=order.job.arrived,
+            previous=order.previous,
+            sha256="",
+        )
+    )
+    text = canonical(step).decode()
+    return _done(order).model_copy(
+        update={"step": None, "inline_step": text, "step_sha256": step.sha256}
     )

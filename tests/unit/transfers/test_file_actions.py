@@ -29,6 +29,7 @@ from contracts.transfers import (
     KeepOrder,
     Manifest,
     ReceiptOrder,
+    ReceiptStep,
     receipt_blob,
 )
 from domain.transfers.events import head_of, read_event
@@ -383,3 +384,10 @@ async def test_a_receipt_is_put_together_and_a_copy_is_kept(ends: Endpoints) -> 
     swapped = ReceiptOrder(job=job, steps=(second.step, first.step))
     failed = await failure(receipts.receipt, swapped)
     assert "cannot be put together" in failed.message
+    brief = order.model_copy(update={"inline_step": True})
+    inline = await environment().run(Checksums(ends.ports.staging).checksum, brief)
+    assert inline.step is None
+    short = ReceiptStep.model_validate_json(inline.inline_step)
+    mixed = ReceiptOrder(job=job, steps=(first.step,), outcomes=(short,))
+    same = await environment().run(receipts.receipt, mixed)
+    assert (same.sha256, same.steps) == (inline.step_sha256, 2)

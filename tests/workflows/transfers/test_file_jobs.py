@@ -23,7 +23,7 @@ from contracts.transfers import (
 from domain.transfers.job_settings import plan_of
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job, a_job_order, an_event
 from tests.support.transfers.runs import Handle, TransferRuns
-from tests.support.transfers.scripted import ScriptedTransfer
+from tests.support.transfers.scripted import ScriptedTransfer, inline_step
 from workflows import attributes
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -359,6 +359,25 @@ async def test_the_receipt_names_what_was_left_out_and_who_decided_it(
     # The next action follows it.
     assert script.received["fire_event"][0].previous == skipped.sha256
     assert len(order.steps) == 3
+
+
+async def test_short_steps_of_the_receipt_are_taken_from_the_results_of_actions(
+    transfers: TransferRuns,
+) -> None:
+    script = ScriptedTransfer(results={"scan": inline_step})
+    async with transfers.workers(script):
+        run = await transfers.start_job(a_job_order(an_event(id="receipt-inline")))
+        await run.result()
+        history = await run.fetch_history()
+    [order] = script.received["receipt"]
+    [step] = order.outcomes
+    assert (step.index, step.outcome, step.previous) == (1, None, f"{0:064x}")
+    assert script.received["write_file"][0].previous == step.sha256
+    assert [each.name for each in order.steps] == ["step-0.json", "step-2.json"]
+    remote = {
+        each.activity_task_scheduled_event_attributes.activity_type.name for each in history.events
+    }
+    assert remote - {""} == {"transfers.read_file", "transfers.scan", "transfers.write_file"}
 
 
 async def test_the_receipt_names_the_action_at_which_a_transfer_has_failed(
