@@ -94,7 +94,11 @@ _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
 _CONTROLS_AT_MOST = 0.05
 """Part of a text that may be control characters."""
 _HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
+_PARTS_LINE = re.compile(rb"content-type:\s*multipart/", re.IGNORECASE)
 _MBOX_START = re.compile(rb"From \S+ .*\d{4}\s*\r?\n[!-9;-~]{1,100}:")
+_BEFORE_PAGE = re.compile(r"\s*(<\?xml\b[^>]{0,200}>|<!--.{0,2000}?-->)", re.DOTALL)
+"""What programs write before a page that they save."""
+_PAGE = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 _HEADERS = frozenset(
     {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
     | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
@@ -122,7 +126,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         raise UnreadableDocument(_REFUSED[found])
     if found is not Format.PLAIN:
         return _not_read(found)
-    start = head.removeprefix(BYTE_ORDER_MARK)
+    start = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
     if _MBOX_START.match(start):
         return _MBOX
     # The last line may be cut off in the middle of a field's name.
@@ -135,8 +139,14 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     if encoding is None or (not is_wide and _is_binary(head)):
         return _UNKNOWN
     beginning = head.decode(encoding, "replace") if is_wide else start.decode("latin-1")
-    is_page = re.match(r"\s*<(!doctype\s+html|html)\b", beginning, re.IGNORECASE)
-    return TextKind.HTML if is_page else TextKind.TEXT
+    return TextKind.HTML if _is_page(beginning) else TextKind.TEXT
+
+
+def _is_page(beginning: str) -> bool:
+    place = 0
+    while before := _BEFORE_PAGE.match(beginning, place):
+        place = before.end()
+    return _PAGE.match(beginning, place) is not None
 
 
 def _not_read(found: Format) -> NotRead:
@@ -160,5 +170,8 @@ def _is_mail(lines: Iterable[bytes], filename: str | None) -> bool:
         if not _HEADER_LINE.match(line):
             return False
         found.add(line.partition(b":")[0].lower())
+        if _PARTS_LINE.match(line):
+            # A mail that was signed, as programs keep it, without the header that was not.
+            return True
     needed = 1 if (filename or "").lower().endswith(".eml") else 2
     return len(found & _HEADERS) >= needed

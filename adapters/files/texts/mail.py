@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
+from adapters.files.encodings import encoding_of, page_encoding
 from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
@@ -25,6 +26,8 @@ _CUT_OFF: Final = (
     email.errors.CloseBoundaryNotFoundDefect,
     email.errors.StartBoundaryNotFoundDefect,
 )
+_BEFORE: Final = 1024
+"""Bytes in which the header has to begin."""
 _PARSED_CHARACTERS: Final = 10_000
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
 _SEALED: Final = {
@@ -51,8 +54,7 @@ def read_mail(path: Path, into: Findings) -> None:
         )
     try:
         with path.open("rb") as file:
-            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
-                file.seek(0)
+            file.seek(_start(file.read(_BEFORE)))
             mail = BytesParser(EmailMessage, policy=email.policy.default).parse(file)
     except RecursionError as error:
         raise UnreadableDocument(
@@ -78,6 +80,11 @@ def read_mail(path: Path, into: Findings) -> None:
             break
         if part not in bodies:
             _keep(part, into)
+
+
+def _start(head: bytes) -> int:
+    """Where the header begins: some programs write a byte order mark or empty lines before it."""
+    return len(head) - len(head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n"))
 
 
 def header(mail: MIMEPart, name: str) -> str:
@@ -147,11 +154,14 @@ def _text(bodies: list[MIMEPart], into: Findings) -> str:
 
 
 def _decoded(body: MIMEPart, into: Findings) -> str:
-    try:
-        return str(body.get_content())
-    except LookupError:
-        into.note("the mail's text is in an encoding that is not known: read as Western European")
-        return _content(body).decode("cp1252", "replace")
+    content = _content(body)
+    declared = body.get_content_charset()
+    if body.get_content_subtype() == "html" and declared in (None, "us-ascii"):
+        declared = page_encoding(content) or declared
+    encoding, is_meant = encoding_of(content, declared)
+    if not is_meant:
+        into.note(f"the mail's text is not in the encoding that it names: read as {encoding}")
+    return content.decode(encoding, "replace").replace("\r\n", "\n")
 
 
 def _parts(mail: MIMEPart) -> Iterator[MIMEPart]:

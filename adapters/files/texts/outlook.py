@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from olefile import OleFileIO
 from oxmsg import Message
@@ -19,8 +18,6 @@ from adapters.files.texts.outlook_items import (
     text_of,
 )
 from adapters.ports import UnreadableDocument
-
-_RECIPIENTS: Final = 100
 
 
 def read_outlook(path: Path, into: Findings) -> None:
@@ -73,7 +70,7 @@ def read_outlook(path: Path, into: Findings) -> None:
 
 
 def _recipients(message: Message) -> Iterator[str]:
-    for recipient in message.recipients[:_RECIPIENTS]:
+    for recipient in message.recipients:
         try:
             yield f"{recipient.name} <{recipient.email_address}>".strip()
         except (KeyError, UnicodeError):
