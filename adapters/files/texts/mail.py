@@ -19,6 +19,7 @@ from adapters.files.encodings import encoding_of, page_encoding
 from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
+from adapters.files.texts.uuencoded import take_out_uuencoded
 from adapters.ports import UnreadableDocument
 
 _AS_IT_CAME: Final = email.policy.default.clone(refold_source="none", max_line_length=0)
@@ -35,6 +36,7 @@ _SEALED: Final = {
     "application/x-pkcs7-mime": "S/MIME",
     "multipart/encrypted": "OpenPGP",
 }
+_ARMOURED: Final = "-----BEGIN PGP MESSAGE-----"
 _WORD: Final = re.compile(r"\w+")
 _NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
@@ -146,6 +148,10 @@ def _text(bodies: list[MIMEPart], into: Findings) -> str:
         text = _decoded(body, into)
         if body.get_content_subtype() == "html":
             text = html_text(text)
+        else:
+            text = take_out_uuencoded(text, into)
+            if _ARMOURED in text:
+                into.note("a part of the text is encrypted (OpenPGP): its words are not read")
         words = set(_WORD.findall(text.casefold()))
         if text.strip() and (not texts or words - known):
             texts.append(text.strip())
