@@ -284,6 +284,9 @@ class BatchPauses:
         """
         counts = await self.do("count documents", steps.count)
         if counts.sent >= expected:
+            if counts.sent > expected:
+                more = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
+                self._view.reason = self._view.with_reason(more)
             return False
         reason = (
             f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known "
