@@ -30,7 +30,9 @@ class Account:
     async def mappings(self, batch: FunctionBatch) -> list[Any]:
         listed = await self.cloud.clients.lambda_.list_event_source_mappings()
         arn = f":{batch.names.function}"
-        return [one for one in listed["EventSourceMappings"] if one["FunctionArn"].endswith(arn)]
+        return [
+            one for one in listed["EventSourceMappings"] if one.get("FunctionArn", "").endswith(arn)
+        ]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=clouds())
@@ -62,7 +64,7 @@ async def test_a_source_with_a_key_of_temporal_is_cloned_once_a_secret_has_its_p
     variables = before.get("Environment", {}).get("Variables", {})
 
     async def give(more: dict[str, str]) -> None:
-        environment = {"Variables": {**variables, **more}}
+        environment: Any = {"Variables": {**variables, **more}}
         await client.update_function_configuration(FunctionName=name, Environment=environment)
 
     try:

@@ -207,6 +207,12 @@ def outlook_message_with_item(subject: str, text: str, files: Mapping[str, bytes
     return nested.compound_file({**outer, "__attach_version1.0_#00000000": place})
 
 
+def outlook_item(message_class: str) -> bytes:
+    """An item of Outlook of any class."""
+    values = {**_item("Anna", (0x1000, "words")), (0x001A, _TEXT): message_class}
+    return nested.compound_file(outlook_properties(struct.pack("<8xLLLL8x", 0, 0, 0, 0), values))
+
+
 def _item(subject: str, body: tuple[int, str | bytes]) -> dict[tuple[int, int], str | bytes | int]:
     number, words = body
     return {

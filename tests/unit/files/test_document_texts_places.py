@@ -273,6 +273,28 @@ async def test_an_encrypted_part_of_a_text_is_named(read: Reading) -> None:
     assert found.notes == ["a part of the text is encrypted (OpenPGP): its words are not read"]
 
 
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("IPM.Note", []),
+        ("IPM.Note.SMIME.MultipartSigned", []),
+        (
+            "IPM.Note.SMIME",
+            ["the mail is encrypted or signed as a whole (S/MIME): its words are not read"],
+        ),
+        (
+            "IPM.Contact",
+            ["it is an item of Outlook (IPM.Contact): of its fields, title and text are read"],
+        ),
+    ],
+)
+async def test_what_is_not_read_of_an_item_of_outlook_is_named(
+    read: Reading, name: str, notes: list[str]
+) -> None:
+    found = await read(office.outlook_item(name))
+    assert (found.title, found.text, found.notes) == ("Anna", "words", notes)
+
+
 async def test_books_are_read(read: Reading) -> None:
     found = await read(
         office.archive(
