@@ -48,6 +48,8 @@ _FURTHER_NAMES = {
     "x-user-defined": "cp1252",
 }
 """Names that Python does not know."""
+_SHIFT = b"\x1b$"
+_JAPANESE = "iso2022_jp_ext"
 _IN_PAGE = re.compile(
     rb"<meta\b[^>]{0,500}?\bcharset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE
 )
@@ -95,6 +97,9 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
     """
     meant = _known(declared) if declared else None
     is_valid = partial(_is_valid, content)
+    if _SHIFT in content and meant in (None, "cp1252"):
+        # Seven bits with shifts between alphabets, which are valid as anything.
+        return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or _FALLBACK, False)
     # Everything is valid in the Western European ones, UTF-8 for example.
     if meant in (None, "cp1252") and is_valid("utf-8"):
         return "utf-8", meant is not None or not declared
@@ -109,6 +114,11 @@ def page_encoding(content: bytes) -> str | None:
     name = _known(found[1].decode("ascii", "replace")) if found else None
     # A page that was read so far is not in UTF-16, whatever it says.
     return "utf-8" if name and name.startswith(("utf-16", "utf-32")) else name
+
+
+def label_of(name: str) -> str:
+    """The name by which Python knows what programs mean by the name of an encoding."""
+    return _known(name) or name
 
 
 def _known(name: str) -> str | None:
@@ -129,6 +139,8 @@ def _found(sample: bytes, is_valid: Callable[[str], bool]) -> str | None:
         return unmarked
     if b"\0" in sample:
         return None
+    if _SHIFT in sample and is_valid(_JAPANESE):
+        return _JAPANESE
     if is_valid("utf-8"):
         return "utf-8"
     guess = chardet.detect(sample)

@@ -120,7 +120,8 @@ class _Words(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         # A title that is not closed ends where the page begins.
-        self._in_title = tag == "title"
+        # Those within pictures are words like others.
+        self._in_title = tag == "title" and not self.title
         if tag in self._UNSEEN:
             self._unseen += 1
         elif tag in self._BLOCKS:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.encodings import encoding_of, page_encoding
+from adapters.files.encodings import encoding_of, label_of, page_encoding
 from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
@@ -27,6 +27,11 @@ _CUT_OFF: Final = (
     email.errors.CloseBoundaryNotFoundDefect,
     email.errors.StartBoundaryNotFoundDefect,
 )
+_DAMAGED: Final = (
+    email.errors.InvalidBase64CharactersDefect,
+    email.errors.InvalidBase64LengthDefect,
+    email.errors.InvalidBase64PaddingDefect,
+)
 _BEFORE: Final = 1024
 """Bytes in which the header has to begin."""
 _PARSED_CHARACTERS: Final = 10_000
@@ -37,6 +42,7 @@ _SEALED: Final = {
     "multipart/encrypted": "OpenPGP",
 }
 _ARMOURED: Final = "-----BEGIN PGP MESSAGE-----"
+_ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
 _NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
@@ -107,7 +113,8 @@ def header(mail: MIMEPart, name: str) -> str:
 
 def _repaired(raw: str) -> str:
     """A field with the letters that its bytes stand for, where they are not encoded as they have to
-    be: UTF-8, or else Western European."""
+    be: UTF-8, or else Western European; and its encodings by the names that are known."""
+    raw = _ENCODED_WORD.sub(lambda found: f"=?{label_of(found[1])}?", raw)
     content = raw.encode("utf-8", "surrogateescape")
     try:
         return content.decode()
@@ -165,6 +172,8 @@ def _decoded(body: MIMEPart, into: Findings) -> str:
     if body.get_content_subtype() == "html" and declared in (None, "us-ascii"):
         declared = page_encoding(content) or declared
     encoding, is_meant = encoding_of(content, declared)
+    if any(isinstance(found, _DAMAGED) for found in body.defects):
+        into.note("the mail's text is damaged: not all of it is the base64 that it should be")
     if not is_meant:
         into.note(f"the mail's text is not in the encoding that it names: read as {encoding}")
     return content.decode(encoding, "replace").replace("\r\n", "\n")

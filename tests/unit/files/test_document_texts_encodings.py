@@ -32,6 +32,7 @@ def _mail(content: bytes, kind: str = "text/plain", encoding: str | None = None)
         ("ks_c_5601-1987", "cp949", "똠방각하"),
         ("iso-8859-8-i", "iso8859-8", "שלום עולם"),
         ("koi8-r", "koi8-r", "Привет из Москвы"),
+        (None, "iso2022_jp", "日本語のテキスト"),
     ],
 )
 async def test_a_mail_is_read_by_what_its_encoding_means(
@@ -64,6 +65,32 @@ async def test_a_page_says_its_encoding_itself(read: Reading) -> None:
 async def test_letters_of_windows_in_a_header_are_read(read: Reading) -> None:
     found = await read(b"Subject: =?iso-8859-1?q?don=92t?=\r\nFrom: a@site.example\r\n\r\nhello")
     assert found.title == "don\u2019t"
+
+
+@pytest.mark.parametrize(
+    ("named", "encoding", "title"),
+    [("shift_jis", "cp932", "日本①"), ("gb2312", "gbk", "朱镕基"), ("x-sjis", "cp932", "日本")],
+)
+async def test_a_header_is_read_by_what_its_encoding_means(
+    read: Reading, named: str, encoding: str, title: str
+) -> None:
+    word = f"=?{named}?B?{base64.b64encode(title.encode(encoding)).decode()}?="
+    found = await read(f"Subject: {word}\r\nFrom: a@site.example\r\n\r\nhello".encode())
+    assert found.title == title
+
+
+async def test_a_text_that_is_shifted_between_alphabets_is_read(read: Reading) -> None:
+    assert (await read("日本語のテキスト".encode("iso2022_jp"))).text == "日本語のテキスト"
+
+
+async def test_text_behind_the_end_of_what_is_encoded_is_named(read: Reading) -> None:
+    content = base64.b64encode(b"the costs of the gate").decode()
+    head = f"{_HEAD}Content-Transfer-Encoding: base64\r\n\r\n"
+    found = await read(f"{head}{content}\r\n-- \r\nsent by a list\r\n".encode())
+    assert found.text.startswith("the costs")
+    assert found.notes == [
+        "the mail's text is damaged: not all of it is the base64 that it should be"
+    ]
 
 
 async def test_a_soft_hyphen_divides_no_word(read: Reading) -> None:
@@ -113,5 +140,7 @@ async def test_title_form_and_pictures_of_a_page_hold_words(read: Reading) -> No
         b"<input value=Anna><input type=hidden value=token><textarea>by hand</textarea></body>"
     )
     assert (found.title, found.text) == ("Gate 4", "the plan  Anna\nby hand")
+    picture = await read(b"<html><title>Gate 4</title><svg><title>a plan</title></svg></html>")
+    assert (picture.title, picture.text) == ("Gate 4", "a plan")
     open_title = await read(b"<html><head><title>Gate 4<body><p>words</p></body></html>")
     assert "words" in (open_title.title or "") + open_title.text
