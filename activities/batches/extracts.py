@@ -42,6 +42,9 @@ _TYPES: Final = {
     "application/zip": "archive",
     "text/html": "page",
     "text/plain": "text",
+    "text/calendar": "text",
+    "text/vcard": "text",
+    "application/epub+zip": "text",
 }
 _PICTURE: Final = "image/"
 

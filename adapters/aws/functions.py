@@ -228,7 +228,8 @@ class AwsFunctions:
             raise Denied(
                 f"the source function {plan.source_function} has {API_KEY} in its environment, "
                 "where everyone who may read functions reads it: keep the key in Secrets Manager, "
-                f"and give {API_KEY_SECRET} the ARN of the secret instead"
+                f"let the function's role read it there, put {API_KEY_SECRET} with the ARN of the "
+                f"secret in the place of {API_KEY}, and try again"
             )
         variables = {
             **_variables(source["Configuration"]),

@@ -54,10 +54,15 @@ def stream(path: Path, names: Sequence[str]) -> Iterator[bytes]:
         DamagedCompound: The file is cut off or contradicts itself, or has no such stream.
     """
     with path.open("rb") as file:
-        try:
-            yield from _Directory(file).stream(names)
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise DamagedCompound(str(error)) from error
+        yield from stream_of(file, names)
+
+
+def stream_of(file: BinaryIO, names: Sequence[str]) -> Iterator[bytes]:
+    """The same of a file that is open."""
+    try:
+        yield from _Directory(file).stream(names)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise DamagedCompound(str(error)) from error
 
 
 class _Directory:

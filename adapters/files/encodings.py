@@ -1,6 +1,9 @@
 """Which encoding a text file is in."""
 
 import codecs
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import chardet
@@ -10,6 +13,48 @@ _SAMPLE = 1 << 16
 _FALLBACK = "cp1252"
 _OF_OFFICES = ("cp1252", "cp1250")
 _EVIDENCE = 0.08  # what detection reaches on a few words of another script
+_LABELS = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "big5": "cp950",
+}
+"""What programs mean by the name of an encoding: the larger one that it grew to.
+
+Source: Encoding Standard of WHATWG, 4.2.
+"""
+_FURTHER_NAMES = {
+    **dict.fromkeys(("x-sjis", "ms_kanji", "windows-31j"), "cp932"),
+    "iso-8859-8-i": "iso8859-8",
+    "iso-8859-8-e": "iso8859-8",
+    "iso-8859-6-i": "iso8859-6",
+    "x-gbk": "gb18030",
+    "cn-gb": "gb18030",
+    "x-euc-jp": "euc_jp",
+    "x-x-big5": "cp950",
+    "unicode-1-1-utf-8": "utf-8",
+    "utf8mb4": "utf-8",
+    "unicode-1-1-utf-7": "utf-7",
+    "ks_c_5601": "cp949",
+    "x-windows-949": "cp949",
+    "x-mac-roman": "mac_roman",
+    "dos-874": "cp874",
+    "windows-874": "cp874",
+    "x-user-defined": "cp1252",
+}
+"""Names that Python does not know."""
+_SHIFT = b"\x1b$"
+_JAPANESE = "iso2022_jp_ext"
+_IN_PAGE = re.compile(
+    rb"<meta\b[^>]{0,500}?\bcharset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE
+)
+_PAGE_HEAD = 4096
+"""Bytes in which a page says its encoding; standards ask for the first 1,024."""
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -36,6 +81,57 @@ def find_encoding(path: Path) -> str | None:
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE)
+    return _found(sample, lambda encoding: _decodes(path, encoding))
+
+
+def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
+    """The encoding of a text that names one itself, which need not be true.
+
+    Args:
+        content: The text.
+        declared: What it names; None: nothing.
+
+    Returns:
+        Name of an encoding, and whether it is the one that was meant. What is declared counts where
+        all of the text is valid in it; UTF-8 and a guess come after it.
+    """
+    meant = _known(declared) if declared else None
+    is_valid = partial(_is_valid, content)
+    if _SHIFT in content and meant in (None, "cp1252"):
+        # Seven bits with shifts between alphabets, which are valid as anything.
+        return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or _FALLBACK, False)
+    # Everything is valid in the Western European ones, UTF-8 for example.
+    if meant in (None, "cp1252") and is_valid("utf-8"):
+        return "utf-8", meant is not None or not declared
+    if meant is not None and is_valid(meant):
+        return meant, True
+    return _found(content[:_SAMPLE], is_valid) or _FALLBACK, not declared
+
+
+def page_encoding(content: bytes) -> str | None:
+    """The encoding that a page of HTML names in itself; None: it names none that is known."""
+    found = _IN_PAGE.search(content[:_PAGE_HEAD])
+    name = _known(found[1].decode("ascii", "replace")) if found else None
+    # A page that was read so far is not in UTF-16, whatever it says.
+    return "utf-8" if name and name.startswith(("utf-16", "utf-32")) else name
+
+
+def label_of(name: str) -> str:
+    """The name by which Python knows what programs mean by the name of an encoding."""
+    return _known(name) or name
+
+
+def _known(name: str) -> str | None:
+    label = name.strip().lower()
+    try:
+        found = codecs.lookup(_FURTHER_NAMES.get(label, label)).name
+        "".encode(found)
+    except (LookupError, ValueError):
+        return None
+    return _LABELS.get(found, found)
+
+
+def _found(sample: bytes, is_valid: Callable[[str], bool]) -> str | None:
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
             return encoding
@@ -43,14 +139,16 @@ def find_encoding(path: Path) -> str | None:
         return unmarked
     if b"\0" in sample:
         return None
-    if _decodes(path, "utf-8"):
+    if _SHIFT in sample and is_valid(_JAPANESE):
+        return _JAPANESE
+    if is_valid("utf-8"):
         return "utf-8"
     guess = chardet.detect(sample)
-    if guess["confidence"] < _EVIDENCE and _decodes(path, _FALLBACK):
+    if guess["confidence"] < _EVIDENCE and is_valid(_FALLBACK):
         # A few accents fit dozens of code pages: stay with those of today's office programs.
         guess = chardet.detect(sample, include_encodings=_OF_OFFICES)
     name = guess["encoding"]
-    return name.lower() if name and _reads(path, name) else _FALLBACK
+    return name.lower() if name and _is_encoding(name) and is_valid(name) else _FALLBACK
 
 
 def _unmarked_utf16(sample: bytes) -> str | None:
@@ -63,12 +161,20 @@ def _unmarked_utf16(sample: bytes) -> str | None:
     return None
 
 
-def _reads(path: Path, encoding: str) -> bool:
+def _is_encoding(name: str) -> bool:
     try:
-        codecs.lookup(encoding)
+        codecs.lookup(name)
     except LookupError:
         return False
-    return _decodes(path, encoding)
+    return True
+
+
+def _is_valid(content: bytes, encoding: str) -> bool:
+    try:
+        content.decode(encoding)
+    except UnicodeError:
+        return False
+    return True
 
 
 def _decodes(path: Path, encoding: str) -> bool:

@@ -6,6 +6,7 @@ which of them they read, and how they refuse the others.
 
 import re
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ _PDF_HEADER: Final = re.compile(rb"%PDF-\d")
 _PDF_TRAILER: Final = re.compile(rb"startxref\s+\d+\s+%%EOF")
 _ZIP_HEADS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _OPEN_DOCUMENT: Final = b"application/vnd.oasis.opendocument."
+_EPUB: Final = b"application/epub+zip"
 
 
 class Format(Enum):
@@ -41,6 +43,17 @@ class Format(Enum):
     LINUX_PROGRAM = "a Linux program"
     SQLITE = "an SQLite database"
     TNEF = "a TNEF file (winmail.dat)"
+    BZIP2 = "a bzip2 archive"
+    XZ = "an xz archive"
+    ZSTANDARD = "a Zstandard archive"
+    CABINET = "a cabinet of Windows"
+    TAR = "a tar archive"
+    OUTLOOK_STORE = "an Outlook data file (PST or OST)"
+    ONE_NOTE = "a section of OneNote"
+    WEBP = "a WebP image"
+    HEIF = "a HEIF image"
+    BITMAP = "a bitmap"
+    SOUND_OR_FILM = "a sound or a film"
     XER = "a Primavera schedule (XER)"
     ZIP = "a zip archive"
     XLSX = "a workbook"
@@ -55,6 +68,7 @@ class Format(Enum):
     LOCKED_ODS = "a protected OpenDocument spreadsheet"
     LOCKED_OPEN_DOCUMENT = "a protected OpenDocument file"
     OPEN_DOCUMENT = "an OpenDocument file"
+    EPUB = "a book (EPUB)"
     XLS = "an old Office file with a workbook"
     DOC = "an old Word document"
     PPT = "an old presentation"
@@ -82,7 +96,25 @@ _HEADS: Final = {
     b"SQLite format 3": Format.SQLITE,
     b"ERMHDR": Format.XER,
     b"\x78\x9f\x3e\x22": Format.TNEF,
+    b"\xfd7zXZ\x00": Format.XZ,
+    b"\x28\xb5\x2f\xfd": Format.ZSTANDARD,
+    b"MSCF\x00\x00\x00\x00": Format.CABINET,
+    b"!BDN": Format.OUTLOOK_STORE,
+    b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1": Format.ONE_NOTE,
+    b"OggS\x00": Format.SOUND_OR_FILM,
+    b"\x1a\x45\xdf\xa3": Format.SOUND_OR_FILM,
 }
+_INSIDE_HEADS: Final = (
+    (re.compile(rb".{257}ustar[\x00 ]", re.DOTALL), Format.TAR),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), Format.WEBP),
+    (re.compile(rb"RIFF.{4}(WAVE|AVI )", re.DOTALL), Format.SOUND_OR_FILM),
+    (re.compile(rb"BZh[1-9]1AY&SY"), Format.BZIP2),
+    (re.compile(rb"ID3[\x02-\x04]"), Format.SOUND_OR_FILM),
+    (re.compile(rb"\x00\x00.{2}ftyp(hei[cfsmx]|hev[cx]|mif1|msf1|avif)", re.DOTALL), Format.HEIF),
+    (re.compile(rb"\x00\x00.{2}ftyp", re.DOTALL), Format.SOUND_OR_FILM),
+    (re.compile(rb"BM.{4}\x00{4}.{4}[\x0c\x28\x38\x40\x6c\x7c]\x00{3}", re.DOTALL), Format.BITMAP),
+)
+"""Formats whose mark is not at the very beginning, or too short to be one."""
 _OPEN_DOCUMENTS: Final = {
     b"spreadsheet": Format.ODS,
     b"text": Format.ODT,
@@ -125,7 +157,9 @@ def format_by_head(head: bytes) -> Format | None:
     """
     if is_container(head):
         return None
-    return next((kind for magic, kind in _HEADS.items() if head.startswith(magic)), Format.PLAIN)
+    found = (kind for magic, kind in _HEADS.items() if head.startswith(magic))
+    further = (kind for pattern, kind in _INSIDE_HEADS if pattern.match(head))
+    return next(chain(found, further), Format.PLAIN)
 
 
 def format_of(path: Path, what: str = "workbook") -> Format:
@@ -161,7 +195,12 @@ def _package_format(package: Package) -> Format:
 
 
 def _open_document(package: Package) -> Format:
-    kind = package.read("mimetype", 1024).strip().removeprefix(_OPEN_DOCUMENT)
+    kind = package.read("mimetype", 1024).strip()
+    if kind == _EPUB:
+        return Format.EPUB
+    if not kind.startswith(_OPEN_DOCUMENT):
+        return Format.ZIP
+    kind = kind.removeprefix(_OPEN_DOCUMENT)
     # Templates are read like the documents that are made of them.
     found = _OPEN_DOCUMENTS.get(kind.removesuffix(b"-template"), Format.OPEN_DOCUMENT)
     manifest = "META-INF/manifest.xml"

@@ -148,6 +148,8 @@ class SqlLoadStore:
 
         async def write(connection: AsyncConnection) -> None:
             await self._write_relations(connection, event, relations)
+            if not isinstance(event, DocumentProcessed):
+                await families.note_unused_fields(connection, event)
 
         await self._once(event, LoadStep.RELATIONS, write)
 
@@ -169,6 +171,8 @@ class SqlLoadStore:
             await families.note_empty_files(connection, event.case_id, [event.document_id])
             if note is not None:
                 await families.add_note(connection, event, note)
+            if not isinstance(event, DocumentProcessed):
+                await families.note_unused_fields(connection, event)
             if STEPS[event.event_type] == tuple(LoadStep):
                 await self._write_loaded(connection, event)
 
@@ -220,6 +224,7 @@ class SqlLoadStore:
             # It is read no further: what its message says of it is said of itself.
             await tag_rows.save(connection, self._insert, event, event.tags)
             await self._write_relations(connection, event, event.relations)
+            await families.note_unused_fields(connection, event)
             await versions.forget_failures(connection, [event])
         return first
 
@@ -233,9 +238,8 @@ class SqlLoadStore:
     async def _write_text(
         self, connection: AsyncConnection, event: DocumentProcessed, extracted: Extracted
     ) -> None:
-        await connection.execute(
-            update(documents).where(_is(event)).values(**new_documents.columns_of_text(extracted))
-        )
+        read = new_documents.columns_of_text(event, extracted)
+        await connection.execute(update(documents).where(_is(event)).values(**read))
         await families.note_empty_files(connection, event.case_id, [event.document_id])
         text = {"text": clean(extracted.text)}
         await connection.execute(

@@ -54,9 +54,24 @@ async def add_note(connection: AsyncConnection, event: DocumentEvent, note: str)
     """Add what is not read of a document's files to the notes of the document."""
     mine = and_(documents.c.case_id == event.case_id, documents.c.document_id == event.document_id)
     notes = await connection.scalar(select(documents.c.notes).where(mine).with_for_update())
+    lines = dict.fromkeys((*(notes or "").split("\n"), clean(note)))
     await connection.execute(
-        update(documents).where(mine).values(notes="\n".join(filter(None, (notes, clean(note)))))
+        update(documents).where(mine).values(notes="\n".join(filter(None, lines)))
     )
+
+
+def unused_fields(event: DocumentEvent) -> str | None:
+    """Note about the fields of a message that are not used; None: there are none."""
+    if not event.unknown_fields:
+        return None
+    names = ", ".join(" ".join(name.split()) for name in event.unknown_fields)
+    return f"fields of its {event.event_type} that are not used: {names}"
+
+
+async def note_unused_fields(connection: AsyncConnection, event: DocumentEvent) -> None:
+    """Name them in the notes of the document."""
+    if (note := unused_fields(event)) is not None:
+        await add_note(connection, event, note)
 
 
 async def note_empty_files(

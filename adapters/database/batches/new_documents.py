@@ -103,7 +103,7 @@ async def _write(connection: AsyncConnection, insert: Insert, found: Sequence[Ne
                 "document_id": event.document_id,
                 **dict.fromkeys(("parent_id", "family_id", "depth")),
                 **columns_of_file(event, whole.source),
-                **columns_of_text(whole.extracted),
+                **columns_of_text(event, whole.extracted),
                 "state": DocumentState.LOADED.value,
             }
             for event, whole in found
@@ -173,8 +173,9 @@ def columns_of_file(event: DocumentProcessed, source: BlobRef) -> dict[str, Any]
     }
 
 
-def columns_of_text(extracted: Extracted) -> dict[str, Any]:
+def columns_of_text(event: DocumentProcessed, extracted: Extracted) -> dict[str, Any]:
     """What was read of a document, but for its text."""
+    notes = filter(None, (*extracted.notes, families.unused_fields(event)))
     metadata = {clean(name): clean(value) for name, value in extracted.metadata.items()}
     return {
         "media_type": extracted.media_type,
@@ -185,6 +186,6 @@ def columns_of_text(extracted: Extracted) -> dict[str, Any]:
         "pages": extracted.pages,
         "truncated": extracted.truncated,
         "metadata": json.dumps(metadata),
-        "notes": clean("\n".join(extracted.notes)) or None,
+        "notes": clean("\n".join(notes)) or None,
         "updated_at": datetime.now(UTC),
     }

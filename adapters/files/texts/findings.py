@@ -74,10 +74,17 @@ class Findings:
         self.note(why)
 
     def describe(self, name: str, value: str | None) -> None:
-        """Keep an entry of the document's metadata; blank ones are left out."""
+        """Keep an entry of the document's metadata; blank ones are left out.
+
+        What there is no room for is cut or left out, and stands in the text as a whole.
+        """
         name = clean_line(name, _NAME_CHARACTERS)
-        cleaned = clean_line(value or "", limits.METADATA_CHARACTERS)
-        if name and cleaned and len(self._metadata) < limits.METADATA_ENTRIES:
+        whole = " ".join(clean_text(value or "").split())
+        cleaned = whole[: limits.METADATA_CHARACTERS]
+        has_room = len(self._metadata) < limits.METADATA_ENTRIES
+        if name and cleaned and (cleaned != whole or not has_room):
+            self.add_text(f"{name}: {whole}\n\n")
+        if name and cleaned and has_room:
             self._metadata.setdefault(name, cleaned)
 
     def belongs_to_thread(self, own: str, answered: Iterable[str], path: Path) -> None:

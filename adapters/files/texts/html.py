@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Final
@@ -10,9 +11,18 @@ from adapters.files import limits
 
 _BREAKS = dict.fromkeys(map(ord, "\r\v\f\x85\u2028\u2029"), "\n")
 _CONTROLS: dict[int, str | None] = {code: None for code in (*range(32), *range(127, 160))}
+_LETTERS_OF_WINDOWS: Final = {
+    code: letter
+    for code in range(0x80, 0xA0)
+    if (letter := bytes([code]).decode("cp1252", "ignore"))
+}
 # PDF readers put U+0002 and U+FFFE where a word is divided at the end of a line.
 _CLEAN: Final = {
     **_CONTROLS,
+    # Western European text of Windows that calls itself Latin-1 has letters and quotes there.
+    **_LETTERS_OF_WINDOWS,
+    # Where a word may be divided, and was not.
+    0xAD: None,
     0xFFFE: None,
     0xFEFF: None,
     **_BREAKS,
@@ -80,45 +90,78 @@ def as_utc(moment: datetime | None) -> datetime | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """What a reader of a page would see."""
+
+    text: str
+    """A line for each block."""
+    title: str
+
+
 class _Words(HTMLParser):
     """Collects what a reader would see."""
 
-    _UNSEEN = frozenset({"script", "style", "title"})
+    _UNSEEN = frozenset({"script", "style"})
     _BLOCKS = frozenset(
         {"address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "footer", "h1", "h2"}
-        | {"h3", "h4", "h5", "h6", "header", "hr", "li", "ol", "p", "pre", "section", "table"}
-        | {"tr", "ul"}
+        | {"h3", "h4", "h5", "h6", "header", "hr", "li", "ol", "option", "p", "pre", "section"}
+        | {"table", "textarea", "tr", "ul"}
     )
     _CELLS = frozenset({"td", "th"})
+    _NO_WORDS = frozenset({"hidden", "password", "checkbox", "radio"})
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.pieces: list[str] = []
+        self.title: list[str] = []
         self._unseen = 0
+        self._in_title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # A title that is not closed ends where the page begins.
+        # Those within pictures are words like others.
+        self._in_title = tag == "title" and not self.title
         if tag in self._UNSEEN:
             self._unseen += 1
         elif tag in self._BLOCKS:
             self.pieces.append("\n")
         elif tag in self._CELLS:
             self.pieces.append("\t")
+        elif words := self._words_of(tag, dict(attrs)):
+            self.pieces.append(f" {_WHITE.sub(' ', words)} ")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._UNSEEN:
             self._unseen = max(self._unseen - 1, 0)
+        elif tag == "title":
+            self._in_title = False
         elif tag in self._BLOCKS:
             self.pieces.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._unseen:
+        if self._in_title:
+            self.title.append(data)
+        elif not self._unseen:
             self.pieces.append(_WHITE.sub(" ", data))
 
+    def _words_of(self, tag: str, attributes: dict[str, str | None]) -> str | None:
+        """What stands in the place of a picture, and in the fields of a form."""
+        if tag == "img":
+            return attributes.get("alt")
+        is_field = tag == "input" and attributes.get("type") not in self._NO_WORDS
+        return attributes.get("value") if is_field else None
 
-def html_text(html: str) -> str:
-    """What a reader of an HTML page would see, a line for each block."""
+
+def html_page(html: str) -> HtmlPage:
+    """Text and title of an HTML page."""
     words = _Words()
     words.feed(html)
     words.close()
     lines = (line.strip() for line in "".join(words.pieces).splitlines())
-    return "\n".join(line for line in lines if line)
+    return HtmlPage("\n".join(line for line in lines if line), "".join(words.title))
+
+
+def html_text(html: str) -> str:
+    """What a reader of an HTML page would see, a line for each block."""
+    return html_page(html).text

@@ -33,6 +33,9 @@ class TextKind(Enum):
     DOC = "application/msword"
     ODT = "application/vnd.oasis.opendocument.text"
     RTF = "application/rtf"
+    EPUB = "application/epub+zip"
+    CALENDAR = "text/calendar"
+    CARD = "text/vcard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ _READ: Final = {
     Format.DOC: TextKind.DOC,
     Format.ODT: TextKind.ODT,
     Format.RTF: TextKind.RTF,
+    Format.EPUB: TextKind.EPUB,
     Format.XER: TextKind.TEXT,
 }
 _REFUSED: Final = {
@@ -76,14 +80,29 @@ _PICTURES: Final = {
     Format.JPEG: "image/jpeg",
     Format.GIF: "image/gif",
     Format.TIFF: "image/tiff",
+    Format.WEBP: "image/webp",
+    Format.HEIF: "image/heif",
+    Format.BITMAP: "image/bmp",
 }
 _OTHERS: Final = {
     Format.GZIP: "application/gzip",
     Format.SEVEN_ZIP: "application/x-7z-compressed",
     Format.RAR: "application/vnd.rar",
+    Format.BZIP2: "application/x-bzip2",
+    Format.XZ: "application/x-xz",
+    Format.ZSTANDARD: "application/zstd",
+    Format.CABINET: "application/vnd.ms-cab-compressed",
+    Format.TAR: "application/x-tar",
+    Format.OUTLOOK_STORE: "application/vnd.ms-outlook-pst",
+    Format.ONE_NOTE: "application/onenote",
     Format.TNEF: "application/vnd.ms-tnef",
     Format.SQLITE: "application/vnd.sqlite3",
 }
+_ARCHIVES: Final = frozenset(
+    {Format.GZIP, Format.BZIP2, Format.XZ, Format.ZSTANDARD, Format.TAR, Format.SEVEN_ZIP}
+    | {Format.RAR, Format.CABINET}
+)
+_UNPACK: Final = "its files are not read; send them as documents, or as ZIP"
 _UNKNOWN: Final = NotRead(_ANYTHING, f"it is of no kind that is known: {_ADVICE}")
 _MBOX: Final = NotRead(
     "application/mbox", "it is an mbox file with many mails: send each of them as a document"
@@ -94,7 +113,12 @@ _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
 _CONTROLS_AT_MOST = 0.05
 """Part of a text that may be control characters."""
 _HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
+_PARTS_LINE = re.compile(rb"content-type:\s*multipart/", re.IGNORECASE)
 _MBOX_START = re.compile(rb"From \S+ .*\d{4}\s*\r?\n[!-9;-~]{1,100}:")
+_BEFORE_PAGE = re.compile(r"\s*(<\?xml\b[^>]{0,200}>|<!--.{0,2000}?-->)", re.DOTALL)
+"""What programs write before a page that they save."""
+_ENTRIES = re.compile(r"\s*BEGIN:(VCALENDAR|VCARD)\s", re.IGNORECASE)
+_PAGE = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 _HEADERS = frozenset(
     {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
     | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
@@ -122,7 +146,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         raise UnreadableDocument(_REFUSED[found])
     if found is not Format.PLAIN:
         return _not_read(found)
-    start = head.removeprefix(BYTE_ORDER_MARK)
+    start = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
     if _MBOX_START.match(start):
         return _MBOX
     # The last line may be cut off in the middle of a field's name.
@@ -135,14 +159,23 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     if encoding is None or (not is_wide and _is_binary(head)):
         return _UNKNOWN
     beginning = head.decode(encoding, "replace") if is_wide else start.decode("latin-1")
-    is_page = re.match(r"\s*<(!doctype\s+html|html)\b", beginning, re.IGNORECASE)
-    return TextKind.HTML if is_page else TextKind.TEXT
+    if entries := _ENTRIES.match(beginning):
+        return TextKind.CALENDAR if entries[1].upper() == "VCALENDAR" else TextKind.CARD
+    return TextKind.HTML if _is_page(beginning) else TextKind.TEXT
+
+
+def _is_page(beginning: str) -> bool:
+    place = 0
+    while before := _BEFORE_PAGE.match(beginning, place):
+        place = before.end()
+    return _PAGE.match(beginning, place) is not None
 
 
 def _not_read(found: Format) -> NotRead:
     if found in _PICTURES:
         return NotRead(_PICTURES[found], f"it is {found.value}: {NO_OCR}")
-    return NotRead(_OTHERS.get(found, _ANYTHING), f"it is {found.value}: {_ADVICE}")
+    what_to_do = _UNPACK if found in _ARCHIVES else _ADVICE
+    return NotRead(_OTHERS.get(found, _ANYTHING), f"it is {found.value}: {what_to_do}")
 
 
 def _is_binary(head: bytes) -> bool:
@@ -160,5 +193,8 @@ def _is_mail(lines: Iterable[bytes], filename: str | None) -> bool:
         if not _HEADER_LINE.match(line):
             return False
         found.add(line.partition(b":")[0].lower())
+        if _PARTS_LINE.match(line):
+            # A mail that was signed, as programs keep it, without the header that was not.
+            return True
     needed = 1 if (filename or "").lower().endswith(".eml") else 2
     return len(found & _HEADERS) >= needed

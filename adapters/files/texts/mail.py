@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
+from adapters.files.encodings import encoding_of, label_of, page_encoding
 from adapters.files.formats import BYTE_ORDER_MARK
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
+from adapters.files.texts.uuencoded import take_out_uuencoded
 from adapters.ports import UnreadableDocument
 
 _AS_IT_CAME: Final = email.policy.default.clone(refold_source="none", max_line_length=0)
@@ -25,6 +27,13 @@ _CUT_OFF: Final = (
     email.errors.CloseBoundaryNotFoundDefect,
     email.errors.StartBoundaryNotFoundDefect,
 )
+_DAMAGED: Final = (
+    email.errors.InvalidBase64CharactersDefect,
+    email.errors.InvalidBase64LengthDefect,
+    email.errors.InvalidBase64PaddingDefect,
+)
+_BEFORE: Final = 1024
+"""Bytes in which the header has to begin."""
 _PARSED_CHARACTERS: Final = 10_000
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
 _SEALED: Final = {
@@ -32,6 +41,8 @@ _SEALED: Final = {
     "application/x-pkcs7-mime": "S/MIME",
     "multipart/encrypted": "OpenPGP",
 }
+_ARMOURED: Final = "-----BEGIN PGP MESSAGE-----"
+_ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
 _NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
@@ -51,8 +62,7 @@ def read_mail(path: Path, into: Findings) -> None:
         )
     try:
         with path.open("rb") as file:
-            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
-                file.seek(0)
+            file.seek(_start(file.read(_BEFORE)))
             mail = BytesParser(EmailMessage, policy=email.policy.default).parse(file)
     except RecursionError as error:
         raise UnreadableDocument(
@@ -80,6 +90,11 @@ def read_mail(path: Path, into: Findings) -> None:
             _keep(part, into)
 
 
+def _start(head: bytes) -> int:
+    """Where the header begins: some programs write a byte order mark or empty lines before it."""
+    return len(head) - len(head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n"))
+
+
 def header(mail: MIMEPart, name: str) -> str:
     """A field of a mail's header; "" when it is missing.
 
@@ -98,7 +113,8 @@ def header(mail: MIMEPart, name: str) -> str:
 
 def _repaired(raw: str) -> str:
     """A field with the letters that its bytes stand for, where they are not encoded as they have to
-    be: UTF-8, or else Western European."""
+    be: UTF-8, or else Western European; and its encodings by the names that are known."""
+    raw = _ENCODED_WORD.sub(lambda found: f"=?{label_of(found[1])}?", raw)
     content = raw.encode("utf-8", "surrogateescape")
     try:
         return content.decode()
@@ -139,6 +155,10 @@ def _text(bodies: list[MIMEPart], into: Findings) -> str:
         text = _decoded(body, into)
         if body.get_content_subtype() == "html":
             text = html_text(text)
+        else:
+            text = take_out_uuencoded(text, into)
+            if _ARMOURED in text:
+                into.note("a part of the text is encrypted (OpenPGP): its words are not read")
         words = set(_WORD.findall(text.casefold()))
         if text.strip() and (not texts or words - known):
             texts.append(text.strip())
@@ -147,11 +167,16 @@ def _text(bodies: list[MIMEPart], into: Findings) -> str:
 
 
 def _decoded(body: MIMEPart, into: Findings) -> str:
-    try:
-        return str(body.get_content())
-    except LookupError:
-        into.note("the mail's text is in an encoding that is not known: read as Western European")
-        return _content(body).decode("cp1252", "replace")
+    content = _content(body)
+    declared = body.get_content_charset()
+    if body.get_content_subtype() == "html" and declared in (None, "us-ascii"):
+        declared = page_encoding(content) or declared
+    encoding, is_meant = encoding_of(content, declared)
+    if any(isinstance(found, _DAMAGED) for found in body.defects):
+        into.note("the mail's text is damaged: not all of it is the base64 that it should be")
+    if not is_meant:
+        into.note(f"the mail's text is not in the encoding that it names: read as {encoding}")
+    return content.decode(encoding, "replace").replace("\r\n", "\n")
 
 
 def _parts(mail: MIMEPart) -> Iterator[MIMEPart]:

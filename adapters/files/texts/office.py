@@ -5,6 +5,7 @@ read from its parts, and follows the text.
 """
 
 import asyncio
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,9 @@ from adapters.files.package import open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
+from adapters.files.texts.old_office import old_words
 from adapters.files.texts.package_words import words_left_out
+from adapters.files.texts.rich_text import take_out_objects, with_all_words
 from adapters.ports import UnreadableDocument
 
 _CONFIG: Final = xberg.ExtractionConfig(
@@ -42,7 +45,10 @@ _CONFIG: Final = xberg.ExtractionConfig(
 )
 _PACKAGES: Final = frozenset(
     {TextKind.XLSX, TextKind.XLSB, TextKind.ODS, TextKind.PPTX, TextKind.ODP, TextKind.ODT}
+    | {TextKind.EPUB}
 )
+_LEFT_OUT: Final = "not extracted"
+_OLD: Final = frozenset({TextKind.DOC, TextKind.XLS})
 
 
 def read_office(path: Path, kind: TextKind, into: Findings) -> None:
@@ -51,17 +57,31 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
     Raises:
         UnreadableDocument: It is damaged, or unpacks to more than can be read.
     """
-    found = _extracted(path, kind)
+    content = path.read_bytes()
+    if kind is TextKind.RTF:
+        take_out_objects(content, into)
+        content = with_all_words(content)
+    found = _extracted(content, kind)
     into.add_text(f"{found.content}\n")
     _describe(found, into)
     for warning in found.processing_warnings:
-        into.note(warning.message)
-    if kind in _PACKAGES:
-        with open_package(path, "document") as package:
-            has_cells = kind is TextKind.ODS
-            for words in words_left_out(package, found.content, into, has_cells=has_cells):
-                into.add_text(f"{words}\n")
-            take_out_embedded(package, into)
+        # What the library leaves out of a document of Word is read below.
+        if kind is not TextKind.DOC or _LEFT_OUT not in warning.message:
+            into.note(warning.message)
+    for words in _left_out(path, kind, found.content, into):
+        into.add_text(f"{words}\n")
+
+
+def _left_out(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:
+    if kind in _OLD:
+        yield from old_words(path, kind, text, into)
+    if kind not in _PACKAGES:
+        return
+    with open_package(path, "document") as package:
+        yield from words_left_out(package, text, into, has_cells=kind is TextKind.ODS)
+        take_out_embedded(package, into)
+        if kind is TextKind.XLSB:
+            into.note("comments, headers and footers of a binary workbook are not read")
 
 
 def read_message(path: Path, into: Findings) -> None:
@@ -70,13 +90,13 @@ def read_message(path: Path, into: Findings) -> None:
     Raises:
         UnreadableDocument: It is damaged.
     """
-    into.add_text(_extracted(path, TextKind.MSG).content)
+    into.add_text(_extracted(path.read_bytes(), TextKind.MSG).content)
 
 
-def _extracted(path: Path, kind: TextKind) -> xberg.ExtractedDocument:
+def _extracted(content: bytes, kind: TextKind) -> xberg.ExtractedDocument:
     # By the path of a file without its usual extension, properties are not found.
     given = xberg.ExtractInput(
-        kind=xberg.ExtractInputKind.BYTES, bytes=path.read_bytes(), mime_type=kind.value
+        kind=xberg.ExtractInputKind.BYTES, bytes=content, mime_type=kind.value
     )
     try:
         result = asyncio.run(xberg.extract(given, _CONFIG))

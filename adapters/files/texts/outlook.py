@@ -20,7 +20,10 @@ from adapters.files.texts.outlook_items import (
 )
 from adapters.ports import UnreadableDocument
 
-_RECIPIENTS: Final = 100
+_SEALED: Final = "IPM.Note.SMIME"
+_CLEAR: Final = ".MultipartSigned"
+_WITH_FIELDS: Final = ("IPM.Contact", "IPM.DistList", "IPM.Appointment", "IPM.Task", "IPM.Schedule")
+"""Classes of messages that have fields of their own, such as numbers and places."""
 
 
 def read_outlook(path: Path, into: Findings) -> None:
@@ -64,6 +67,7 @@ def read_outlook(path: Path, into: Findings) -> None:
         )
     if damaged:
         into.note("the Outlook message is damaged in places: something in it may be missing")
+    _note_class(message.message_class or "", into)
     into.add_text(body)
     for attached in storage.iter_attachment_storages():
         if into.is_late:
@@ -72,8 +76,16 @@ def read_outlook(path: Path, into: Findings) -> None:
         keep_attached(attached, into)
 
 
+def _note_class(name: str, into: Findings) -> None:
+    """Say what is not read of a message that is more, or less, than a mail."""
+    if name.startswith(_SEALED) and not name.endswith(_CLEAR):
+        into.note("the mail is encrypted or signed as a whole (S/MIME): its words are not read")
+    elif name.startswith(_WITH_FIELDS):
+        into.note(f"it is an item of Outlook ({name}): of its fields, title and text are read")
+
+
 def _recipients(message: Message) -> Iterator[str]:
-    for recipient in message.recipients[:_RECIPIENTS]:
+    for recipient in message.recipients:
         try:
             yield f"{recipient.name} <{recipient.email_address}>".strip()
         except (KeyError, UnicodeError):

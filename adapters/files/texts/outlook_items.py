@@ -12,6 +12,7 @@ from oxmsg.domain import constants as c
 from oxmsg.properties import Properties
 from oxmsg.storage import Storage
 
+from adapters.files.encodings import encoding_of
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import as_utc, clean_line, clean_text, html_text, safe_filename
 
@@ -56,7 +57,8 @@ def body_of(properties: Properties) -> str:
     except KeyError:
         page = None
     if page:
-        return html_text(page.decode(properties.body_encoding, "replace"))
+        encoding, _ = encoding_of(page, properties.body_encoding)
+        return html_text(page.decode(encoding, "replace"))
     if page := text_of(properties, c.PID_BODY_HTML):
         return html_text(page)
     return ""

@@ -1,10 +1,12 @@
 """PDF documents."""
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import cast
 
-from pypdfium2 import PdfDocument, PdfiumError
+from pypdfium2 import PdfBookmark, PdfDocument, PdfiumError
 from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 from adapters.files.texts.findings import Findings
@@ -13,6 +15,8 @@ from adapters.files.texts.pdf_forms import Annotations
 from adapters.ports import UnreadableDocument
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
+_EVERYWHERE = (-1e6, -1e6, 1e6, 1e6)
+"""Left, bottom, right and top in points: pages have at most 14,400."""
 _DESCRIBED = ("Subject", "Keywords", "Creator", "Producer")
 
 
@@ -33,6 +37,7 @@ def read_pdf(path: Path, into: Findings) -> None:
     with document:
         _describe(document, into)
         _read_pages(document, Annotations(document, into), into)
+        _read_outline(document, into)
         _take_out_files(document, into)
 
 
@@ -73,11 +78,22 @@ def _page_text(document: PdfDocument, number: int, annotations: Annotations) -> 
     try:
         text = page.get_textpage()
         try:
-            return "\n".join((text.get_text_bounded(), *annotations.words(page)))
+            # Also what lies outside of the part that is shown.
+            return "\n".join((text.get_text_bounded(*_EVERYWHERE), *annotations.words(page)))
         finally:
             text.close()
     finally:
         page.close()
+
+
+def _read_outline(document: PdfDocument, into: Findings) -> None:
+    """Titles of bookmarks: of scanned pages often the only words."""
+    outline = cast("Iterator[PdfBookmark]", document.get_toc())
+    for bookmark in outline:
+        if into.is_late:
+            into.note("not all bookmarks were read: time was over")
+            break
+        into.add_text(f"{bookmark.get_title()}\n")
 
 
 def _take_out_files(document: PdfDocument, into: Findings) -> None:

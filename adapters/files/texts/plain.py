@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from adapters.files import limits
-from adapters.files.encodings import find_encoding
+from adapters.files.encodings import encoding_of, find_encoding, page_encoding
 from adapters.files.texts.findings import Findings
-from adapters.files.texts.html import html_text
+from adapters.files.texts.html import html_page
 from adapters.ports import UnreadableDocument
 
 
@@ -28,11 +28,15 @@ def read_page(path: Path, into: Findings) -> None:
         UnreadableDocument: It is not text.
     """
     encoding = _encoding(path, into)
-    with path.open(encoding=encoding, errors="replace") as file:
-        page = file.read(limits.TEXT_BYTES)
+    with path.open("rb") as file:
+        content = file.read(limits.TEXT_BYTES)
         if file.read(1):
             into.cut_off("only the beginning of the page was read")
-    into.add_text(html_text(page))
+    if not encoding.startswith("utf") and (declared := page_encoding(content)):
+        encoding, _ = encoding_of(content, declared)
+    page = html_page(content.decode(encoding, "replace"))
+    into.title = page.title
+    into.add_text(page.text)
 
 
 def _encoding(path: Path, into: Findings) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from adapters.files import limits
 from adapters.files.texts.archive import read_archive
+from adapters.files.texts.entries import read_entries
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import NotRead, TextKind, kind_of
 from adapters.files.texts.mail import read_mail
@@ -25,6 +26,8 @@ _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.HTML: read_page,
     TextKind.TEXT: read_plain,
     TextKind.ZIP: read_archive,
+    TextKind.CALENDAR: read_entries,
+    TextKind.CARD: read_entries,
 }
 _ENDS_AFTER: Final = 0.75
 """Part of the processor time after which no further page is begun."""

@@ -20,7 +20,14 @@ from adapters.ports import UnreadableDocument
 _BESIDES: Final = re.compile(
     r".*/((header|footer|footnotes|endnotes|comments)\d*|(diagrams/data|charts/chart)\d*)\.xml"
 )
-"""Parts beside the main one that hold text."""
+_BESIDES_TYPES: Final = re.compile(
+    r".*[.-](header|footer|footnotes|endnotes|comments|diagramData|chart|chartex)\+xml"
+)
+"""Parts beside the main one that hold text, by their usual names and by their types."""
+_MAIN: Final = "/officeDocument"
+_CUSTOM: Final = "/custom-properties"
+_SHOWN_ATTRIBUTES: Final = {"textpath": ("string",), "docPr": ("title", "descr")}
+"""Watermarks, and what stands in the place of a picture."""
 _CHUNK: Final = "/aFChunk"
 _BREAKS: Final = {"br": "\n", "cr": "\n", "tab": "\t", "noBreakHyphen": "-"}
 """Within a run of text; the definition of a tab stop is called `tab` as well."""
@@ -41,7 +48,9 @@ def read_word(path: Path, into: Findings) -> None:
         take_out_embedded(package, into)
     opened = OpcPackage.open(str(path))
     _describe(opened, into)
-    main = opened.main_document_part
+    _describe_custom(opened, into)
+    # The relationship has another namespace in the strict variant of the format.
+    main = next(rel.target_part for rel in opened.rels.values() if rel.reltype.endswith(_MAIN))
     _take_out_chunks(main, into)
     for part in (main, *_parts_beside(opened, main)):
         for piece in _texts(_root(part)):
@@ -75,9 +84,20 @@ def _describe(opened: OpcPackage, into: Findings) -> None:
     into.describe("revision", str(core.revision) if core.revision else None)
 
 
+def _describe_custom(opened: OpcPackage, into: Findings) -> None:
+    """Properties that people or programs of a company gave the document."""
+    for relation in opened.rels.values():
+        if relation.reltype.endswith(_CUSTOM) and not relation.is_external:
+            properties: Any = parse_xml(relation.target_part.blob)
+            for entry in properties:
+                into.describe(entry.get("name", ""), " ".join(entry.itertext()))
+
+
 def _parts_beside(opened: OpcPackage, main: Part) -> Iterator[Part]:
     for part in sorted(opened.iter_parts(), key=lambda part: part.partname):
-        if part is not main and _BESIDES.fullmatch(part.partname):
+        if part is main:
+            continue
+        if _BESIDES.fullmatch(part.partname) or _BESIDES_TYPES.fullmatch(part.content_type):
             yield part
 
 
@@ -92,7 +112,7 @@ def _texts(root: Any) -> Iterator[str]:
     for fallback in list(root.iter("{*}Fallback")):
         # What older programs show in the place of a text box, which is there a second time.
         fallback.getparent().remove(fallback)
-    names = ("p", "t", "delText", *_BREAKS)
+    names = ("p", "t", "delText", "ddList", *_SHOWN_ATTRIBUTES, *_BREAKS)
     for element in root.iter(*(f"{{*}}{name}" for name in names)):
         name = element.tag.rpartition("}")[2]
         if name == "p":
@@ -101,5 +121,22 @@ def _texts(root: Any) -> Iterator[str]:
             yield element.text or ""
         elif name == "delText":
             yield f"[deleted: {element.text or ''}]"
+        elif name == "ddList":
+            yield _chosen(element)
+        elif name in _SHOWN_ATTRIBUTES:
+            yield from (
+                f"\n{words}\n" for words in map(element.get, _SHOWN_ATTRIBUTES[name]) if words
+            )
         elif element.getparent().tag.endswith("}r"):
             yield _BREAKS[name]
+
+
+def _chosen(listed: Any) -> str:
+    """What is chosen of a list in a form; the first entry, unless it is said."""
+    entries = [_value(entry) for entry in listed.iterchildren("{*}listEntry")]
+    number = next((_value(found) for found in listed.iterchildren("{*}result")), "0")
+    return entries[int(number)] if number.isdecimal() and int(number) < len(entries) else ""
+
+
+def _value(element: Any) -> str:
+    return next((value for name, value in element.items() if name.endswith("}val")), "")

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.ports import Denied
-from contracts.batches import BatchPlan, Resource
+from contracts.batches import API_KEY, API_KEY_SECRET, BatchPlan, Resource
 from domain.batches.resources import WORKFLOW_TAG
 from tests.support.aws import Cloud, clouds
 from tests.support.batches.functions import FunctionBatch, FunctionSetup, open_function_setup
@@ -30,7 +30,9 @@ class Account:
     async def mappings(self, batch: FunctionBatch) -> list[Any]:
         listed = await self.cloud.clients.lambda_.list_event_source_mappings()
         arn = f":{batch.names.function}"
-        return [one for one in listed["EventSourceMappings"] if one["FunctionArn"].endswith(arn)]
+        return [
+            one for one in listed["EventSourceMappings"] if one.get("FunctionArn", "").endswith(arn)
+        ]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=clouds())
@@ -52,6 +54,33 @@ async def test_a_source_that_is_missing_is_named(account: Account) -> None:
     plan = account.setup.plan.model_copy(update={"source_function": "nobody"})
     with pytest.raises(Denied, match="source function nobody"):
         await account.setup.functions.source(plan)
+
+
+async def test_a_source_with_a_key_of_temporal_is_cloned_once_a_secret_has_its_place(
+    account: Account, batch: FunctionBatch
+) -> None:
+    client, name = account.cloud.clients.lambda_, batch.plan.source_function
+    before = await client.get_function_configuration(FunctionName=name)
+    variables = before.get("Environment", {}).get("Variables", {})
+
+    async def give(more: dict[str, str]) -> None:
+        environment: Any = {"Variables": {**variables, **more}}
+        await client.update_function_configuration(FunctionName=name, Environment=environment)
+
+    try:
+        await give({API_KEY: "not to be said"})
+        with pytest.raises(Denied, match=f"put {API_KEY_SECRET} with the ARN") as refused:
+            await batch.clone()
+        assert "not to be said" not in str(refused.value)
+        # The plan of the batch stays as it is: what the source has is cloned along.
+        await give({API_KEY_SECRET: "docflow/temporal"})
+        await batch.clone()
+    finally:
+        await give({})
+    clone = await account.function(batch.names.function)
+    has = clone["Configuration"]["Environment"]["Variables"]
+    assert has[API_KEY_SECRET] == "docflow/temporal"
+    assert API_KEY not in has
 
 
 async def test_a_clone_is_its_source_with_the_batch_in_its_environment(account: Account) -> None:

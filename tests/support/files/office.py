@@ -141,24 +141,33 @@ RTF: Final = (
 """A text with a header, a character of Unicode, and a font of another code page."""
 
 
-def old_word(text: str) -> bytes:
-    """A Word document of 1997 to 2003 with one piece of text.
+def old_word(
+    text: str,
+    header: str = "",
+    end_note: str = "",
+    *,
+    protected: bool = False,
+    more: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """A Word document of 1997 to 2003 with one piece of text, a header, an end note, more streams.
 
     Source: [MS-DOC] of Microsoft's open specifications, 2.5 and 2.9.38.
     """
-    content, start = text.encode("utf-16-le"), 0x400
-    header = bytearray(start)
-    flags = 0x1200
-    struct.pack_into("<HHHHHH", header, 0, 0xA5EC, 0xC1, 0, 0x407, 0, flags)
-    struct.pack_into("<LL", header, 24, start, start + len(content))
-    struct.pack_into("<H", header, 32, 14)
-    struct.pack_into("<H", header, 62, 22)
-    struct.pack_into("<L", header, 64 + 3 * 4, len(text))
-    struct.pack_into("<H", header, 152, 93)
-    pieces = struct.pack("<LLHLH", 0, len(text), 0, start, 0)
+    beside = f"{header}{end_note}\r" if header or end_note else ""
+    content, start = f"{text}{beside}".encode("utf-16-le"), 0x400
+    head = bytearray(start)
+    flags = 0x1300 if protected else 0x1200
+    struct.pack_into("<HHHHHH", head, 0, 0xA5EC, 0xC1, 0, 0x407, 0, flags)
+    struct.pack_into("<LL", head, 24, start, start + len(content))
+    struct.pack_into("<H", head, 32, 14)
+    struct.pack_into("<H", head, 62, 22)
+    for place, part in ((3, text), (5, header), (8, end_note)):
+        struct.pack_into("<L", head, 64 + place * 4, len(part))
+    struct.pack_into("<H", head, 152, 93)
+    pieces = struct.pack("<LLHLH", 0, len(text) + len(beside), 0, start, 0)
     table = bytes(4) + b"\x02" + struct.pack("<L", len(pieces)) + pieces
-    struct.pack_into("<LL", header, 154 + 33 * 8, 4, len(table) - 4)
-    return compound_file({"1Table": table, "WordDocument": bytes(header) + content})
+    struct.pack_into("<LL", head, 154 + 33 * 8, 4, len(table) - 4)
+    return compound_file({"1Table": table, **(more or {}), "WordDocument": bytes(head) + content})
 
 
 def old_presentation(text: str) -> bytes:
@@ -196,6 +205,12 @@ def outlook_message_with_item(subject: str, text: str, files: Mapping[str, bytes
     outer = outlook_properties(struct.pack("<8xLLLL8x", 0, 1, 0, 1), _item("outer", (0x1000, "x")))
     place = {**outlook_properties(bytes(8), {}), "__substg1.0_3701000D": item}
     return nested.compound_file({**outer, "__attach_version1.0_#00000000": place})
+
+
+def outlook_item(message_class: str) -> bytes:
+    """An item of Outlook of any class."""
+    values = {**_item("Anna", (0x1000, "words")), (0x001A, _TEXT): message_class}
+    return nested.compound_file(outlook_properties(struct.pack("<8xLLLL8x", 0, 0, 0, 0), values))
 
 
 def _item(subject: str, body: tuple[int, str | bytes]) -> dict[tuple[int, int], str | bytes | int]:
@@ -237,3 +252,24 @@ def filled_form(attached: bytes = b"the costs") -> bytes:
             % (len(attached), attached),
         ]
     )
+
+
+def packed_object(name: str, content: bytes) -> bytes:
+    """A file as the Object Packager of Windows packs it."""
+    path = f"C:\\{name}".encode() + b"\0"
+    return (
+        struct.pack("<H", 2)
+        + name.encode()
+        + b"\0"
+        + path
+        + struct.pack("<HHL", 0, 3, len(path))
+        + path
+        + struct.pack("<L", len(content))
+        + content
+    )
+
+
+def object_in_office(name: str, content: bytes) -> bytes:
+    """The same as Office keeps it in a document."""
+    packed = packed_object(name, content)
+    return compound_file({"\x01Ole10Native": struct.pack("<L", len(packed)) + packed})

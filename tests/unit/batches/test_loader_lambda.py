@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import aioboto3
 import pytest
 import pytest_asyncio
 from pydantic import ValidationError
 from temporalio.client import Client
 
 from adapters.aws.session import AwsSettings, open_aws
-from contracts.batches import CANARY, GROUP_BYTES, BatchKey, LoadOrder
+from contracts.batches import API_KEY_SECRET, CANARY, GROUP_BYTES, BatchKey, LoadOrder
 from contracts.rejections import Rejection
 from stack.children import free_port
 from stack.loader_function import HANDLER, loader_zip
@@ -94,6 +95,12 @@ def document(name: str, **changed: Any) -> str:
             **changed,
         }
     )
+
+
+async def keep_secret(aws: AwsSettings, name: str, content: str) -> None:
+    session: Any = aioboto3.Session("a", "b", region_name=aws.region)
+    async with session.client("secretsmanager", endpoint_url=aws.endpoint_url) as client:
+        await client.create_secret(Name=name, SecretString=content)
 
 
 BAD = [
@@ -265,6 +272,24 @@ def test_everything_is_redelivered_in_time_while_temporal_is_unavailable(
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
     assert failures(function.handle(event(**{"1": document("late")}), Invocation())) == set()
     assert runs(address, late=1) == {"late": 1}
+
+
+def test_the_key_of_temporal_is_what_the_secret_holds(
+    start: Any, address: str, aws: AwsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[str | None] = []
+    connect = batch_loader_lambda.connect
+
+    async def connect_and_tell(**options: Any) -> Client:
+        keys.append(options["api_key"])
+        return await connect()
+
+    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
+    asyncio.run(keep_secret(aws, "docflow/temporal", " the key\n"))
+    secret = {"AWS_ENDPOINT_URL": aws.endpoint_url, API_KEY_SECRET: "docflow/temporal"}
+    for function in (start(address), start(address, **secret)):
+        assert failures(function.handle(event(**{"1": document("keyed")}), Invocation())) == set()
+    assert keys == [None, "the key"]
 
 
 def test_an_environment_connects_once(

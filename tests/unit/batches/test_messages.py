@@ -29,7 +29,9 @@ from contracts.batches import (
     Relation,
     RelationKind,
     Timings,
+    message_key,
 )
+from contracts.origins import body_of
 from tests.support.batches.messages import DOCUMENT, STARTED, enveloped, raw_of, refused
 from workers.services.batches.messages import read_case_event, read_document_event
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
@@ -264,6 +266,21 @@ def test_fields_of_a_case_event_that_are_not_used_are_kept_to_be_passed_on(kind:
     assert event.passed_on is not None
     assert json.loads(event.passed_on) == more
     assert CASE_EVENT.validate_json(CASE_EVENT.dump_json(event)) == event
+
+
+def test_fields_of_a_document_event_that_are_not_used_are_named() -> None:
+    body = {**DOCUMENT, "custodian": "Anna", "tag": ["urgent"], "case_id": 1, "x" * 99: None}
+    event = read_document_event(raw_of(body))
+    assert event is not None
+    assert event.unknown_fields == ("custodian", "tag", "case_id", "x" * 64)
+    # A dead letter, as docflow sends it to itself.
+    assert read_document_event(body_of(event)) == event
+    plain = read_document_event(raw_of(DOCUMENT))
+    assert plain is not None
+    assert message_key(event) == message_key(plain)
+    many = read_document_event(raw_of({**DOCUMENT, **{f"field{n}": n for n in range(30)}}))
+    assert many is not None
+    assert len(many.unknown_fields) == 20
 
 
 def test_fields_to_be_passed_on_have_a_limit() -> None:

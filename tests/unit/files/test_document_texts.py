@@ -6,19 +6,16 @@ import email.policy
 import hashlib
 import io
 import zipfile
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from email.parser import BytesParser
-from itertools import count
 from pathlib import Path
 
 import docx
 import psutil
 import pytest
-import pytest_asyncio
 from pypdfium2 import PdfDocument
 
 from adapters.files import limits
@@ -26,6 +23,7 @@ from adapters.files.texts.pool import FileTexts
 from adapters.ports import Extracted
 from stack.sample_files import Letter, mail, outlook_message, pdf, word
 from tests.support.files.hostile_documents import word_main, word_with
+from tests.support.files.reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,29 +39,6 @@ LETTER = Letter(
     answers=("oldest@site.example", "first@site.example"),
     files={"plan.pdf": b"%PDF-1.7 and so on", "../../etc/notes.txt": b"notes"},
 )
-_numbers = count()
-
-
-class Reading:
-    """Reads documents out of a folder of its own each."""
-
-    def __init__(self, texts: FileTexts, folder: Path) -> None:
-        self._texts = texts
-        self._folder = folder
-
-    async def __call__(self, content: bytes, filename: str | None = None) -> Extracted:
-        folder = self._folder / str(next(_numbers))
-        inside = folder / "inside"
-        inside.mkdir(parents=True)
-        path = folder / "document"
-        path.write_bytes(content)
-        return await self._texts.extract(path, filename, inside)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def read(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Reading]:
-    async with FileTexts() as texts:
-        yield Reading(texts, tmp_path_factory.mktemp("documents"))
 
 
 def _zip_with_a_pdf() -> bytes:
@@ -290,7 +265,7 @@ async def test_what_is_wrong_in_a_header_does_not_hide_the_mail(read: Reading) -
     assert found.text == "Grüße"
     assert found.created_at is None
     assert found.notes == [
-        "the mail's text is in an encoding that is not known: read as Western European"
+        "the mail's text is not in the encoding that it names: read as windows-1252"
     ]
 
 

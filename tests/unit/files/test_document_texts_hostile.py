@@ -149,7 +149,7 @@ async def test_endless_header_fields_are_kept_as_they_stand(
     begun = time.monotonic()
     people = b", ".join(b"p%d@site.example" % number for number in range(100_000))
     found = await _read(texts, tmp_path, b"From: a@b\nSubject: s\nTo: " + people + b"\n\ntext")
-    assert found.text == "text"
+    assert found.text.endswith("p99999@site.example\n\ntext")
     assert len(found.metadata["To"]) == limits.METADATA_CHARACTERS
     assert time.monotonic() - begun < 10
 

@@ -1,56 +1,32 @@
 """Office files, archives, forms: every place in them that holds words."""
 
 import io
-import itertools
-from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from pathlib import Path
 
 import docx
 import psutil
 import pytest
-import pytest_asyncio
 from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 
 from adapters.files import limits
 from adapters.files.texts.pool import FileTexts
-from adapters.ports import Extracted, UnreadableDocument
+from adapters.ports import UnreadableDocument
 from stack.compound_file import compound_file
 from tests.support.files import office
 from tests.support.files.compound_files import xls
 from tests.support.files.hostile_documents import word_main, word_with
+from tests.support.files.reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-_numbers = itertools.count()
 _RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _DIAGRAM = (
     b'<d:dataModel xmlns:d="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
     b' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><d:ptLst><d:pt><d:t><a:p>'
     b"<a:r><a:t>site manager</a:t></a:r></a:p></d:t></d:pt></d:ptLst></d:dataModel>"
 )
-
-
-class Reading:
-    """Reads documents out of a folder of its own each."""
-
-    def __init__(self, texts: FileTexts, folder: Path) -> None:
-        self._texts = texts
-        self._folder = folder
-
-    async def __call__(self, content: bytes, filename: str | None = None) -> Extracted:
-        folder = self._folder / str(next(_numbers))
-        inside = folder / "inside"
-        inside.mkdir(parents=True)
-        (folder / "document").write_bytes(content)
-        return await self._texts.extract(folder / "document", filename, inside)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def read(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Reading]:
-    async with FileTexts() as texts:
-        yield Reading(texts, tmp_path_factory.mktemp("documents"))
 
 
 @pytest.mark.parametrize(

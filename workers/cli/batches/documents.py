@@ -12,6 +12,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
 from workers.services.batches import access
+from workers.services.batches.remarks import remark
 
 if TYPE_CHECKING:
     from adapters.ports import BatchView, DocumentView
@@ -72,24 +73,11 @@ async def _documents(
             text(view.state),
             text(view.filename),
             text(moment(view.updated_at)),
-            text(_remark(view)),
+            text(remark(view)),
         )
     console().print(made)
     if len(found) == limit:
         typer.echo(f"the first {limit}; --after {found[-1].document_id} shows more", err=True)
-
-
-def _remark(view: "DocumentView") -> str:
-    found_in = view.parent_id and f"found in {view.parent_id}"
-    return "; ".join(filter(None, (_problem(view), found_in)))
-
-
-def _problem(view: "DocumentView") -> str | None:
-    if view.duplicate_of is not None:
-        return f"the same bytes as {view.duplicate_of}"
-    if view.reason is not None and view.failed_event is not None:
-        return f"{view.failed_event}: {view.reason}"
-    return view.reason or view.notes
 
 
 @app.command("dead-letters")

@@ -16,6 +16,7 @@ from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
 from workers.pipelines.base import Context
 from workers.services.batches.overview import BatchOverview
+from workers.services.batches.remarks import remark
 from workers.services.batches.runs import BatchRuns
 from workers.settings.batches import read_timings
 
@@ -58,7 +59,7 @@ def part_of(service: BatchOverview) -> GatewayPart:
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,
-            names={"batch_words": labels},
+            names={"batch_words": labels, "document_remark": remark},
             menu=(MenuEntry("/batches", N_("Batches"), operators=True),),
         ),
     )

@@ -14,6 +14,8 @@ from contracts.batches import (
     EVENT_TYPES,
     MESSAGE_BYTES,
     PASSED_ON_BYTES,
+    UNKNOWN_CHARACTERS,
+    UNKNOWN_FIELDS,
     CaseEvent,
     DocumentEvent,
 )
@@ -71,7 +73,18 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
     text, data = _unwrapped(raw)
     if _kind(data, (*DOCUMENT_EVENT_TYPES, CANARY)) == CANARY:
         return None
-    return _checked(DOCUMENT_EVENT, text, data)
+    return _naming_unknown_fields(_checked(DOCUMENT_EVENT, text, data), data)
+
+
+def _naming_unknown_fields(event: DocumentEvent, data: Mapping[str, Any]) -> DocumentEvent:
+    """The event with the names of the fields that it has no place for."""
+    used = {field.alias for field in type(event).model_fields.values()}
+    # What docflow sends to itself has the names of the message that came from outside.
+    names = (*event.unknown_fields, *(name for name in data if name not in used))
+    if not names:
+        return event
+    cut = dict.fromkeys(name[:UNKNOWN_CHARACTERS] for name in names)
+    return event.model_copy(update={"unknown_fields": tuple(cut)[:UNKNOWN_FIELDS]})
 
 
 def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.ports import DocumentView
 from contracts.batches import DocumentState, LoaderStatus, ResourceState, WaitingBatch
 
 
@@ -52,18 +51,3 @@ def turn(batch: WaitingBatch) -> str:
     if batch.purpose is None:
         return "is not started"
     return "waits for its own turn"
-
-
-def remark(document: DocumentView) -> str:
-    """What there is to know about a document: why it failed, or whose bytes it has."""
-    parts: list[str] = []
-    if document.duplicate_of is not None:
-        parts.append(f"the same bytes as {document.duplicate_of}")
-    elif document.reason is not None:
-        event = f"{document.failed_event}: " if document.failed_event else ""
-        parts.append(event + document.reason)
-    elif document.notes:
-        parts.append(document.notes)
-    if document.parent_id is not None:
-        parts.append(f"found in {document.parent_id}")
-    return "; ".join(parts)
