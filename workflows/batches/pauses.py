@@ -305,9 +305,6 @@ class BatchPauses:
             said = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
             self._view.reason = self._view.with_reason(said)
         if counts.sent >= expected:
-            if counts.sent > expected:
-                more = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
-                self._view.reason = self._view.with_reason(more)
             return False
         reason = (
             f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known "

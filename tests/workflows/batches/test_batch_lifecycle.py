@@ -294,16 +294,6 @@ async def test_of_two_counts_that_come_in_any_order_the_larger_one_counts(
         await end(handle)
 
 
-async def test_more_documents_than_were_counted_are_named(batches: BatchRuns) -> None:
-    script = ScriptedBatch(counts=DocumentCounts(loaded=3))
-    async with batches.running(script) as handle:
-        await handle.signal(BatchLifecycle.take, finished(documents=2))
-        await end(handle)
-        result = await handle.result()
-    assert result.status is LoaderStatus.COMPLETE
-    assert result.reason == "JOB_FINISHED said 2 documents, and 3 are known"
-
-
 async def test_documents_that_were_counted_before_the_run_began_are_asked_about(
     batches: BatchRuns,
 ) -> None:
