@@ -24,7 +24,7 @@ STEPS: Final = frozenset(
         *("begin", "complete", "close", "restart", "write", "stage", "swap", "finish", "retire"),
         *("begin_schedule", "remember", "terminate"),
         *("record_schedule_projects", "register_upload", "change_activities", "delete_service"),
-        *("copy", "upload", "delete"),
+        *("copy", "upload", "put", "delete", "remove"),
     }
 )
 """Calls that leave something behind; a worker that dies after another one has done nothing new."""
