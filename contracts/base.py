@@ -1,15 +1,19 @@
 """What every contract shares."""
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
-BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
-"""For what a module validates with, as every contract is. Processes know the contracts of all
-pipelines and use those of a few: validators that are built with their classes are most of what it
-costs to import them."""
+
+def built_when_used() -> ConfigDict:
+    """What has a validator built when it is first used, and not with its class.
+
+    Every process knows the contracts of all pipelines and uses those of a few: to build all of them
+    is most of what it costs to import them.
+    """
+    return ConfigDict(defer_build=True)
 
 
 class Contract(BaseModel):

@@ -11,13 +11,13 @@ from contracts.imports import Strategy, TableMessage
 from domain.imports.chunks import RowChunk
 from domain.imports.header import TableHeader
 from domain.imports.lines import LineSorter
-from domain.imports.packed import PackedLines, PackedRows, text_of
 from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
 from domain.imports.sheets import FoundSheet
 from domain.imports.survey import ReadingOptions, Survey, Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec, scope_of
 from domain.tabular.columns import CellForm, ColumnText, NotPlain
 from domain.tabular.fields import FieldSpec
+from domain.tabular.packed import PackedLines, PackedRows, text_of
 from domain.tabular.rows import Cell
 
 COLUMN_BYTES: Final = 1_000_000

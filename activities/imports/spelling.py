@@ -14,8 +14,8 @@ from domain.imports.leading_zeros import (
     settled,
     spellings,
 )
-from domain.imports.packed import PackedRows
 from domain.imports.tables import TableSpec, scope_of
+from domain.tabular.packed import PackedRows
 
 
 class CodeSpelling:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from sqlalchemy import BindParameter, bindparam
 
-from contracts.base import BUILT_WHEN_USED
+from contracts.base import built_when_used
 from contracts.problems import Problem
 from domain.tabular.rows import Cell
 
-_PROBLEMS: Final = TypeAdapter(tuple[Problem, ...], config=BUILT_WHEN_USED)
+_PROBLEMS: Final = TypeAdapter(tuple[Problem, ...], config=built_when_used())
 _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
 
 

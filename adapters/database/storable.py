@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Integer, Text
 from adapters.database.bulk.protocol import RowBatch
 from adapters.database.models.base import ABOVE_ALL, ExactDecimal, key_of
 from contracts.problems import Problem
-from domain.imports.packed import PackedRows
+from domain.tabular.packed import PackedRows
 
 _KEY_BYTES: Final = 2_000
 """An index entry of PostgreSQL holds 2,704 bytes."""

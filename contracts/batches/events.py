@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from contracts.answers import Person
-from contracts.base import BUILT_WHEN_USED, WireContract
+from contracts.base import WireContract, built_when_used
 from contracts.batches.names import BatchKey, Id
 from contracts.batches.plans import Timings
 
@@ -99,7 +99,7 @@ CaseEvent = Annotated[
 ]
 CASE_EVENT: Final = TypeAdapter[
     JobStarted | JobFinished | ImportCancelled | BatchEndFinished | RedriveRequested
-](CaseEvent, config=BUILT_WHEN_USED)
+](CaseEvent, config=built_when_used())
 EVENT_TYPES: Final = (
     "JOB_STARTED",
     "JOB_FINISHED",

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints, TypeAdapter
 
-from contracts.base import BUILT_WHEN_USED, Contract, WireContract
+from contracts.base import Contract, WireContract, built_when_used
 from contracts.batches.names import BatchKey, DocumentId, Id
 from contracts.blobs import BlobName, BlobRef
 from contracts.dependencies import Dependency
@@ -129,7 +129,7 @@ DocumentEvent = Annotated[
     DocumentProcessed | DocumentRelations | DocumentAttachments, Field(discriminator="event_type")
 ]
 DOCUMENT_EVENT: Final = TypeAdapter[DocumentProcessed | DocumentRelations | DocumentAttachments](
-    DocumentEvent, config=BUILT_WHEN_USED
+    DocumentEvent, config=built_when_used()
 )
 DOCUMENT_EVENT_TYPES: Final = (
     "DOCUMENT_PROCESSED",

@@ -3,14 +3,15 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from contracts.base import Contract
 from contracts.batches.names import BatchKey
 from contracts.batches.plans import BatchPlan
 from contracts.batches.states import Resource, ResourceState
 
-CloudName = Annotated[str, Field(max_length=1000)]
+CloudName = Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=512)]
+"""An ARN, or what another cloud has in its place."""
 
 
 class ResourceRow(Contract):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from contracts.base import BUILT_WHEN_USED, Contract
+from contracts.base import Contract, built_when_used
 from contracts.blobs import BlobName
 from contracts.imports.bulk import (
     FILTERS,
@@ -343,4 +343,4 @@ ImportMessage = Annotated[
 ]
 """Any message of the import queue."""
 
-IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage, config=BUILT_WHEN_USED)
+IMPORT_MESSAGE: TypeAdapter[ImportMessage] = TypeAdapter(ImportMessage, config=built_when_used())

@@ -43,7 +43,8 @@ class JobQueueMessage(Contract):
 class JobRequest(Contract):
     """The same by HTTP or on the command line; an unknown field is a mistake."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # FastAPI builds what it checks a body with when the application is made.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=False)
 
     job_type: JobTypeName
     parameters: JsonObject = Field(default_factory=dict, repr=False)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter, model_validator
 
-from contracts.base import BUILT_WHEN_USED, Contract
+from contracts.base import Contract, built_when_used
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     ColumnMapping,
@@ -150,7 +150,7 @@ Operation = Annotated[
     SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation,
     Field(discriminator="kind"),
 ]
-OPERATION: Final[TypeAdapter[Operation]] = TypeAdapter(Operation, config=BUILT_WHEN_USED)
+OPERATION: Final[TypeAdapter[Operation]] = TypeAdapter(Operation, config=built_when_used())
 KINDS: Final[Mapping[str, type[Contract]]] = MappingProxyType(
     {
         "SET": SetCells,

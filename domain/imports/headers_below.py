@@ -57,16 +57,16 @@ class HeadersBelow:
             columns: The same cells by column.
         """
         cells = columns[self._place] if self._place < len(columns) else ()
-        names = self._names(cells)
+        names = self._title_cells(cells)
         for index, cell in enumerate(cells) if names else ():
             if cell in names and (titles := self._titles(rows[index])) is not None:
                 yield HeaderBelow(index, self._other(titles))
 
     def may_be_among(self, columns: Sequence[Sequence[str]]) -> bool:
         """Whether a row names the columns, by the distinct cells of each column."""
-        return bool(self._names(columns[self._place]))
+        return bool(self._title_cells(columns[self._place]))
 
-    def _names(self, cells: Sequence[Cell]) -> set[str]:
+    def _title_cells(self, cells: Sequence[Cell]) -> set[str]:
         """Cells of the key that are names of some column."""
         if _end_with_digits(cells):
             return set()

@@ -5,12 +5,12 @@ from types import MappingProxyType
 from typing import Final
 
 from domain.imports.cells import convert_cells
-from domain.imports.packed import text_of
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.columns import CellForm, ColumnText, NotPlain
 from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
 from domain.tabular.notations import Notation
+from domain.tabular.packed import text_of
 
 NUMBER_DIGITS: Final = 10
 """Digits of a number that is part of a key: texts of the same length sort as numbers do."""

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.base import BUILT_WHEN_USED, problem_text
+from contracts.base import built_when_used, problem_text
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     Action,
@@ -59,7 +59,7 @@ ACTIONS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
         )
     }
 )
-_ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action, config=BUILT_WHEN_USED)
+_ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action, config=built_when_used())
 _PROBLEMS: Final = 10
 _NEAREST: Final = 3
 _DATE: Final = re.compile(rf"\{{(?:{'|'.join(DAYS)})[:}}]")

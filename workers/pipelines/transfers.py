@@ -365,6 +365,7 @@ TRANSFERS = Pipeline(
         ),
     ),
     passthrough=(
+        "workflows.transfers.assignment",
         "workflows.transfers.attempts",
         "workflows.transfers.job_end",
         "workflows.transfers.progress",

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from adapters.scanning.clamd import DEFAULT_BYTES, ClamdAddress
-from contracts.base import BUILT_WHEN_USED
+from contracts.base import built_when_used
 from contracts.transfers import SecretReference
 from domain.errors import RuleViolation
 from domain.transfers.queues import Queue, read_queues
@@ -266,7 +266,7 @@ class EndpointSettings(Settings):
     )
 
 
-_REFERENCE: Final[TypeAdapter[str]] = TypeAdapter(SecretReference, config=BUILT_WHEN_USED)
+_REFERENCE: Final[TypeAdapter[str]] = TypeAdapter(SecretReference, config=built_when_used())
 _REFERENCES: Final = "`env:NAME`, `file:PATH` or `aws:NAME`"
 _LARGEST: Final = 2_000 << 20
 """clamd scans no file of 2 GB."""

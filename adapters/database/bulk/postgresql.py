@@ -42,8 +42,8 @@ from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal, UtcDateTime
 from adapters.database.models.every import key_of
 from adapters.ports import Unavailable
-from domain.imports.packed import PackedRows
 from domain.tabular.columns import NULL
+from domain.tabular.packed import PackedRows
 
 _LARGE: Final = 1_000
 """Rows from which on a straight COPY gains more than it costs to try."""

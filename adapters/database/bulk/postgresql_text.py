@@ -14,7 +14,7 @@ from sqlalchemy import Date, Integer, Text
 
 from adapters.database.bulk.protocol import RowBatch, Stamp
 from adapters.database.models.base import PLACES, ExactDecimal
-from domain.imports.packed import PackedRows
+from domain.tabular.packed import PackedRows
 
 _NULL: Final = "\\N"
 _SPECIAL: Final = ("\\", "\t", "\n", "\r")

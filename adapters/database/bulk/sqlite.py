@@ -30,7 +30,7 @@ from adapters.database.bulk import sqlite_statements as statements
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import STAGED, key_of
-from domain.imports.packed import PackedRows
+from domain.tabular.packed import PackedRows
 
 _PARAMETERS: Final = 900
 """Of one statement: what every build of SQLite takes."""

@@ -12,11 +12,11 @@ from adapters.database.codec import literals, load_problems
 from adapters.database.engine import Database
 from adapters.database.imports.progress import counts_of
 from adapters.database.models.imports import import_tasks
-from contracts.base import BUILT_WHEN_USED
+from contracts.base import built_when_used
 from contracts.blobs import BlobRef
 from contracts.imports import Correction, Counts, DocumentType, ImportState, Problem, Strategy
 
-_CORRECTIONS: Final = TypeAdapter(tuple[Correction, ...], config=BUILT_WHEN_USED)
+_CORRECTIONS: Final = TypeAdapter(tuple[Correction, ...], config=built_when_used())
 
 
 @dataclass(frozen=True, slots=True)

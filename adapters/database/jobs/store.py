@@ -37,7 +37,7 @@ from adapters.database.models.jobs import tasks as rows
 from adapters.database.models.webhooks import job_aliases
 from adapters.ports import OpenRow
 from adapters.ports.jobs import TaskPage
-from contracts.base import BUILT_WHEN_USED
+from contracts.base import built_when_used
 from contracts.jobs import LARGEST_INTEGER, STAGES, JobRecord, JobStatus, TaskRecord, TaskStatus
 from domain.errors import RuleViolation
 
@@ -241,7 +241,7 @@ def _from_json() -> Executable:
     return _newest(postgresql.insert(rows).from_select(_TASK_COLUMNS, query))
 
 
-_TASKS: Final = TypeAdapter[Sequence[TaskRecord]](Sequence[TaskRecord], config=BUILT_WHEN_USED)
+_TASKS: Final = TypeAdapter[Sequence[TaskRecord]](Sequence[TaskRecord], config=built_when_used())
 _INTO_SQLITE: Final = _newest(sqlite.insert(rows))
 _FROM_JSON: Final = _from_json()
 

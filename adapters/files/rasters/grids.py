@@ -140,7 +140,7 @@ def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
     slack = 1.5 * (abs(order.transform[3]) + abs(order.transform[4]))
     if np.abs(ys).max() > 90 + slack:
         raise RuleViolation(
-            f"the raster reaches latitude {ys[np.abs(ys).argmax()]:g}, so its places are no"
+            f"the raster reaches latitude {ys[np.abs(ys).argmax()]:g}, so its places are not"
             f" degrees: {source.name} cannot be its reference system"
         )
 

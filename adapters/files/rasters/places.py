@@ -40,7 +40,7 @@ def placed(order: GridOrder, source: CRS) -> list[str]:
     if source.is_geographic:
         if np.abs(xs).max() > _FARTHEST_LONGITUDE:
             raise RuleViolation(
-                f"the raster reaches longitude {xs[np.abs(xs).argmax()]:g}, so its places are no"
+                f"the raster reaches longitude {xs[np.abs(xs).argmax()]:g}, so its places are not"
                 f" degrees: {source.name} cannot be its reference system"
             )
         return []

@@ -19,8 +19,8 @@ from adapters.files.documents import FileDocuments
 from contracts.imports import AnyTableMessage, Counts, Strategy
 from domain.errors import InvalidDocument
 from domain.imports.chunks import TaskKey
-from domain.imports.packed import PackedRows
 from domain.imports.tables import TABLES
+from domain.tabular.packed import PackedRows
 from tests.support.imports.activities import message_of
 from tests.support.imports.store import stored
 

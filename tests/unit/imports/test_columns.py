@@ -20,9 +20,9 @@ from adapters.ports import UnreadableDocument
 from contracts.imports import AnyTableMessage
 from domain.errors import InvalidDocument
 from domain.imports.chunks import RowChunk
-from domain.imports.packed import PackedRows
 from domain.imports.tables import TABLES
 from domain.tabular.columns import NotPlain
+from domain.tabular.packed import PackedRows
 from tests.support.chaos import examples
 from tests.support.imports.activities import message_of
 
