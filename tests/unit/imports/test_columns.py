@@ -155,7 +155,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     start=st.sampled_from((0, 0, 2, 99)),
 )
 @settings(
-    max_examples=examples(60, 3_000),
+    max_examples=examples(60, 800),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
@@ -180,7 +180,7 @@ def test_a_table_read_by_columns_is_what_its_rows_are(
     block=st.sampled_from((8, 1_000_000)),
 )
 @settings(
-    max_examples=examples(100, 10_000),
+    max_examples=examples(100, 3_000),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
