@@ -30,7 +30,7 @@ def ci(tmp_path: Path) -> Ci:
         path.chmod(0o755)
 
     def run(
-        *versions: str, pyenv: str | None = None, fails: str = "none", **environment: str
+        *versions: str, pyenv: str | None = None, fails: str = "none"
     ) -> tuple[int, list[str], str]:
         calls.write_text("")
         program(programs / "chromium", "exit 1")
@@ -44,7 +44,7 @@ def ci(tmp_path: Path) -> Ci:
             [script],
             capture_output=True,
             text=True,
-            env={"PATH": str(programs), "PYENV_ROOT": str(tmp_path / "pyenv"), **environment},
+            env={"PATH": str(programs), "PYENV_ROOT": str(tmp_path / "pyenv")},
         )
         made = calls.read_text().splitlines()
         return done.returncode, made, done.stdout + done.stderr
@@ -52,15 +52,8 @@ def ci(tmp_path: Path) -> Ci:
     return run
 
 
-def test_lint_and_tests_are_run_by_default(ci: Ci) -> None:
-    code, made, said = ci("3.11", "3.12")
-    assert (code, made[1:]) == (0, STEPS[:2]), said
-
-
-def test_kills_and_the_newest_python_are_run_where_they_are_asked_for(
-    ci: Ci, tmp_path: Path
-) -> None:
-    code, made, said = ci("3.11", "3.12", pyenv="3.13", DEEP="1")
+def test_everything_is_run_and_the_newest_python_at_last(ci: Ci, tmp_path: Path) -> None:
+    code, made, said = ci("3.11", "3.12", pyenv="3.13")
     newest = tmp_path / "pyenv" / "versions" / "3.13.0" / "bin" / "python3"
     smoke = f"make smoke PYTHON={newest} VENV=build/newest-python"
     assert (code, made) == (0, ["make tools PYTHON=python3.11", *STEPS, smoke]), said
@@ -69,7 +62,7 @@ def test_kills_and_the_newest_python_are_run_where_they_are_asked_for(
 
 @pytest.mark.parametrize("versions", [["3.11"], []])
 def test_no_newer_python_is_said_and_is_no_failure(ci: Ci, versions: list[str]) -> None:
-    code, made, said = ci(*versions, DEEP="1")
+    code, made, said = ci(*versions)
     assert (code, made[1:]) == (0, STEPS), said
     assert "no Python newer than that of the tests on this machine" in said
 
