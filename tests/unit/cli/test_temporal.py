@@ -266,6 +266,7 @@ async def test_another_pipeline_is_counted_by_who_is_waited_for(
             ),
         )
     async with asyncio.timeout(20):
-        while (seen := await runs.pipeline(SPREADSHEETS)).open != 2:
+        # Each is counted by a question of its own, and what is listed is late by a moment.
+        while ((seen := await runs.pipeline(SPREADSHEETS)).open, seen.waiting) != (2, 1):
             await asyncio.sleep(0.05)
-    assert (seen.workers, seen.waiting) == (0, 1)
+    assert seen.workers == 0
