@@ -185,7 +185,7 @@ class DocumentTables:
         rows = self._book.table(name).rows()
         top = list(islice(rows, HEADER_WITHIN))
         if not self._book.sheets:
-            # Its only table, whose records need not be told apart once more.
+            # The only table of a text: the second look continues with these records.
             self._rest = rows
         try:
             header = find_header(top, self._spec, name, self._names)

@@ -215,7 +215,7 @@ class FolderPlace(BasePlace):
         try:
             await self._run(write, path, self._silence * 5)
         except asyncio.CancelledError:
-            # Whoever removes the file now may come before it is made.
+            # The caller removes the file now, perhaps before it has been created.
             cancelled.set()
             raise
 

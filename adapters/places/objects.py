@@ -93,10 +93,10 @@ class ObjectPlace(BasePlace):
         except FileMissing:
             return None
         except Denied as refused:
-            raise await self._told(refused) from None
+            raise await self._reason_of(refused) from None
         return Entry(path, found["size"], found["last_modified"], _tag(found["e_tag"]))
 
-    async def _told(self, refused: Denied) -> PortError:
+    async def _reason_of(self, refused: Denied) -> PortError:
         """Why an object is refused: the answer to a HEAD has no body that says so, a list has."""
         prefix = self._key(probe_name())
         try:

@@ -103,7 +103,7 @@ def all_back(gone: Sequence[SeenFile], listed: Iterable[Version]) -> bool:
 
 
 def said_of_return(files: int, failed: int, since: datetime) -> str:
-    """What people are told of files that are back.
+    """The sentence for people about files that are back.
 
     Args:
         files: How many.

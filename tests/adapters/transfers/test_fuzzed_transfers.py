@@ -140,7 +140,7 @@ async def _has_ended(handle: WorkflowHandle[Any, Any]) -> bool:
 
 
 async def _given_up(handle: WorkflowHandle[Any, Any]) -> None:
-    """Give up a run that waits for a person or a retry; any other goes on."""
+    """Give up a run that waits for a person or a retry; any other continues."""
     try:
         view = await handle.query("status", result_type=TransferView)
     except (RPCError, WorkflowQueryFailedError):

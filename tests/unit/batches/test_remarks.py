@@ -1,4 +1,4 @@
-"""What people are told about one document."""
+"""What people are shown about one document."""
 
 from datetime import UTC, datetime
 from typing import Any

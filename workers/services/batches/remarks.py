@@ -1,4 +1,4 @@
-"""What people are told about one document, by commands and pages alike."""
+"""What people are shown about one document, by commands and pages alike."""
 
 from typing import TYPE_CHECKING
 
