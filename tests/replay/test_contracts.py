@@ -9,17 +9,26 @@ After such a change, run `python -m tests.replay.test_contracts` to write the lo
 import importlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from enum import Enum
 from pathlib import Path
 from pkgutil import iter_modules, walk_packages
 from types import ModuleType
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import pytest
-from pydantic import TypeAdapter, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    PlainValidator,
+    TypeAdapter,
+    WrapValidator,
+    create_model,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
+from typing_extensions import TypeAliasType
 
 import contracts
 from contracts.base import Contract
@@ -35,6 +44,7 @@ Parts = Mapping[str, Mapping[str, Any]]
 _ANY: Final = TypeAdapter[Any](Any)
 _CHECKS: Final = "(checks)"
 _STRICT: Final = "(strict)"
+_VALIDATORS: Final = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
 
 
 def contracts_of(package: ModuleType) -> Iterator[Locked]:
@@ -74,6 +84,7 @@ def fields_of(model: type[Contract]) -> Parts:
             name: {
                 **default_of(fields[name]),
                 **written_of(name, fields[name]),
+                **checked_by(fields[name]),
                 "required": name in required,
                 "schema": {
                     key: value
@@ -110,6 +121,23 @@ def written_of(name: str, field: FieldInfo) -> dict[str, Any]:
         **({} if written == name else {"written_as": written}),
         **({"left_out": True} if field.exclude else {}),
     }
+
+
+def checked_by(field: FieldInfo) -> dict[str, Any]:
+    """The functions that may refuse or change a value because of the type of its field."""
+    found = set(functions_in((field.annotation, *field.metadata)))
+    return {"checked_by": sorted(found)} if found else {}
+
+
+def functions_in(types: Iterable[Any]) -> Iterator[str]:
+    """Functions of validators within types, also where a type has a name of its own."""
+    for each in types:
+        if isinstance(each, _VALIDATORS):
+            function: Callable[..., Any] = each.func
+            yield function.__qualname__
+        yield from functions_in(get_args(each))
+        if isinstance(each, TypeAliasType):
+            yield from functions_in([each.__value__])
 
 
 def default_of(field: FieldInfo) -> dict[str, Any]:
@@ -272,6 +300,12 @@ def test_the_lock_refuses_what_no_schema_says(word: str, model: type[Contract]) 
         found.__name__ = model.__name__
         [changed] = planted(found)
         assert changed.startswith(f"{key}.({part}) ")
+
+    annotation: Any = field.annotation
+    named = TypeAliasType("Named", Annotated[annotation, AfterValidator(planted)])
+    for checked in (named, dict[str, named], Annotated[annotation, BeforeValidator(planted)]):
+        changed = planted(redefined(model, **{name: (checked, field)}))
+        assert "'checked_by': [" in changed[0]
 
 
 @pytest.mark.parametrize(

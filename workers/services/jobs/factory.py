@@ -98,17 +98,10 @@ def job_intake(
     queue: str,
     types: Mapping[str, JobType[Any]] | None = None,
 ) -> JobIntake:
-    """Put the intake of queue messages together; arguments as for `job_service`.
+    """Put the intake of queue messages together; other arguments and errors as of `job_service`.
 
     Args:
-        environment: Settings of blobs and webhooks.
-        client: Of Temporal.
-        resources: What the process has opened.
         queue: Name of the queue.
-        types: Job types; None: those that are installed.
-
-    Raises:
-        SettingsError: A setting is missing or wrong.
     """
     service = job_service(environment, client, resources, types)
     aliases = SqlJobAliases(resources.database)

@@ -73,7 +73,7 @@
   let focusWasInside = false;
 
   document.addEventListener("htmx:before:swap", (event) => {
-    const region = find("#import");
+    const region = find("[data-region]");
     const replaced = event.detail.tasks.some((task) => task.target === region);
     focusWasInside = Boolean(replaced && region.contains(document.activeElement));
   });
@@ -81,7 +81,7 @@
   document.addEventListener("htmx:after:swap", () => {
     if (!focusWasInside || document.activeElement !== document.body) return;
     focusWasInside = false;
-    find("#import [data-start]")?.focus();
+    find("[data-region] [data-start]")?.focus();
   });
 
   // Choices that are not saved yet.
@@ -271,7 +271,7 @@
     const address = find("[data-events]")?.dataset.events;
     if (!address) return;
     const events = new EventSource(address);
-    events.addEventListener("job", (event) => {
+    events.addEventListener("revision", (event) => {
       const shown = find("[data-revision]");
       if (!shown || shown.dataset.revision === event.data) return;
       shown.dispatchEvent(new CustomEvent("news"));
