@@ -32,7 +32,7 @@ from pydantic import Field
 
 from adapters.ports import Blobs
 from adapters.ports.catalogue import Catalogue
-from adapters.ports.computing import Computation, Computing
+from adapters.ports.computation import Computation, Computing
 from contracts.base import AuthoredContract, Contract
 from contracts.jobs import (
     FinishedTask,

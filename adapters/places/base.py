@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from adapters.places.pace import Pace
-from adapters.places.writing import WriteOrder, checked
+from adapters.places.write_order import WriteOrder, checked
 from adapters.ports import PortError
 from adapters.ports.places import (
     Entry,

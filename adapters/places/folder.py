@@ -18,7 +18,7 @@ from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
 from adapters.places.local_files import begun, created, remove_same, write_all
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
+from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
 from contracts.transfers import Partner, Rename, ServerProfile

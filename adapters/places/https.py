@@ -18,7 +18,7 @@ from adapters.places.credentials import Credentials
 from adapters.places.egress import CheckedHost, Egress
 from adapters.places.pace import Pace
 from adapters.places.whole import WholeWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, taken
+from adapters.places.write_order import WriteOrder, checked, checked_pattern, taken
 from adapters.ports import Denied, Throttled
 from adapters.ports.places import (
     Entry,

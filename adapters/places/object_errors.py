@@ -17,7 +17,7 @@ from obstore.exceptions import (
 )
 
 from adapters.places.credentials import Credentials
-from adapters.places.writing import taken
+from adapters.places.write_order import taken
 from adapters.ports import Denied, PortError, Throttled
 from adapters.ports.places import (
     FileChanged,

@@ -14,7 +14,7 @@ from adapters.places.object_deletes import ConditionalDeletes
 from adapters.places.object_errors import answered, failure
 from adapters.places.pace import Pace
 from adapters.places.whole import BLOCK, WholeWrites
-from adapters.places.writing import WriteOrder, checked, checked_pattern, sha256_of, taken
+from adapters.places.write_order import WriteOrder, checked, checked_pattern, sha256_of, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
-from adapters.places.writing import (
+from adapters.places.write_order import (
     Arriving,
     Found,
     Target,

@@ -18,7 +18,7 @@ from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
 from adapters.places.sftp_session import translated
 from adapters.places.timeouts import Timeouts
-from adapters.places.writing import WriteOrder, checked, checked_pattern, no_folder, taken
+from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
 from contracts.transfers import Partner, Rename, ServerProfile

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from adapters.blocks import in_blocks
-from adapters.places.writing import (
+from adapters.places.write_order import (
     Arriving,
     Found,
     Target,

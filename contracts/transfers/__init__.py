@@ -1,16 +1,5 @@
 """The `transfers` pipeline: events, routes, partners, job settings, runs and receipts."""
 
-from contracts.transfers.closing import (
-    CopyRetentionOrder,
-    CopyRetentionResult,
-    KeepOrder,
-    KeptCopy,
-    KeptTransfer,
-    ReceiptOrder,
-    StoredReceipt,
-    TransferClosing,
-    receipt_blob,
-)
 from contracts.transfers.events import (
     CHAIN,
     DEPTH,
@@ -21,6 +10,17 @@ from contracts.transfers.events import (
     RouteKey,
     Visit,
     visit_of,
+)
+from contracts.transfers.job_end import (
+    CopyRetentionOrder,
+    CopyRetentionResult,
+    KeepOrder,
+    KeptCopy,
+    KeptTransfer,
+    ReceiptOrder,
+    StoredReceipt,
+    TransferClosing,
+    receipt_blob,
 )
 from contracts.transfers.names import (
     FILE_EVENT,

@@ -59,9 +59,9 @@ def _settings(environment: Mapping[str, str]) -> "JobSettings":
 
 @asynccontextmanager
 async def _open(context: Context, settings: "JobSettings") -> AsyncGenerator["JobsOpened"]:
-    from adapters.files.computing import ForkedComputing
+    from adapters.files.computation import ForkedComputing
     from adapters.files.rasters.pool import FileRasters
-    from adapters.ports.computing import Computing
+    from adapters.ports.computation import Computing
     from adapters.ports.rasters import Rasters
     from workers.resources.jobs import job_resources
     from workers.settings.blobs import BlobSettings

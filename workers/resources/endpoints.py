@@ -10,7 +10,7 @@ from adapters.aws.session import AwsSettings
 from adapters.database import Database
 from adapters.database.transfers.partners import SqlPartnerStore
 from adapters.places.egress import Egress
-from adapters.places.opening import PartnerPlaces
+from adapters.places.partner_places import PartnerPlaces
 from adapters.places.pool import SessionPool
 from adapters.places.sessions import Sessions
 from adapters.ports import Blobs

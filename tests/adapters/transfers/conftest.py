@@ -20,7 +20,7 @@ from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.openpgp import GnuPg
-from adapters.places.opening import PartnerPlaces
+from adapters.places.partner_places import PartnerPlaces
 from adapters.ports.places import Place
 from contracts.transfers import Partner, PlaceKind
 from stack.azurite import azurite

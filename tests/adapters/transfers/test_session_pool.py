@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.opening import PartnerPlaces
+from adapters.places.partner_places import PartnerPlaces
 from adapters.places.pool import SessionPool
 from adapters.places.sftp_session import SftpSession
 from adapters.ports import NotYet

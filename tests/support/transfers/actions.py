@@ -13,7 +13,7 @@ from activities.transfers.read_file import FileReading
 from activities.transfers.step_files import StepFiles, staged_files
 from adapters.memory.blobs import MemoryBlobs
 from adapters.memory.transfers.partners import MemoryPartners
-from adapters.places.opening import PartnerPlaces
+from adapters.places.partner_places import PartnerPlaces
 from adapters.staging.notes import BlobNotes
 from adapters.staging.store import BlobStaging, SealedBlobs, StagingKeys
 from contracts.transfers import (

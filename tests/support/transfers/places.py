@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.places.egress import Egress
-from adapters.places.opening import PartnerPlaces
+from adapters.places.partner_places import PartnerPlaces
 from adapters.places.sessions import Sessions
 from adapters.places.timeouts import Timeouts
 from adapters.ports.places import Naming, Place, Written

@@ -19,7 +19,7 @@ from contracts.blobs import OWN_PLACES
 from contracts.errors import PERMANENT
 from contracts.imports import ImportOrder
 from contracts.jobs import StageRef
-from contracts.transfers.closing import receipt_blob
+from contracts.transfers.job_end import receipt_blob
 from domain.imports.places import foreign_blob
 from tests.support.imports.activities import KEY, ActivityPorts, environment, message_of
 from workers.services.imports.intake import ImportIntake

@@ -19,10 +19,10 @@ from activities.jobs.planning import StagePlanning
 from activities.jobs.task_batches import BatchRecords
 from activities.jobs.types.hello_world import HelloWorld
 from adapters.database import open_database
-from adapters.files.computing import ForkedComputing
+from adapters.files.computation import ForkedComputing
 from adapters.memory.blobs import MemoryBlobs
 from adapters.ports import ProcessLost, Throttled, Unavailable
-from adapters.ports.computing import Computing
+from adapters.ports.computation import Computing
 from contracts.dependencies import Dependency
 from contracts.errors import UNAVAILABLE
 from contracts.jobs import (

@@ -30,5 +30,5 @@ UNUSED: Final = {
 def test_libraries_of_single_protocols_and_formats_are_loaded_when_they_are_used() -> None:
     asked = subprocess.run([sys.executable, "-c", CODE], capture_output=True, check=True, text=True)
     loaded = set(asked.stdout.split())
-    assert {"activities.transfers.write_file", "adapters.places.opening"} <= loaded
+    assert {"activities.transfers.write_file", "adapters.places.partner_places"} <= loaded
     assert not loaded & UNUSED

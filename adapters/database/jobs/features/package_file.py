@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import shapely
 
-from adapters.database.jobs.features.incoming import ROWS, SRID, incoming_features
 from adapters.database.jobs.features.package_schema import SCHEMA, TRIGGERS, TYPES
+from adapters.database.jobs.features.parquet import ROWS, SRID, incoming_features
 from adapters.ports.features import FeatureLoad
 from contracts.jobs.vectors import ColumnType, LoadMode, LoadReport, VectorTable
 from domain.errors import RuleViolation

@@ -5,7 +5,7 @@ Source: OGC 12-128r19, with the R-tree of its annex F.3.
 
 from typing import Final
 
-from adapters.database.jobs.features.incoming import SRID
+from adapters.database.jobs.features.parquet import SRID
 from contracts.jobs.vectors import ColumnType
 
 _APPLICATION: Final = 0x47504B47

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
-from adapters.database.jobs.features.incoming import ROWS, SRID, incoming_features
+from adapters.database.jobs.features.parquet import ROWS, SRID, incoming_features
 from adapters.database.jobs.spatial import GEO
 from adapters.ports import Denied
 from adapters.ports.features import FeatureLoad, StoredTable

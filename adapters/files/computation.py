@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
 from adapters.files.forks import Bounds, Forks, Order, Wording
-from adapters.ports.computing import Computation
+from adapters.ports.computation import Computation
 from domain.errors import RuleViolation
 
-_CHILD: Final = "adapters.files.computing_child"
+_CHILD: Final = "adapters.files.computation_child"
 _DAY: Final = 24 * 3600
 _BOUNDS: Final = Bounds(memory_bytes=4096 * limits.MB, cpu_seconds=_DAY, seconds=_DAY)
 """A caller has a time limit of its own, and ends the call when it is cancelled."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.files import limits
-from adapters.files.computing import ForkedComputing
+from adapters.files.computation import ForkedComputing
 from adapters.ports import UnreadableDocument
 from domain.errors import RuleViolation
 from tests.support.jobs import computations

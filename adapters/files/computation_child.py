@@ -1,4 +1,4 @@
-"""The process that calls functions: `python -m adapters.files.computing_child`.
+"""The process that calls functions: `python -m adapters.files.computation_child`.
 
 An order is a `Call`; its answer is one piece, a `Returned`.
 """
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from adapters.files import forks, sandbox
-from adapters.files.computing import Call, Returned
+from adapters.files.computation import Call, Returned
 from domain.errors import RuleViolation
 
 
