@@ -247,7 +247,9 @@ def _numbers(raws: Sequence[bytes | None]) -> Sequence[Cell]:
     try:
         return list(map(int, raws))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # a blank, or not an integer
-        return [None if raw is None else matched_number(raw) for raw in raws]
+        # Amounts repeat.
+        known = {raw: None if raw is None else matched_number(raw) for raw in set(raws)}
+        return list(map(known.__getitem__, raws))
 
 
 def _texts(raws: Sequence[bytes | None]) -> Sequence[Cell]:
