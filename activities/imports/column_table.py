@@ -11,6 +11,7 @@ from contracts.imports import Strategy, TableMessage
 from domain.imports.chunks import RowChunk
 from domain.imports.header import TableHeader
 from domain.imports.lines import LineSorter
+from domain.imports.packing import KEY_CHARACTERS
 from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
 from domain.imports.sheets import FoundSheet
 from domain.imports.survey import ReadingOptions, Survey, Surveyed
@@ -27,20 +28,18 @@ TOGETHER: Final = 2
 """How many times as many rows as otherwise go in with one transaction: they take less time."""
 _COMPARED: Final = 20
 """First rows that are read in both ways."""
-_KEY_CHARACTERS: Final = 500
-"""Keys up to this length fit into an index, whatever their letters."""
 _STRATEGIES: Final = frozenset({Strategy.MERGE, Strategy.CREATE_ONLY})
 """Strategies under which no other row matters for what becomes of one."""
 
 
 def may_be_plain(message: TableMessage, spec: TableSpec, path: Path) -> bool:
     """Whether a document is worth a look, as far as its message and size show."""
-    return (
-        message.strategy in _STRATEGIES
-        and not message.all_or_nothing
-        and spec.period is None
-        and path.stat().st_size >= COLUMN_BYTES
-    )
+    return may_be_packed(message, spec) and path.stat().st_size >= COLUMN_BYTES
+
+
+def may_be_packed(message: TableMessage, spec: TableSpec) -> bool:
+    """Whether no row matters for what becomes of another, so that lines of text are enough."""
+    return message.strategy in _STRATEGIES and not message.all_or_nothing and spec.period is None
 
 
 class ColumnTable:
@@ -153,7 +152,7 @@ class ColumnTable:
             self._key_text(name, texts) for name in spec.key if name in texts or name != SEQUENCE
         ]
         longest = [max(map(len, _codes(columns, column))) for column in key]
-        if sum(map(len, self._scope)) + sum(longest) > _KEY_CHARACTERS:
+        if sum(map(len, self._scope)) + sum(longest) > KEY_CHARACTERS:
             raise NotPlain
         if self._numbers:
             key.append(self._number(block, key))

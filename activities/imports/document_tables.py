@@ -89,6 +89,7 @@ class DocumentTable:
         findings: Findings,
         *,
         keep_cells: bool = False,
+        pack: bool = False,
     ) -> RowValidator:
         """What checks its rows."""
         headings = heading_lines(self.merges)
@@ -102,6 +103,7 @@ class DocumentTable:
             date1904=self.source.date1904,
             place=replace(self.place, width=self._width),
             keep_cells=keep_cells,
+            pack=pack,
         )
 
 

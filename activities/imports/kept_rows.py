@@ -1,12 +1,13 @@
 """Rows of a table between the two looks at it: what is quicker to keep is not read again."""
 
+import marshal
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 from domain.tabular.rows import Cell
 
@@ -38,7 +39,8 @@ class KeptRows:
         self._aside = aside
         self._rows: list[Row] = []
         self._file: IO[bytes] | None = None
-        self._parts = 0
+        self._parts: list[tuple[int, bool]] = []
+        """Size of each, and whether it is pickled."""
         self._given_up = False
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -55,8 +57,12 @@ class KeptRows:
                 return
             file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - `held` closes it
             self._file = self._held.enter_context(file)
-        pickle.dump(rows, self._file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._parts += 1
+        try:
+            part, pickled = marshal.dumps(cast("Any", rows)), False
+        except ValueError:  # days and formulas, which only the slower format knows
+            part, pickled = pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL), True
+        self._file.write(part)
+        self._parts.append((len(part), pickled))
 
     def rows(self) -> Iterator[Row] | None:
         """All rows from the first on; None: they have to be read again."""
@@ -68,11 +74,12 @@ class KeptRows:
 
     def _read(self, file: IO[bytes]) -> Iterator[Iterable[Row]]:
         position = 0
-        for _ in range(self._parts):
+        for size, pickled in self._parts:
             file.seek(position)
-            part = pickle.load(file)  # noqa: S301 - written above, into a file without a name
-            position = file.tell()
-            yield part
+            part = file.read(size)
+            position += size
+            # Written above, into a file without a name.
+            yield pickle.loads(part) if pickled else marshal.loads(part)  # noqa: S301, S302
 
 
 def _are_few(rows: Sequence[Row]) -> bool:

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from activities.imports.column_table import TOGETHER, ColumnTable, may_be_plain
+from activities.imports.column_table import TOGETHER, ColumnTable, may_be_packed, may_be_plain
 from activities.imports.document_tables import DocumentTable, DocumentTables
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
@@ -117,6 +117,7 @@ class TableReader:
             self._seen,
             self.findings,
             keep_cells=self._message.strategy in _REFUSING,
+            pack=may_be_packed(self._message, self._spec),
         )
         self._columns = table.by_columns
         self._packed: Iterator[RowChunk] | None = None
@@ -189,7 +190,7 @@ class TableReader:
         validated = self._validator.validate(rows)
         return RowChunk(
             table=self._spec.table,
-            columns=self._validator.columns,
+            columns=validated.columns,
             rows=validated.rows,
             lines=validated.lines,
             cells=validated.cells,

@@ -11,12 +11,14 @@ from domain.imports.cells import convert_cells
 from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
 from domain.imports.lines import SUSPECT, LineSorter, Suspect, is_filled
+from domain.imports.packing import RowPacker
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.occurrences import KeyOccurrences
+from domain.tabular.packed import PackedLines
 from domain.tabular.rows import Cell, RejectedRow
 from domain.tabular.values import column_letters, readable, storable
 
@@ -39,9 +41,10 @@ Problems = dict[int, list[Problem]]
 class ValidatedRows:
     """Some rows of a table."""
 
-    rows: list[tuple[Any, ...]]
-    """Those that go in."""
-    lines: list[int]
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    """Those that go in, in the order of `columns`."""
+    lines: Sequence[int]
     cells: list[list[Cell]]
     """As read, when they are asked for."""
     rejected: list[RejectedRow]
@@ -91,6 +94,7 @@ class RowValidator:
         date1904: Day numbers count from 1904.
         place: Where the rows stand in the document.
         keep_cells: Hand out the cells of rows that go in as well.
+        pack: Hand out rows as lines of text where nothing speaks against it.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class RowValidator:
         date1904: bool = False,
         place: Place | None = None,
         keep_cells: bool = False,
+        pack: bool = False,
     ) -> None:
         self._spec = spec
         self._surveyed = surveyed
@@ -130,6 +135,8 @@ class RowValidator:
             *(field.name for field in (*self._fields, *self._absent)),
             *((SEQUENCE,) if self._numbers else ()),
         )
+        own = self.columns[len(spec.scope) :]
+        self._packer = RowPacker(spec, self._scope, own) if pack and not keep_cells else None
         self._titles = header.titles if self._place.titles is None else self._place.titles
         self.titles = self._titles + ((SEQUENCE,) if self._numbers else ())
 
@@ -321,24 +328,28 @@ class RowValidator:
         problems: Problems,
         aside: Collection[int],
     ) -> ValidatedRows:
-        scope = [repeat(value, len(rows)) for value in self._scope]
-        tuples = zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
         rejected = [
             RejectedRow(lines[i], self._report_cells(rows[i][1], numbers[i]), found)
             for i, found in sorted(problems.items())
             if i not in aside
         ]
-        if not (problems or aside or self._keep_cells):
-            return ValidatedRows(list(tuples), lines, [], rejected)
         good = [i not in problems and i not in aside for i in range(len(rows))]
+        if not all(good):
+            values = {name: list(compress(cells, good)) for name, cells in values.items()}
+        written = lines if all(good) else list(compress(lines, good))
+        packed = self._packer.pack(values, written) if self._packer is not None else None
+        if self._packer is not None and packed is not None:
+            return ValidatedRows(self._packer.columns, packed, PackedLines(packed), [], rejected)
+        scope = [repeat(value, len(written)) for value in self._scope]
+        tuples = list(
+            zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
+        )
         kept = [
             self._report_cells(cells, numbers[i])
             for i, (_, cells) in enumerate(rows)
             if self._keep_cells and good[i]
         ]
-        return ValidatedRows(
-            list(compress(tuples, good)), list(compress(lines, good)), kept, rejected
-        )
+        return ValidatedRows(self.columns, tuples, written, kept, rejected)
 
     def _report_cells(self, cells: list[Cell], number: int | None) -> list[Cell]:
         if self._place.layout is not None:

@@ -18,6 +18,7 @@ from adapters.database.models.every import DOMAIN
 from adapters.files.documents import FileDocuments
 from contracts.imports import AnyTableMessage, Counts, Strategy
 from domain.errors import InvalidDocument
+from domain.imports import packing
 from domain.imports.chunks import TaskKey
 from domain.imports.tables import TABLES
 from domain.tabular.packed import PackedRows
@@ -76,9 +77,12 @@ class Loads:
         self.database = database
         self._patch = patch
 
-    async def load(self, path: Path, task: str, *, by_columns: bool, **fields: Any) -> Counts:
-        """All chunks of a file; those that are read by columns are packed."""
+    async def load(
+        self, path: Path, task: str, *, by_columns: bool, packed: bool = False, **fields: Any
+    ) -> Counts:
+        """All chunks of a file; those that are read by columns are packed, others if asked to."""
         self._patch.setattr(column_table, "COLUMN_BYTES", 0 if by_columns else 1 << 60)
+        self._patch.setattr(packing, "FEWEST_ROWS", 0 if packed else 1 << 60)
         fields = {"project_id": "P\\1", "service_id": "S1", "task_id": task, **fields}
         message = cast(AnyTableMessage, message_of("mto", blob_name="in/file", **fields))
         spec = TABLES[message.document_type]
@@ -90,7 +94,7 @@ class Loads:
             reader.open()
             reader.skip((await self.store.mark(key)).cursor)
             while (chunk := reader.next_chunk()) is not None:
-                assert isinstance(chunk.rows, PackedRows) is by_columns
+                assert isinstance(chunk.rows, PackedRows) is (by_columns or packed)
                 chunk = await spelling.settle(chunk)
                 await self.store.write(key, chunk, message.strategy)
         finally:
@@ -115,16 +119,15 @@ async def test_rows_are_kept_alike_read_either_way(
     first = write(tmp_path / "first.csv", rows_of(4_000))
     other = write(tmp_path / "other.csv", [*rows_of(3_000, "5"), *rows_of(5_000)[4_000:]])
     found: list[Any] = []
-    for project, by_columns in (("rows", False), ("columns", True)):
+    for project in ("rows", "columns", "packed"):
+        fields = {"by_columns": project == "columns", "packed": project == "packed"}
         counts = [
-            await loads.load(
-                file, f"{project}{n}", by_columns=by_columns, project_id=project, strategy=strategy
-            )
+            await loads.load(file, f"{project}{n}", project_id=project, strategy=strategy, **fields)
             for n, file in enumerate((first, first, other))
         ]
         kept = await loads.kept(f"{project}0") + await loads.kept(f"{project}2")
         found.append((counts, kept))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert found[0][0][:2] == [Counts(created=4_000), Counts(unchanged=4_000)]
 
 

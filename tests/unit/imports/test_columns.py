@@ -4,10 +4,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import xlsxwriter
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from adapters.files.tables.delimited import open_delimited
 from adapters.ports import UnreadableDocument
 from contracts.imports import AnyTableMessage
 from domain.errors import InvalidDocument
+from domain.imports import packing
 from domain.imports.chunks import RowChunk
 from domain.imports.tables import TABLES
 from domain.tabular.columns import NotPlain
@@ -139,6 +142,27 @@ def tables(draw: st.DrawFn) -> tuple[str, bytes]:
     )
 
 
+@st.composite
+def workbooks(draw: st.DrawFn) -> tuple[str, Sequence[Sequence[Any]]]:
+    """The rows of a worksheet with cells of all types, and its type."""
+    kind = draw(st.sampled_from(sorted(HEADERS)))
+    header = HEADERS[kind]
+    texts = [text for text in NASTY if len(text) < 400]
+    cells = st.sampled_from((*PLAIN, None))
+    if draw(st.booleans()):
+        others = (*(7, 2.5, -1, 1e20, 10**20, 0.1234567, True, date(2024, 2, 3)), *texts)
+        cells = st.sampled_from((*PLAIN, None, *others))
+    amounts = st.sampled_from((1, 2.5, 10, 0.125, None, "7", "1.5"))
+    columns = [amounts if title in _NUMBERS else cells for title in header[1:]]
+    keys = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=9, unique=draw(st.booleans())))
+    rows: list[list[Any]] = [[key, *(draw(each) for each in columns)] for key in keys]
+    if draw(st.integers(0, 2)) == 0:
+        at = draw(st.integers(0, len(rows) - 1))
+        rows[at][draw(st.integers(0, len(header) - 1))] = draw(st.sampled_from((7, *texts)))
+    above = draw(st.sampled_from(([], [], [["A title"], []])))
+    return kind, [*above, header, *rows]
+
+
 _NUMBERS = frozenset({"Quantity", "Price", "Lead time", "Rate", "Unit rate", "Markup"})
 
 
@@ -171,6 +195,69 @@ def test_a_table_read_by_columns_is_what_its_rows_are(
         by_columns = _read(file, kind, start)
         patch.setattr(column_table, "COLUMN_BYTES", 1 << 60)
         assert by_columns.comparable() == _read(file, kind, start).comparable()
+
+
+@given(table=tables(), start=st.sampled_from((0, 0, 2, 99)))
+@settings(
+    max_examples=examples(60, 800),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+def test_rows_that_are_packed_are_what_they_were(
+    tmp_path: Path, table: tuple[str, bytes], start: int
+) -> None:
+    kind, content = table
+    note(repr((kind, content, start)))
+    file = tmp_path / "file.csv"
+    file.write_bytes(content)
+    _compare_packed(file, kind, start)
+
+
+@given(table=workbooks(), start=st.sampled_from((0, 0, 2, 99)))
+@settings(
+    max_examples=examples(60, 800),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+def test_rows_of_workbooks_that_are_packed_are_what_they_were(
+    tmp_path: Path, table: tuple[str, Sequence[Sequence[Any]]], start: int
+) -> None:
+    kind, rows = table
+    note(repr((kind, rows, start)))
+    file = tmp_path / "file.xlsx"
+    with xlsxwriter.Workbook(str(file), {"default_date_format": "yyyy-mm-dd"}) as workbook:
+        sheet = workbook.add_worksheet()
+        for line, cells in enumerate(rows):
+            for position, cell in enumerate(cells):
+                if isinstance(cell, str):
+                    sheet.write_string(line, position, cell)
+                else:
+                    sheet.write(line, position, cell)
+    _compare_packed(file, kind, start)
+
+
+def _compare_packed(file: Path, kind: str, start: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_table, "COLUMN_BYTES", 1 << 60)
+        row_by_row = _read(file, kind, start)
+        patch.setattr(packing, "FEWEST_ROWS", 1)
+        assert _read(file, kind, start).comparable() == row_by_row.comparable()
+
+
+def test_most_rows_of_a_workbook_are_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "FEWEST_ROWS", 1)
+    rows: list[Sequence[Any]] = [(f"C-{n}", "Pipe", "m", n + 0.5, n % 9) for n in range(300)]
+    rows[100] = ("C-100", "two\nlines", "m", 1, 1)
+    rows[200] = ("C-200", "Pipe", "m", "much", 1)
+    file = tmp_path / "file.xlsx"
+    with xlsxwriter.Workbook(str(file)) as workbook:
+        sheet = workbook.add_worksheet()
+        for line, cells in enumerate((HEADERS["material"], *rows)):
+            sheet.write_row(line, 0, cells)
+    outcome = _read(file, "material")
+    assert (len(outcome.rows), len(outcome.rejected), outcome.packed) == (299, 1, 296)
 
 
 @given(

@@ -17,6 +17,7 @@ from adapters.files.tables.table import Row
 from adapters.files.tables.xlsx.cells import LineNumbers, Workbook
 from adapters.files.tables.xlsx.values import (
     NUMBER,
+    TEXT_BYTES,
     Format,
     Memo,
     Shown,
@@ -29,9 +30,7 @@ from domain.tabular.rows import Cell
 
 Convert = Callable[[Sequence[bytes | None]], Sequence[Cell]]
 
-# Left out: '<', '&' (markup), '>' (XML forbids ']]>'), control characters and '\r' (XML forbids or
-# changes them), and 0xEF, the first byte of U+FFFE and U+FFFF, which XML forbids.
-_TEXT = rb"[\t\n\x20-\x25\x27-\x3b\x3d\x3f-\x7f\x80-\xee\xf0-\xff]"
+_TEXT = b"[" + re.escape(TEXT_BYTES) + b"]"
 _LONGEST = limits.CELL_CHARACTERS // 2  # of a formula or a text: the limit is for both together
 # Formulas are passed over undecoded, so only those in ASCII, where every byte is a character.
 _FORMULA = (
@@ -171,7 +170,7 @@ class Grammar:
 
     def _convert(self, cell_type: bytes, kind: Shown) -> Convert:
         if cell_type == b"s":
-            return _by_memo(self._workbook.strings.by_digits)
+            return self._workbook.strings.cells
         if cell_type == b"b":
             return _by_memo(Memo(b"1".__eq__))
         if cell_type == b"n":
@@ -248,7 +247,9 @@ def _numbers(raws: Sequence[bytes | None]) -> Sequence[Cell]:
     try:
         return list(map(int, raws))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # a blank, or not an integer
-        return [None if raw is None else matched_number(raw) for raw in raws]
+        # Amounts repeat.
+        known = {raw: None if raw is None else matched_number(raw) for raw in set(raws)}
+        return list(map(known.__getitem__, raws))
 
 
 def _texts(raws: Sequence[bytes | None]) -> Sequence[Cell]:

@@ -17,6 +17,13 @@ from domain.tabular.rows import Cell
 NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
 """A number as programs write it, as a pattern over bytes."""
 
+TEXT_BYTES = bytes({*range(0x20, 0x100), 0x09, 0x0A} - {*b"<&>", 0xEF})
+"""Bytes of UTF-8 that mean themselves in the text of an element, whatever stands beside them.
+
+Left out: '<', '&' (markup), '>' (XML forbids ']]>'), control characters and '\\r' (XML forbids or
+changes them), and 0xEF, the first byte of U+FFFE and U+FFFF, which XML forbids.
+"""
+
 _NUMBER = re.compile(NUMBER)
 _EXACT = 10**15
 """Below this every integral double is written without exponent or loss."""
