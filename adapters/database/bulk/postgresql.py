@@ -36,6 +36,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk import postgresql_statements as statements
+from adapters.database.bulk.postgresql_driver import driver_of, fetch
 from adapters.database.bulk.postgresql_sent import sent
 from adapters.database.bulk.postgresql_text import copy_text, packed_text
 from adapters.database.bulk.protocol import KeySource, RowBatch, Stamp
@@ -64,6 +65,12 @@ class PostgresBulk:
         """A transaction-level advisory lock, exclusive or shared."""
         lock = func.pg_advisory_xact_lock if alone else func.pg_advisory_xact_lock_shared
         return lock(bindparam("turn", type_=BigInteger), type_=Text).label("turn")
+
+    async def fetch(
+        self, connection: AsyncConnection, statement: Executable, parameters: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """As the driver runs it."""
+        return await fetch(connection, statement, parameters)
 
     async def expect_many(self, connection: AsyncConnection) -> None:
         """No nested loops: rows just staged have no statistics yet, and look like a few."""
@@ -142,12 +149,12 @@ class PostgresBulk:
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """COPY straight into the table."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         await driver.copy_records_to_table(table.name, records=rows, columns=columns)
 
     async def expect_lookups(self, connection: AsyncConnection) -> None:
         """Look keys up by their index: a table that was empty a moment ago looks small still."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         await driver.execute(
             "SET LOCAL enable_seqscan = off; "
             "SET LOCAL enable_hashjoin = off; "
@@ -180,7 +187,7 @@ class PostgresBulk:
         self, connection: AsyncConnection, table: Table, ids: Sequence[int]
     ) -> set[int]:
         """Rows locked as a foreign key would lock them."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         sql = (
             f'SELECT id FROM "{table.name}" WHERE id = ANY($1::bigint[]) '  # noqa: S608
             "ORDER BY id FOR KEY SHARE"
@@ -198,7 +205,7 @@ class PostgresBulk:
         lock: bool,
     ) -> Sequence[Any]:
         """One array for each column of the key, joined by index."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         return await driver.fetch(
             statements.finding(table, tuple(names), tuple(columns), lock),
             *map(list, zip(*keys, strict=True)),
@@ -212,7 +219,7 @@ class PostgresBulk:
         columns: Sequence[str],
     ) -> Sequence[Any]:
         """Rows locked in the order of their ids."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         return await driver.fetch(
             f'SELECT {statements.quoted(("id", *columns))} FROM "{table.name}" '  # noqa: S608
             "WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE",
@@ -229,7 +236,7 @@ class PostgresBulk:
         columns: Sequence[str],
     ) -> Sequence[Any]:
         """One array of the values."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         name, own = owner
         sql = (
             f'SELECT {statements.quoted(("id", *columns), "t.")} FROM "{table.name}" AS t '  # noqa: S608
@@ -243,7 +250,7 @@ class PostgresBulk:
 
     async def reserve(self, connection: AsyncConnection, table: Table, count: int) -> Sequence[int]:
         """The next numbers of the table's sequence."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         rows = await driver.fetch(
             f"SELECT nextval('{table.name}_id_seq') FROM generate_series(1, $1::int)",  # noqa: S608
             count,
@@ -271,14 +278,14 @@ class PostgresBulk:
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """UPDATE ... FROM one array for each column."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         await driver.execute(
             statements.updating(table, tuple(columns)), *map(list, zip(*rows, strict=True))
         )
 
     async def delete(self, connection: AsyncConnection, table: Table, ids: Sequence[int]) -> None:
         """All in one statement."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         await driver.execute(
             f'DELETE FROM "{table.name}" WHERE id = ANY($1::bigint[])',  # noqa: S608
             ids,
@@ -288,7 +295,7 @@ class PostgresBulk:
         self, connection: AsyncConnection, table: Table, column: str, ids: Sequence[int]
     ) -> Sequence[tuple[int, int]]:
         """One array of the ids."""
-        driver = await _driver(connection)
+        driver = await driver_of(connection)
         sql = (
             f'SELECT id, "{column}" FROM "{table.name}" '  # noqa: S608
             f'WHERE "{column}" = ANY($1::bigint[])'
@@ -322,7 +329,7 @@ class PostgresBulk:
         columns = (*batch.columns, *statements.STAMPS)
         text = copy_text(batch, places, stamp)
         if text is not None:
-            driver = await _driver(connection)
+            driver = await driver_of(connection)
             await driver.copy_to_table(batch.table.name, source=BytesIO(text), columns=columns)
             return
         stamps = (1, stamp.task, stamp.now, stamp.now)
@@ -359,7 +366,7 @@ async def _copy_packed(
     shared = len(rows.scope)
     columns = (*batch.columns[shared:], "source_line", *batch.columns[:shared], *more)
     text = BytesIO(packed_text(rows, tuple(more.values())))
-    driver = await _driver(connection)
+    driver = await driver_of(connection)
     await driver.copy_to_table(target.name, source=text, columns=columns, null=NULL)
 
 
@@ -371,16 +378,9 @@ def _sent_along(batch: RowBatch) -> Mapping[str, str] | None:
 async def _run_merge(
     connection: AsyncConnection, statement: Executable, parameters: Mapping[str, Any], stamp: Stamp
 ) -> tuple[int, int]:
-    result = await connection.execute(
-        statement, {"task": stamp.task, "now": stamp.now, **parameters}
-    )
-    created, touched = result.one()
+    values = {"task": stamp.task, "now": stamp.now, **parameters}
+    ((created, touched),) = await fetch(connection, statement, values)
     return created, touched - created
-
-
-async def _driver(connection: AsyncConnection) -> Any:
-    """asyncpg's own connection; the transaction on it has begun with an earlier statement."""
-    return (await connection.get_raw_connection()).driver_connection
 
 
 def _exact(number: Decimal | int) -> Decimal:

@@ -25,16 +25,15 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
-from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.schema import CreateTable
 
+from adapters.database.bulk.postgresql_driver import DIALECT
 from adapters.database.bulk.postgresql_sent import NOTHING, SEPARATOR, parameter
 from adapters.database.models.base import UtcDateTime
 from adapters.database.models.every import DOMAIN, STAGED, data_of, key_of
 
 STAMPS: Final = ("source_line", "version", "source_task", "created_at", "updated_at")
 """The bookkeeping of a row, in the order of `_source`."""
-_DIALECT: Final = PGDialect_asyncpg()
 
 
 @lru_cache
@@ -49,7 +48,7 @@ def incoming(name: str) -> tuple[Table, str]:
         prefixes=["TEMPORARY"],
         postgresql_on_commit="DELETE ROWS",
     )
-    create = CreateTable(temporary, if_not_exists=True).compile(dialect=_DIALECT)
+    create = CreateTable(temporary, if_not_exists=True).compile(dialect=DIALECT)
     return temporary, str(create)
 
 
@@ -153,7 +152,7 @@ def quoted(columns: Sequence[str], of: str = "") -> str:
 
 
 def _arrays(table: Table, columns: Sequence[str]) -> str:
-    kinds = (table.c[column].type.compile(_DIALECT) for column in columns)
+    kinds = (table.c[column].type.compile(DIALECT) for column in columns)
     return ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(kinds, start=1))
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol, Self
 
-from sqlalchemy import ColumnElement, FromClause, Table, select
+from sqlalchemy import ColumnElement, Executable, FromClause, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -131,6 +131,15 @@ class BulkEngine(Protocol):
         """An expression that waits for its turn on the number `:turn` until the transaction ends.
 
         Those that must be alone wait for all others, the others only for those.
+        """
+        ...
+
+    async def fetch(
+        self, connection: AsyncConnection, statement: Executable, parameters: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Rows of a statement that runs often: the same object each time, with all of its values.
+
+        They are read by place.
         """
         ...
 

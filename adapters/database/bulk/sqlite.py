@@ -5,7 +5,7 @@ touched but not which of them it created.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import (
     ColumnElement,
     Dialect,
+    Executable,
     Table,
     Text,
     and_,
@@ -50,6 +51,12 @@ class SqliteBulk:
 
     def turn(self, *, alone: bool) -> None:
         """Nothing: a writer has the whole database to itself."""
+
+    async def fetch(
+        self, connection: AsyncConnection, statement: Executable, parameters: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """As SQLAlchemy runs it."""
+        return (await connection.execute(statement, parameters)).all()
 
     async def expect_many(self, connection: AsyncConnection) -> None:
         """Nothing: SQLite looks rows up by the index of their key."""

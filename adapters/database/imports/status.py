@@ -102,8 +102,7 @@ async def record_completed(
         "state": ImportState.COMPLETED.value,
         **dict.fromkeys(("created_at", "started_at", "finished_at", "updated_at"), now),
     }
-    recorded = await connection.execute(_recording(bulk), values)
-    return recorded.one_or_none() is not None
+    return bool(await bulk.fetch(connection, _recording(bulk), values))
 
 
 async def _reopen_terminated(

@@ -30,7 +30,7 @@ from adapters.database.imports import answers, status
 from adapters.database.imports.progress import turn_name
 from adapters.database.imports.upserts import batch_of, needs_table_alone, write_batch
 from adapters.database.models.base import metadata
-from adapters.database.models.imports import HOLDING, import_answers, import_tasks
+from adapters.database.models.imports import HOLDS, import_answers, import_tasks
 from adapters.ports import WholeImport
 from contracts.imports import HandlerOutcome
 from domain.errors import InvalidDocument
@@ -123,10 +123,12 @@ async def _look(
     }
     if bulk.turn(alone=alone) is not None:
         parameters["turn"] = advisory_lock_key(turn_name(spec.table, message.project_id))
-    rows = (await connection.execute(statement, parameters)).all()
-    if rows[0].taken:
+    rows = await bulk.fetch(connection, statement, parameters)
+    taken, answer, *_ = rows[0]
+    if taken:
         raise _TakesSteps
-    return _Known(rows[0].answer, frozenset(row.length for row in rows if row.length is not None))
+    lengths = (length for _, _, length, *_ in rows)
+    return _Known(answer, frozenset(length for length in lengths if length is not None))
 
 
 @lru_cache
@@ -146,7 +148,7 @@ def _looking(
         tasks.project_id == project,
         tasks.document_type == kind,
         tasks.guard == bindparam("guard", type_=Text),
-        tasks.state.in_([state.value for state in HOLDING]),
+        HOLDS,
     )
     answer = (
         select(known.answer)

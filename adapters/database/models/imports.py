@@ -44,7 +44,8 @@ def _counts() -> list[Column[Any]]:
 _NOT_COMPLETED = text("state <> 'completed'")
 HAS_PROBLEMS: Final = text("(report IS NOT NULL OR problems <> '[]')")
 """Of rows from which problems and report can be removed."""
-_HOLDS = text("guard IS NOT NULL AND state IN ('running', 'parked', 'completed', 'failed')")
+HOLDS: Final = text("guard IS NOT NULL AND state IN ('running', 'parked', 'completed', 'failed')")
+"""Of rows whose import holds its guard; written out, so that any plan may use the index of them."""
 
 import_tasks = Table(
     "import_tasks",
@@ -96,8 +97,8 @@ import_tasks = Table(
         "uq_import_tasks_guard",
         *("project_id", "document_type", "guard"),
         unique=True,
-        postgresql_where=_HOLDS,
-        sqlite_where=_HOLDS,
+        postgresql_where=HOLDS,
+        sqlite_where=HOLDS,
     ),
 )
 """`digest` is of the message that began the import, `run_id` of its run; None: it was begun by a
