@@ -23,6 +23,10 @@ TUNING = (
     # Off by default: keys of one task queue take turns.
     "matching.useNewMatcher=true",
     "matching.enableFairness=true",
+    # Each partition has an order of its own: with four of them, a task waits for as many polls as
+    # it takes until one asks the partition that it is in.
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
 )
 
 

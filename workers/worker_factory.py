@@ -26,7 +26,11 @@ from workers.resources.common import Resources
 from workers.settings.common import AddressSettings
 
 _POLLERS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=2)
-
+_FEW_LANES: Final = 4
+"""A process that serves no more asks for workflow tasks as the SDK does by itself: one poller for
+runs that begin, four for those that are under way. Runs that have begun end before others begin,
+which is how a single event passes a burst; but each lane costs five requests at a time, and the
+server bears so many for a namespace."""
 
 _TARGET: Final = 0.8
 """Share of memory and processor beyond which a tuner gives out no more slots."""
@@ -130,8 +134,10 @@ def build_lanes(
     lanes = [each for each in pipeline.lanes_in(environment or {}) if only in (None, each.name)]
     if any(each.workflows for each in lanes):
         shared = shared or _shared(client, common, [(pipeline, own)])
+    pollers = None if len(lanes) <= _FEW_LANES else _POLLERS
     return [
-        _lane(client, pipeline, common, own, lane, shared, slots.local, processes) for lane in lanes
+        _lane(client, pipeline, common, own, lane, shared, slots.local, processes, pollers)
+        for lane in lanes
     ]
 
 
@@ -144,6 +150,7 @@ def _lane(
     shared: Shared | None,
     local_slots: int,
     processes: int,
+    pollers: PollerBehaviorAutoscaling | None,
 ) -> Worker:
     activities = lane.activities(common, own)
     slots = max(1, lane.slots(own) // processes)
@@ -160,10 +167,11 @@ def _lane(
             "interceptors": [shared.notices.interceptor],
             "max_concurrent_workflow_tasks": pipeline.workflow_slots,
             "max_cached_workflows": pipeline.cached_runs,
-            # A process may serve many of them: as many ask for work as there is.
-            "workflow_task_poller_behavior": _POLLERS,
             "activity_task_poller_behavior": _POLLERS,
         }
+        if pollers is not None:
+            # A process may serve many of them: as many ask for work as there is.
+            options["workflow_task_poller_behavior"] = pollers
     return Worker(
         client,
         task_queue=lane.task_queue,

@@ -23,6 +23,7 @@ from domain.errors import RuleViolation
 from domain.transfers.templates import filled, names_file, plain
 
 _AWAY = (500, 502, 503, 504)
+_UNAUTHORIZED = 401
 _HEADERS = "headers."
 
 
@@ -43,7 +44,7 @@ class HttpCalling:
 
         Raises:
             PlaceError: The server's answer is none of those that the action accepts.
-            PartnerAway: It is in trouble.
+            PartnerAway: It is in trouble, or does not accept our credentials.
             RuleViolation: The partner is not a server, or the run has not the one file to be sent.
             WorkersLost: It has lost too many workers in a row.
         """
@@ -63,6 +64,9 @@ class HttpCalling:
             answer = await cast(Calls, place).call(
                 action.method, names["path"], _headers(order, names), body, size
             )
+            if answer.status == _UNAUTHORIZED and answer.status not in action.succeeds:
+                # Where its root folder refuses us too, no call of any run can succeed.
+                await place.ping()
         if answer.status not in action.succeeds:
             text = f"{action.partner} answered {answer.status} to {action.method}"
             if answer.status in _AWAY:

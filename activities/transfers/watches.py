@@ -33,6 +33,8 @@ from domain.transfers.sightings import (
     concerns,
     event_id,
     event_of,
+    never_sent,
+    said_of_gone,
     said_of_return,
     sighting,
 )
@@ -74,6 +76,7 @@ class _Look:
     sent: int = 0
     settling: int = 0
     vanished: list[SeenFile] = field(default_factory=list[SeenFile])
+    gone_unsent: list[str] = field(default_factory=list[str])
     returned: int = 0
     problems: list[str] = field(default_factory=list[str])
 
@@ -84,13 +87,12 @@ class _Look:
 
     @property
     def result(self) -> LookResult:
-        unsent = [printable(each.path) for each in self.vanished if each.event is None]
         return LookResult(
             files=self.files,
             sent=self.sent,
             settling=self.settling,
             vanished=len(self.vanished),
-            vanished_unsent=tuple(unsent[:NAMED]),
+            vanished_unsent=tuple(self.gone_unsent[:NAMED]),
             returned=self.returned,
             problems=tuple(self.problems),
         )
@@ -129,6 +131,7 @@ class Watching:
                 )
             before = {each.path: each for each in await self._ports.store.seen(watch.name)}
             known = await self._ports.store.state(watch.name)
+            await self._confirm_gone(look, known, entries)
             before |= await self._returned(look, known, entries)
             for page in _pages(_possible(look, entries), _PAGE):
                 await self._page(look, page, before, markers)
@@ -138,10 +141,13 @@ class Watching:
                 await self._vanished(look, tuple(before.values()))
             await self._ports.store.prune(watch.name, look.at - _KEPT)
             result = look.result
-            emptied = known and known.emptied
-            if len(look.vanished) > 1 and not look.files:
-                emptied = look.at
-            state = WatchState(watch=watch.name, looked=look.at, result=result, emptied=emptied)
+            emptied, unsure = known and known.emptied, None
+            if look.vanished and not look.files:
+                unsure = look.at
+                emptied = look.at if len(look.vanished) > 1 else emptied
+            state = WatchState(
+                watch=watch.name, looked=look.at, result=result, emptied=emptied, unsure=unsure
+            )
             await self._ports.store.put_state(state)
         return result
 
@@ -244,6 +250,22 @@ class Watching:
             )
         return True
 
+    async def _confirm_gone(
+        self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
+    ) -> None:
+        """Name files that the last look, which found nothing, missed before they were sent.
+
+        Where this one finds them as they were, the folder was away for that look alone.
+        """
+        if known is None or known.unsure is None:
+            return
+        gone = await self._ports.store.vanished(look.watch.name, known.unsure)
+        names = never_sent(gone, map(_version, entries))
+        if entries:
+            look.gone_unsent += names
+        elif names:
+            look.problem(said_of_gone(look.watch, names[:NAMED], known.unsure))
+
     async def _returned(
         self, look: _Look, known: WatchState | None, entries: Sequence[Entry]
     ) -> dict[str, SeenFile]:
@@ -271,6 +293,8 @@ class Watching:
 
     async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
         look.vanished += gone
+        if look.files:
+            look.gone_unsent += never_sent(gone)
         for some in _pages(gone, _PAGE):
             marked = [each.model_copy(update={"vanished": look.at}) for each in some]
             await self._ports.store.put(look.watch.name, marked)

@@ -25,6 +25,7 @@ from adapters.ports.places import (
     FileChanged,
     FileMissing,
     HttpAnswer,
+    LoginRefused,
     PartnerAway,
     PlaceError,
     Written,
@@ -36,6 +37,8 @@ SILENCE_SECONDS: Final = 60.0
 _BLOCK: Final = 1 << 20
 _ANSWER_BYTES: Final = 2_000
 _IN_TROUBLE: Final = (500, 502, 503, 504)
+_UNAUTHORIZED: Final = 401
+"""Of the credentials (RFC 9110, 15.5.2); 403 may be of the path alone."""
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
 
@@ -69,21 +72,31 @@ class HttpsPlace(BasePlace):
 
     async def probe(self, folder: str = "") -> ServerProfile:
         """See that it answers; nothing is written, for the effects of a PUT are unknown."""
+        await self.ping()
         await self.call("HEAD", "/" if not folder else f"/{folder}", {})
         return ServerProfile(rename=Rename.DIRECT, probed_at=datetime.now(UTC))
 
     async def ping(self) -> None:
-        """Ask for its root: names that are not there are answered with anything."""
-        answer = await self._sent("HEAD", f"{self._base}/", "/")
-        if answer.status_code in _IN_TROUBLE:
-            raise PartnerAway(
-                self._partner.name, f"{self._partner.name} answered {answer.status_code}"
+        """Ask for its root folder: names that are not there are answered with anything.
+
+        Raises:
+            LoginRefused: It does not accept our credentials.
+        """
+        name, folder = self._partner.name, self._partner.probe_folder or ""
+        answer = await self._sent("HEAD", self._url(folder), folder or "/")
+        if answer.status_code == _UNAUTHORIZED:
+            raise LoginRefused(
+                name,
+                f"{name} does not accept {self._credentials_named}: it answered 401; once that is "
+                "put right, runs continue within five minutes",
             )
+        if answer.status_code in _IN_TROUBLE:
+            raise PartnerAway(name, f"{name} answered {answer.status_code}")
 
     async def stat(self, path: str) -> Entry:
         """One file."""
         answer = await self._sent("HEAD", self._url(checked(path)), path)
-        self._check(answer, path)
+        await self._check(answer, path)
         return _entry(path, answer.headers)
 
     async def entry(self, path: str) -> Entry | None:
@@ -91,15 +104,18 @@ class HttpsPlace(BasePlace):
         answer = await self._sent("HEAD", self._url(path), path)
         if answer.status_code in _CANNOT_READ:
             return None
-        self._check(answer, path)
+        await self._check(answer, path)
         return _entry(path, answer.headers)
 
     async def list(self, pattern: str, most: int) -> Sequence[Entry]:
         """The one file of that name: HTTP has no lists."""
         if has_wildcards(checked_pattern(pattern)):
             raise Denied(f"{printable(pattern)}: files of an HTTPS server cannot be listed")
-        found = await self.entry(checked(pattern))
-        return [] if found is None else [found]
+        try:
+            # A file that we may not see is not one that is missing.
+            return [await self.stat(pattern)]
+        except FileMissing:
+            return []
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         path = checked(entry.path)
@@ -112,7 +128,7 @@ class HttpsPlace(BasePlace):
             async with self._client.stream("GET", self._url(path), headers=sent) as answer:
                 if answer.status_code in (412, 416):
                     raise FileChanged(f"{printable(path)} is another file now")
-                self._check(answer, path)
+                await self._check(answer, path)
                 # A server that knows of no ranges sends the file from its beginning.
                 passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
@@ -135,7 +151,7 @@ class HttpsPlace(BasePlace):
             answer = await self._client.put(self._url(path), content=blocks, headers=headers)
         if answer.status_code == 412:
             raise taken(path)
-        self._check(answer, path)
+        await self._check(answer, path)
 
     async def is_readable(self, path: str) -> bool:
         """Whether the server lets a file be read that was put."""
@@ -161,7 +177,7 @@ class HttpsPlace(BasePlace):
             return False
         if answer.status_code == 412:
             raise FileChanged(f"{printable(path)} is another file now")
-        self._check(answer, path)
+        await self._check(answer, path)
         return True
 
     async def call(
@@ -209,7 +225,23 @@ class HttpsPlace(BasePlace):
         root = (self._partner.root or "").strip("/")
         return f"{self._base}/{quote(f'{root}/{path}' if root else path)}"
 
-    def _check(self, answer: httpx.Response, path: str) -> None:
+    @property
+    def _credentials_named(self) -> str:
+        """What the record refers to, for people."""
+        partner = self._partner
+        if partner.token:
+            return f"our token {partner.token}"
+        if partner.user and partner.password:
+            return f"the user {partner.user} with the password {partner.password}"
+        return "requests without credentials, and its record names none"
+
+    async def _check(self, answer: httpx.Response, path: str) -> None:
+        """See that an answer is a success.
+
+        Raises:
+            LoginRefused: It refuses our credentials, for its root folder as well.
+            PortError: It is none for another reason.
+        """
         status, name = answer.status_code, self._partner.name
         if 200 <= status < 300:
             return
@@ -217,7 +249,13 @@ class HttpsPlace(BasePlace):
             raise FileMissing(f"there is no file {printable(path)} at {name}")
         if status in (429, 503):
             raise self._throttled(answer)
-        if status in (401, 403, 405, 407, 451):
+        if status in (_UNAUTHORIZED, 403):
+            if status == _UNAUTHORIZED:
+                # What the outage asks for as well: else that would be over at once.
+                await self.ping()
+            whom = self._credentials_named
+            raise Denied(f"{name} refuses {printable(path)} to {whom}: it answered {status}")
+        if status in (405, 407, 451, 501):
             raise Denied(f"{name} refuses {printable(path)}: it answered {status}")
         if 300 <= status < 400:
             raise Denied(f"{name} answered {status}, a redirect, which is not followed")

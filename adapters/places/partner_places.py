@@ -22,7 +22,7 @@ from adapters.ports.places import PartnerAway, Place
 from adapters.ports.transfers import Secrets
 from contracts.transfers import Partner, PlaceKind
 from domain.errors import RuleViolation
-from domain.transfers.partner_rules import check_record, valid_host_keys
+from domain.transfers.partner_rules import check_record
 from domain.transfers.windows import opens_at
 
 if TYPE_CHECKING:
@@ -156,10 +156,10 @@ class PartnerPlaces:
     ) -> "AsyncGenerator[SftpSession]":
         from adapters.places.sftp_session import SftpSession, connected
 
-        pinned = valid_host_keys(partner, self.now().date())
+        today = self.now().date()
         async with (
             self.sessions.session(partner),
-            connected(partner, credentials, pinned, self.egress, self.timeouts) as client,
+            connected(partner, credentials, today, self.egress, self.timeouts) as client,
         ):
             with self.paces.of(partner.name, partner.limits) as pace:
                 yield SftpSession(client, pace)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 import asyncssh
@@ -24,8 +25,8 @@ from adapters.ports.places import (
     PlaceError,
     UnknownHostKey,
 )
-from contracts.transfers import HostKey, Partner
-from domain.transfers.partner_rules import fingerprint
+from contracts.transfers import Partner
+from domain.transfers.partner_rules import fingerprint, pinned_keys, valid_host_keys
 from domain.transfers.paths import printable
 
 _ALIVE_SECONDS: Final = 5.0
@@ -90,7 +91,7 @@ class SftpSession:
 async def connected(
     partner: Partner,
     credentials: Credentials,
-    pinned: Sequence[HostKey],
+    today: date,
     egress: Egress,
     timeouts: Timeouts,
 ) -> AsyncGenerator[asyncssh.SFTPClient]:
@@ -103,7 +104,7 @@ async def connected(
         Denied: It may not be connected to, or our key cannot be read.
     """
     client = _Client()
-    connection = await _connection(partner, credentials, pinned, egress, timeouts, client)
+    connection = await _connection(partner, credentials, today, egress, timeouts, client)
     try:
         with translated(partner, credentials):
             async with asyncio.timeout(timeouts.login):
@@ -119,13 +120,13 @@ async def connected(
 async def _connection(
     partner: Partner,
     credentials: Credentials,
-    pinned: Sequence[HostKey],
+    today: date,
     egress: Egress,
     timeouts: Timeouts,
     client: _Client,
 ) -> asyncssh.SSHClientConnection:
     host, port = partner.host or "", partner.port or 22
-    known = [asyncssh.import_public_key(each.key) for each in pinned]
+    known = [asyncssh.import_public_key(each.key) for each in valid_host_keys(partner, today)]
     with translated(partner, credentials):
         keys = _client_keys(partner, credentials)
         sock = await egress.connect(host, port)
@@ -160,7 +161,7 @@ async def _connection(
         except asyncssh.HostKeyNotVerifiable:
             if client.shown is None:
                 raise
-            raise _unknown(partner, client.shown, pinned) from None
+            raise _unknown(partner, client.shown, today) from None
         finally:
             # Where the connection was made, it is asyncio's by now.
             if client.shown is not None:
@@ -204,15 +205,15 @@ def _algorithms(known: Sequence[asyncssh.SSHKey]) -> list[str]:
     return list(dict.fromkeys((*pinned, *_ALGORITHMS)))
 
 
-def _unknown(partner: Partner, key: asyncssh.SSHKey, pinned: Sequence[HostKey]) -> UnknownHostKey:
-    shown, known = key.get_fingerprint(), [fingerprint(each) for each in pinned]
+def _unknown(partner: Partner, key: asyncssh.SSHKey, today: date) -> UnknownHostKey:
+    shown, pinned = key.get_fingerprint(), pinned_keys(partner, today)
     line = key.export_public_key("openssh").decode().strip()
-    is_pinned = f"; pinned {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
     return UnknownHostKey(
-        f"{partner.name} shows the host key {shown}{is_pinned if known else '; none is pinned'}",
+        f"{partner.name} shows the host key {shown}; {pinned}",
         shown,
-        known,
+        [fingerprint(each) for each in valid_host_keys(partner, today)],
         " ".join(line.split()[:2]),
+        pinned,
     )
 
 

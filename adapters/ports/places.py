@@ -68,10 +68,14 @@ class UnknownHostKey(PortError):
         shown: Fingerprint of the key that it shows.
         known: Fingerprints of the keys that are pinned.
         key: The key that it shows, as in `known_hosts`: algorithm and base64.
+        pinned: Which keys are pinned, and which of them do not count today, for people.
     """
 
-    def __init__(self, message: str, shown: str, known: Sequence[str], key: str = "") -> None:
+    def __init__(
+        self, message: str, shown: str, known: Sequence[str], key: str = "", pinned: str = ""
+    ) -> None:
         super().__init__(message)
+        self.pinned = pinned
         self.shown = shown
         self.known = tuple(known)
         self.key = key

@@ -126,6 +126,9 @@ class WatchState(Contract):
     """Why the last look failed; None: it did not."""
     emptied: datetime | None = None
     """When a look last found nothing at all where several files had been."""
+    unsure: datetime | None = None
+    """The last look, where it found nothing at all and files had been: the next one tells whether
+    they are gone."""
 
 
 class LookFailure(Contract):

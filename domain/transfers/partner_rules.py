@@ -85,6 +85,26 @@ def valid_host_keys(partner: Partner, today: date) -> tuple[HostKey, ...]:
     )
 
 
+def pinned_keys(partner: Partner, today: date) -> str:
+    """The pinned keys in words, with the days of those that do not count today."""
+    if not partner.host_keys:
+        return "none is pinned"
+    valid = valid_host_keys(partner, today)
+    said = [f"{fingerprint(key)} is pinned" for key in valid]
+    said += [
+        f"{fingerprint(key)} is pinned, but {_why_not_valid(key, today)}"
+        for key in partner.host_keys
+        if key not in valid
+    ]
+    return "; ".join(said)
+
+
+def _why_not_valid(key: HostKey, today: date) -> str:
+    if key.valid_until is not None and key.valid_until < today:
+        return f"has expired: its last day was {key.valid_until}"
+    return f"counts from {key.valid_from} only"
+
+
 def expiry_step(ends: date, today: date) -> int | None:
     """Which of the warnings about a key is due: 30, 14 or 7 days; 0: it has expired; None: none."""
     left = (ends - today).days

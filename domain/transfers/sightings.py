@@ -9,7 +9,7 @@ from typing import Final
 
 from contracts.transfers.watches import SeenFile, Watch
 from domain.errors import RuleViolation
-from domain.transfers.paths import TEMPORARY_PREFIX, pattern_problem, split
+from domain.transfers.paths import TEMPORARY_PREFIX, pattern_problem, printable, split
 
 _MILLIS: Final = "milliseconds"
 
@@ -99,6 +99,32 @@ def all_back(gone: Sequence[SeenFile], listed: Iterable[Version]) -> bool:
     versions = {each.path: each for each in listed}
     return len(gone) > 1 and all(
         each.path in versions and is_version(each, versions[each.path]) for each in gone
+    )
+
+
+def never_sent(gone: Iterable[SeenFile], listed: Iterable[Version] = ()) -> list[str]:
+    """Paths, for people, of files that are gone and were not sent; not of those that are back."""
+    versions = {each.path: each for each in listed}
+    return [
+        printable(each.path)
+        for each in gone
+        if each.event is None
+        and not (each.path in versions and is_version(each, versions[each.path]))
+    ]
+
+
+def said_of_gone(watch: Watch, names: Sequence[str], since: datetime) -> str:
+    """The sentence for people about files that went with everything else, and were not sent.
+
+    Args:
+        watch: Whose.
+        names: Of the files, the first few.
+        since: When they were found gone.
+    """
+    return (
+        f"nothing is at {printable(watch.path)} since {since:%Y-%m-%d %H:%M} UTC, and these files "
+        f"were not sent before: {', '.join(names)}; if it is a share, see that it is mounted: they "
+        "are sent once they are back"
     )
 
 

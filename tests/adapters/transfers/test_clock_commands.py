@@ -28,6 +28,7 @@ from contracts.transfers import (
     transfer_id_of,
     transfer_workflow_id,
 )
+from contracts.transfers.watches import LookResult, WatchState
 from domain.transfers.queues import Queue
 from stack.temporal import temporal_binary
 from tests.support.cli import run_docflow_in_thread
@@ -127,6 +128,10 @@ async def test_a_declared_watch_starts_events(
     assert await delete_undeclared(client, ["transfers"], settings) == {}
     async with open_database(url) as database, worker_of(client, database, tmp_path):
         await _watched(client)
+        returned = WatchState(watch="acme-orders", result=LookResult(files=9, returned=7_531))
+        await SqlWatchStore(database).put_state(returned)
+        shown = await docflow("watches", "list")
+        assert "returned" in shown and "7531" in shown
         await _expected(database)
     await _paused()
     clocks.write_text(CLOCKS[: CLOCKS.index("expected:")].replace("acme-orders", "others"))

@@ -61,12 +61,22 @@ async def test_pinned_keys_count_on_their_days_only(site: SftpSite) -> None:
     partner = site.partner(host_keys=(pinned(old), new))
     async with open_places(SECRETS).open(partner) as place:
         await write(place, "file.csv", b"x")
-    for dates in ({"valid_from": today + timedelta(1)}, {"valid_until": date(2020, 1, 1)}):
-        with pytest.raises(UnknownHostKey):
+    shown = site.host_key.get_fingerprint()
+    tomorrow = today + timedelta(1)
+    for dates, said in (
+        ({"valid_from": tomorrow}, f"{shown} is pinned, but counts from {tomorrow} only"),
+        (
+            {"valid_until": date(2020, 1, 1)},
+            f"{shown} is pinned, but has expired: its last day was 2020-01-01",
+        ),
+    ):
+        with pytest.raises(UnknownHostKey) as raised:
             async with open_places(SECRETS).open(
                 site.partner(host_keys=(new.model_copy(update={"valid_from": None, **dates}),))
             ):
                 pass
+        assert str(raised.value) == f"acme shows the host key {shown}; {said}"
+        assert raised.value.known == ()
 
 
 async def test_a_key_or_a_password_lets_us_in(site: SftpSite) -> None:

@@ -70,3 +70,48 @@ async def test_some_of_the_files_that_had_all_gone_were_put_back_by_a_person(loo
     result = await watched.look()
     assert (result.returned, result.sent) == (0, 1)
     assert watched.sent[2:] == ["out/a.csv"]
+
+
+async def test_a_share_that_was_unmounted_for_one_look_loses_no_file_that_was_not_sent(
+    looks: Make,
+) -> None:
+    watched = looks()
+    watched.places.put("out/new.csv", changed=NOON)
+    await watched.look()
+    mounted = dict(watched.places.entries)
+    watched.places.entries.clear()
+    result = await watched.look(seconds=10)
+    assert (result.vanished, result.vanished_unsent, result.problems) == (1, (), ())
+    watched.places.entries.update(mounted)
+    result = await watched.look(seconds=10)
+    assert (result.vanished_unsent, result.problems) == ((), ())
+    await watched.look()
+    assert watched.sent == ["out/new.csv"]
+
+
+async def test_files_that_a_second_look_does_not_find_either_are_named_once(looks: Make) -> None:
+    watched = looks()
+    watched.places.put("out/new.csv", changed=NOON)
+    await watched.look()
+    watched.places.entries.clear()
+    emptied = (await watched.look(seconds=10), watched.now)[1]
+    result = await watched.look(seconds=10)
+    assert result.vanished_unsent == ()
+    assert result.problems == (
+        f"nothing is at 'out/*.csv' since {emptied:%Y-%m-%d %H:%M} UTC, and these files were not "
+        "sent before: 'out/new.csv'; if it is a share, see that it is mounted: they are sent once "
+        "they are back",
+    )
+    assert (await watched.look(seconds=10)).problems == ()
+
+
+async def test_one_of_the_files_that_had_all_gone_does_not_come_back(looks: Make) -> None:
+    watched = looks()
+    for name in ("kept", "lost"):
+        watched.places.put(f"out/{name}.csv", changed=NOON)
+    await watched.look()
+    watched.places.entries.clear()
+    await watched.look(seconds=10)
+    watched.places.put("out/kept.csv", changed=NOON)
+    result = await watched.look(seconds=10)
+    assert (result.vanished_unsent, result.problems) == (("'out/lost.csv'",), ())

@@ -18,12 +18,14 @@ class HttpFiles:
         requests: Request line, headers with lower-case names, and body of each.
         readable: Whether files may be read.
         status: Answered instead, where it is set.
+        refused: The same by path.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     readable: bool = True
     status: str | None = None
+    refused: dict[str, str] = field(default_factory=dict[str, str])
     port: int = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,6 +56,8 @@ class HttpFiles:
     ) -> tuple[str, list[str], bytes]:
         if self.status is not None:
             return self.status, [], b""
+        if path in self.refused:
+            return self.refused[path], [], b""
         content = self.files.get(path)
         if method == "PUT":
             if content is not None and headers.get("if-none-match") == "*":

@@ -117,3 +117,9 @@ def test_each_queue_is_a_lane_with_its_slots_rate_and_workflows(
     assert other.options["max_task_queue_activities_per_second"] is None
     [alone] = build(only="def")
     assert alone.options["task_queue"] == "transfers-def"
+    # Polls for runs that begin and that are under way, as the SDK divides them; of many lanes
+    # together they would be too many for the server.
+    assert "workflow_task_poller_behavior" not in abc.options
+    many = "".join(f"- name: abc{number}\n  handler: x\n" for number in range(5))
+    file.write_text(f"queues:\n{many}")
+    assert all("workflow_task_poller_behavior" in each.options for each in build())

@@ -56,7 +56,8 @@ async def _list_watches(cli: CliContext, *, as_json: bool) -> None:
     if not found:
         typer.echo("no watch is declared")
         return
-    made = table("watch", "partner", "path", "state", "last look", "files", "settling", "problem")
+    columns = ("watch", "partner", "path", "state", "last look", "files", "settling", "returned")
+    made = table(*columns, "problem")
     for each in found:
         state = each.state
         result = state and state.result
@@ -68,6 +69,7 @@ async def _list_watches(cli: CliContext, *, as_json: bool) -> None:
             text(moment(state and state.looked)),
             text(result.files if result else ""),
             text(result.settling if result else ""),
+            text(result.returned if result else ""),
             text(_problem(each), "bold yellow"),
         )
     console().print(made)

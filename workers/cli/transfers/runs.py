@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contracts.transfers import FILE_EVENT, FILE_JOB, TransferStatus
+from domain.transfers.job_settings import LEFT_OUT
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
@@ -126,6 +127,23 @@ def details_json(found: "TransferDetails") -> dict[str, Any]:
     }
 
 
+def _answers(found: "TransferDetails") -> str | None:
+    """The commands that answer a run which waits for a person; None: it waits for none."""
+    view, id = found.view, found.row.transfer_id[:12]
+    if view is None or view.since is None:
+        return None
+    commands = [f"docflow {verb} {id}" for verb in ("retry", "skip", "fail")]
+    if view.status is TransferStatus.NO_ASSIGNED:
+        commands = [
+            f"docflow transfers assign {id} QUEUE",
+            f"docflow transfers reroute {id}",
+            *commands[1:],
+        ]
+    elif not any(each.state == "parked" and each.action in LEFT_OUT for each in view.actions):
+        commands.remove(f"docflow skip {id}")
+    return "\n".join(commands)
+
+
 def print_transfer(found: "TransferDetails") -> None:
     """A transfer, its actions, and every state that it was in."""
     row, view = found.row, found.view
@@ -142,6 +160,7 @@ def print_transfer(found: "TransferDetails") -> None:
         ("file", row.file),
         ("reason", (view and view.reason) or row.reason),
         ("waits for", view and view.waiting_for),
+        ("answers", _answers(found)),
         ("by", row.by),
         ("link", found.link),
     ]

@@ -37,5 +37,7 @@ class PipelinePages:
     """`State` of its runs to what the inbox calls it."""
     questions: Callable[[Identity], Awaitable[Mapping[str, str]]] = _no_questions
     """Workflow id of a run that waits for a person to what it asks, for the inbox."""
+    command: Callable[[str], str] | None = None
+    """Workflow id of a run without a page to the command that shows it, for the inbox."""
     answer_at: str = ""
     """Part of a run's page where it is answered, as `#answer`."""

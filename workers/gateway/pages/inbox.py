@@ -33,6 +33,8 @@ class Waiting:
     """What it asks."""
     answer_at: str | None = None
     """Where it is answered."""
+    command: str | None = None
+    """What shows it and its answers, where no page does."""
 
 
 class InboxPage:
@@ -98,6 +100,9 @@ class InboxPage:
             apart=entry.page is None,
             file=entry.filename if entry.filename != entry.title else None,
             question=question,
+            command=pages.command(entry.workflow_id)
+            if pages and pages.command and entry.page is None
+            else None,
             answer_at=entry.page + pages.answer_at if question and pages and entry.page else None,
         )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.transfers.store import SqlTransferStore
+from contracts.transfers import TRANSFER_PREFIX
 from workers.gateway.pages.contribution import PageRoute, PipelinePages
 from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
@@ -69,5 +70,12 @@ def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
             menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
             type_titles=lambda: {name: f"queue {name}" for name in service.queues},
             questions=service.parked,
+            command=_command,
         ),
     )
+
+
+def _command(workflow_id: str) -> str:
+    """A job by the beginning of its transfer's id, as its title has it; a gap by its own id."""
+    prefix, _, rest = workflow_id.partition("/")
+    return f"docflow show {rest[:8] if prefix == TRANSFER_PREFIX else workflow_id}"

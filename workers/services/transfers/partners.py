@@ -140,6 +140,7 @@ class PartnerService:
         asked = partner.model_copy(update={"stopped": None, "enabled": True})
         try:
             async with self._places.open(asked) as place:
+                await place.ping()
                 said += [_reached(partner), *await _seen(place, folder)]
                 profile = await place.probe(folder)
                 said += _probed(profile)
@@ -369,9 +370,8 @@ async def _seen(place: Place, folder: str) -> Sequence[str]:
 
 
 def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
-    known = f"pinned: {', '.join(error.known)}" if error.known else "no host key is pinned"
     return (
-        f"it shows the host key {error.shown}; {known}",
+        f"it shows the host key {error.shown}; {error.pinned}",
         "nothing was sent to it; compare the fingerprint with what the partner says, then: "
         f"docflow partners keys accept {name} --fingerprint {error.shown}",
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from contracts.transfers import TransferStatus, file_job_id, transfer_workflow_id
@@ -23,6 +24,8 @@ _OPEN: Final = {
     TransferStatus.ASSIGNED: _RUNNING,
     TransferStatus.NO_ASSIGNED: "parked",
 }
+UNNAMED: Final = "operator"
+"""Who answers where the machine has no name for whoever types, as in many containers."""
 SHOWN: Final = 12
 """Characters of an id, for people."""
 WAITING: Final = (TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE)
@@ -82,12 +85,15 @@ class TransferVerbs:
     ) -> Mapping[str, Any]:
         """Send the update of the verb; `retry` takes the failed action with corrected settings.
 
+        An answer without a name is the operator's, as with every other command of transfers.
+
         Raises:
             InvalidRequest: The correction is not a JSON object.
             ServiceError: There is no such open run, it refused, or no worker answered.
         """
         action = correction_of(request.correction, "action")
-        return await send_answer(environment, run, request, action=action)
+        named = replace(request, by=request.by or UNNAMED)
+        return await send_answer(environment, run, named, action=action)
 
     def report(
         self, environment: Mapping[str, str], run: Run

@@ -1,0 +1,132 @@
+"""An HTTPS server that refuses our credentials is one outage, not a failure of each file."""
+
+from pathlib import Path
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.transfers.call_http import HttpCalling
+from activities.transfers.endpoints import partner_probe
+from adapters.memory.transfers.partners import MemoryPartners
+from adapters.ports import Denied
+from adapters.ports.places import LoginRefused
+from contracts.errors import TRANSIENT, UNAVAILABLE
+from contracts.transfers import CallHttp, Partner, PlaceKind
+from tests.support.cli import run_docflow_in_thread
+from tests.support.imports.activities import environment
+from tests.support.transfers.actions import Endpoints
+from tests.support.transfers.http_files import HttpFiles, http_files
+from tests.support.transfers.places import joined, open_places, write
+from workers.cli.context import CliContext
+
+SECRETS = {"TOKEN": "planted-old-token", "PASSWORD": "planted-password"}
+BY_TOKEN = {"token": "env:TOKEN"}
+BY_PASSWORD = {"user": "us", "password": "env:PASSWORD"}
+
+
+def a_partner(server: HttpFiles, **fields: object) -> Partner:
+    known = {"name": "acme", "kind": PlaceKind.HTTPS, "host": "http://127.0.0.1"}
+    return Partner.model_validate({**known, "port": server.port, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        (BY_TOKEN, "our token env:TOKEN"),
+        (BY_PASSWORD, "the user us with the password env:PASSWORD"),
+        ({}, "requests without credentials, and its record names none"),
+    ],
+)
+async def test_a_server_that_accepts_our_credentials_no_more_is_away_for_every_file(
+    fields: dict[str, str], named: str
+) -> None:
+    async with http_files() as server:
+        server.files["file.csv"] = b"one"
+        partner = a_partner(server, **fields)
+        async with open_places(SECRETS).open(partner) as place:
+            entry = await place.stat("file.csv")
+            server.status = "401 Unauthorized"
+            for use in (
+                place.stat("file.csv"),
+                place.list("file.csv", 5),
+                joined(place.read(entry)),
+                write(place, "other.csv", b"two"),
+                place.remove("file.csv"),
+                place.ping(),
+            ):
+                with pytest.raises(LoginRefused) as raised:
+                    await use
+                assert str(raised.value) == (
+                    f"acme does not accept {named}: it answered 401; once that is put right, runs "
+                    "continue within five minutes"
+                )
+                assert raised.value.partner == "acme"
+
+
+async def test_the_outage_lasts_as_long_as_the_credentials_are_refused() -> None:
+    async with http_files() as server:
+        partners = MemoryPartners(a_partner(server, **BY_TOKEN))
+        server.status = "401 Unauthorized"
+        with pytest.raises(LoginRefused, match="env:TOKEN"):
+            await partner_probe(open_places(SECRETS), partners, "acme")
+        server.status = None
+        assert await partner_probe(open_places(SECRETS), partners, "acme") is None
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+async def test_one_path_that_is_refused_fails_its_own_action(status: str) -> None:
+    async with http_files() as server:
+        server.refused["closed/file.csv"] = status
+        server.files["file.csv"] = b"one"
+        async with open_places(SECRETS).open(a_partner(server, **BY_TOKEN)) as place:
+            for use in (place.stat("closed/file.csv"), place.list("closed/file.csv", 5)):
+                with pytest.raises(Denied) as raised:
+                    await use
+                assert not isinstance(raised.value, LoginRefused)
+                assert f"to our token env:TOKEN: it answered {status[:3]}" in str(raised.value)
+            assert (await place.stat("file.csv")).size == 3
+
+
+async def test_the_folder_that_the_record_names_tells_where_the_root_is_open() -> None:
+    async with http_files() as server:
+        for path in ("data/", "data/file.csv"):
+            server.refused[path] = "401 Unauthorized"
+        partner = a_partner(server, probe_folder="data/", **BY_TOKEN)
+        async with open_places(SECRETS).open(partner) as place:
+            with pytest.raises(LoginRefused, match="env:TOKEN"):
+                await place.stat("data/file.csv")
+
+
+async def test_calls_wait_where_every_call_is_refused(tmp_path: Path) -> None:
+    async with http_files() as server:
+        ends = Endpoints.at(tmp_path, a_partner(server, **BY_TOKEN), secrets=SECRETS)
+        order = ends.order(CallHttp(partner="acme", body="none"), {"path": "/hook"})
+        server.refused["hook"] = "401 Unauthorized"
+        with pytest.raises(ApplicationError, match="answered 401 to POST") as raised:
+            await environment().run(HttpCalling(ends.ports).call_http, order)
+        assert raised.value.type == TRANSIENT
+        server.status = "401 Unauthorized"
+        with pytest.raises(ApplicationError, match="does not accept our token env:TOKEN") as raised:
+            await environment().run(HttpCalling(ends.ports).call_http, order)
+        assert raised.value.type == UNAVAILABLE
+        accepted = CallHttp(partner="acme", body="none", succeeds=(401,))
+        result = await environment().run(
+            HttpCalling(ends.ports).call_http, order.model_copy(update={"action": accepted})
+        )
+        assert "planted" not in result.model_dump_json()
+
+
+async def test_a_test_of_such_a_partner_says_so(sqlite_database_url: str) -> None:
+    known = {"DATABASE_URL": sqlite_database_url, "DOCFLOW_TRANSFERS_LOCAL": "true", **SECRETS}
+    context = CliContext(known)
+    async with http_files() as server:
+        options = ("--kind", "https", "--host", "http://127.0.0.1", "--port", str(server.port))
+        added = ("partners", "add", "acme", *options, "--token", "env:TOKEN")
+        assert (await run_docflow_in_thread(*added, context=context)).exit_code == 0
+        for status, code in ((None, 0), ("401 Unauthorized", 1)):
+            server.status = status
+            done = await run_docflow_in_thread("partners", "test", "acme", context=context)
+            assert done.exit_code == code, done.output
+            assert ("accepts us" in done.output) == (code == 0)
+            assert ("does not accept our token env:TOKEN" in done.output) == (code == 1)
+            assert "planted" not in done.output
