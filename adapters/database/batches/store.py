@@ -55,8 +55,8 @@ class SqlBatchStore:
                     .values(known=True, loader_status_updated_at=now, updated_at=now)
                 )
 
-    async def set_concurrency(self, case_id: int, most: int) -> None:
-        """Set `max_processing_daemons` of a case."""
+    async def set_concurrency(self, case_id: int, most: int | None) -> None:
+        """Set `max_processing_daemons` of a case; None: it has none of its own."""
         values = {"max_processing_daemons": most}
         async with self._database.transaction() as connection:
             await connection.execute(
@@ -64,6 +64,11 @@ class SqlBatchStore:
                 .values(id=case_id, **values)
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
+
+    async def concurrency(self, case_id: int) -> int | None:
+        """`max_processing_daemons` of a case; None: it has none of its own."""
+        async with self._database.reading() as connection:
+            return await _concurrency(connection, case_id)
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
@@ -86,9 +91,6 @@ class SqlBatchStore:
             row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
             if row is None:
                 return None
-            concurrency = await connection.scalar(
-                select(cases.c.max_processing_daemons).where(cases.c.id == key.case_id)
-            )
             return BatchFacts(
                 status=LoaderStatus(row.loader_status),
                 reason=row.reason,
@@ -96,7 +98,7 @@ class SqlBatchStore:
                 documents=row.job_documents,
                 end_finished=row.end_finished_at is not None,
                 dead_letters=row.dead_letters,
-                concurrency=concurrency,
+                concurrency=await _concurrency(connection, key.case_id),
                 processing=await _others_in_processing(connection, key),
             )
 
@@ -306,6 +308,11 @@ class SqlBatchStore:
 
 def _is(key: BatchKey) -> Any:
     return and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
+
+
+async def _concurrency(connection: AsyncConnection, case_id: int) -> int | None:
+    query = select(cases.c.max_processing_daemons).where(cases.c.id == case_id)
+    return await connection.scalar(query)
 
 
 async def _others_in_processing(

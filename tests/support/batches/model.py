@@ -92,7 +92,7 @@ class BatchModel:
 
     def __init__(self, loads: LoadModel) -> None:
         self._loads = loads
-        self._concurrency: dict[int, int] = {}
+        self._concurrency: dict[int, int | None] = {}
         self._batches: dict[int, dict[int, _Batch]] = {}
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
@@ -100,9 +100,13 @@ class BatchModel:
         for key in keys:
             self._ensure(key).known = True
 
-    async def set_concurrency(self, case_id: int, most: int) -> None:
-        """Set `max_processing_daemons` of a case."""
+    async def set_concurrency(self, case_id: int, most: int | None) -> None:
+        """Set `max_processing_daemons` of a case; None: it has none of its own."""
         self._concurrency[case_id] = most
+
+    async def concurrency(self, case_id: int) -> int | None:
+        """`max_processing_daemons` of a case; None: it has none of its own."""
+        return self._concurrency.get(case_id)
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, and read who waits; writing twice is once."""
