@@ -1,17 +1,12 @@
 """What a batch is built from."""
 
-from typing import Final
-
 from temporalio import activity
 
 from activities.failures import translate_failures
 from adapters.ports import BatchStore
-from contracts.batches import BatchKey, BatchPlan, names_of
+from contracts.batches import FEWEST_AT_ONCE, MOST_AT_ONCE, BatchKey, BatchPlan, names_of
+from domain.batches.concurrency import granted
 from domain.errors import RuleViolation
-
-FEWEST_AT_ONCE: Final = 2
-MOST_AT_ONCE: Final = 1000
-"""What an event source mapping takes as its `MaximumConcurrency`."""
 
 
 class BatchPlans:
@@ -45,11 +40,11 @@ class BatchPlans:
         if facts is None or facts.concurrency is None:
             return self._defaults
         wanted = facts.concurrency
-        granted = min(max(wanted, FEWEST_AT_ONCE), MOST_AT_ONCE)
-        if granted != wanted:
+        concurrency = granted(wanted)
+        if concurrency != wanted:
             activity.logger.warning(
                 "max_processing_daemons of case %d is %d: %s runs with %d, because an event source "
                 "mapping takes %d to %d",
-                *(key.case_id, wanted, key, granted, FEWEST_AT_ONCE, MOST_AT_ONCE),
+                *(key.case_id, wanted, key, concurrency, FEWEST_AT_ONCE, MOST_AT_ONCE),
             )
-        return self._defaults.model_copy(update={"concurrency": granted})
+        return self._defaults.model_copy(update={"concurrency": concurrency})

@@ -124,6 +124,7 @@ class BatchValidation:
             documents=facts.documents,
             end_finished=facts.end_finished,
             orphans=orphans,
+            lost=facts.lost if asked.purpose.tries_again else None,
         )
 
     async def _neighbour(self, case_id: int, batch_id: int, since: datetime) -> Neighbour:

@@ -17,7 +17,7 @@ ATTEMPTS: Final = 5
 POOL: Final = 50
 """Connections per client: long polls hold theirs for 20 s, and would starve other calls."""
 CONNECT_SECONDS: Final = 5
-READ_SECONDS: Final = 60
+READ_SECONDS: Final = 30
 """More than the longest poll."""
 
 
@@ -31,6 +31,7 @@ class AwsSettings:
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     attempts: int = ATTEMPTS
+    read_seconds: float = READ_SECONDS
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,27 @@ class AwsClients:
     iam: "IAMClient"
 
 
-def _config(attempts: int) -> "AioConfig":
+def _config(settings: AwsSettings) -> "AioConfig":
     from aiobotocore.config import AioConfig
 
     # botocore changes the retries that it is given: each client gets its own.
     return AioConfig(
-        retries={"mode": "standard", "total_max_attempts": attempts},
+        retries={"mode": "standard", "total_max_attempts": settings.attempts},
         max_pool_connections=POOL,
         connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
+        read_timeout=settings.read_seconds,
     )
+
+
+def _give_up_silence(caught_exception: Exception | None, **_: object) -> None:
+    """Let a call fail that was not answered at all: what makes it retries or waits visibly.
+
+    The client itself would ask an endpoint that hangs five times, and nothing would show it.
+    """
+    from botocore.exceptions import ReadTimeoutError
+
+    if isinstance(caught_exception, ReadTimeoutError):
+        raise caught_exception
 
 
 @asynccontextmanager
@@ -71,19 +83,22 @@ async def open_aws(settings: AwsSettings) -> AsyncGenerator[AwsClients]:
         aws_session_token=settings.session_token,
         region_name=settings.region,
     )
-    url, attempts = settings.endpoint_url, settings.attempts
+    url = settings.endpoint_url
     async with AsyncExitStack() as stack:
-        yield AwsClients(
+        clients = AwsClients(
             sqs=await stack.enter_async_context(
-                session.client("sqs", endpoint_url=url, config=_config(attempts))
+                session.client("sqs", endpoint_url=url, config=_config(settings))
             ),
             sns=await stack.enter_async_context(
-                session.client("sns", endpoint_url=url, config=_config(attempts))
+                session.client("sns", endpoint_url=url, config=_config(settings))
             ),
             lambda_=await stack.enter_async_context(
-                session.client("lambda", endpoint_url=url, config=_config(attempts))
+                session.client("lambda", endpoint_url=url, config=_config(settings))
             ),
             iam=await stack.enter_async_context(
-                session.client("iam", endpoint_url=url, config=_config(attempts))
+                session.client("iam", endpoint_url=url, config=_config(settings))
             ),
         )
+        for client in (clients.sqs, clients.sns, clients.lambda_, clients.iam):
+            client.meta.events.register("needs-retry", _give_up_silence)
+        yield clients

@@ -43,6 +43,18 @@ def top_level_names(path: Path) -> frozenset[str]:
             raise DamagedCompound(str(error)) from error
 
 
+def holds_top_level(file: BinaryIO, name: str) -> bool:
+    """Whether a file that is open has a stream or storage of that name, in lower case, at its top.
+
+    Raises:
+        DamagedCompound: The directory is cut off or contradicts itself.
+    """
+    try:
+        return name in _Directory(file).top_level_names()
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise DamagedCompound(str(error)) from error
+
+
 def stream(path: Path, names: Sequence[str]) -> Iterator[bytes]:
     """A stream at the top, sector by sector.
 

@@ -18,6 +18,8 @@ class BatchFacts:
     """How many JOB_FINISHED said."""
     end_finished: bool = False
     dead_letters: int = 0
+    lost: str | None = None
+    """What an earlier run of it lost with a queue that was deleted."""
     concurrency: int | None = None
     """Of its case: `max_processing_daemons`."""
     processing: Sequence[tuple[int, datetime]] = ()
@@ -36,6 +38,10 @@ class BatchView:
     dead_letters: int
     known: bool = True
     """It was started, or is expected; else only stray events name it."""
+    lost: str | None = None
+    """Which queue was deleted behind its back, with documents that no row counts."""
+    unused_fields: Sequence[str] = ()
+    """Fields of its events that docflow does not use, and passes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class DocumentView:
     updated_at: datetime
     parent_id: str | None = None
     """The document that it was found in; None: its sender announced it."""
+    original_state: DocumentState | None = None
+    """Where the document stands that has the same bytes; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

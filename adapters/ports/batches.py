@@ -257,8 +257,12 @@ class BatchStore(Protocol):
         """Make rows of batches that will be started, so that their order is kept."""
         ...
 
-    async def set_concurrency(self, case_id: int, most: int) -> None:
-        """Set `max_processing_daemons` of a case."""
+    async def set_concurrency(self, case_id: int, most: int | None) -> None:
+        """Set `max_processing_daemons` of a case; None: it has none of its own."""
+        ...
+
+    async def concurrency(self, case_id: int) -> int | None:
+        """`max_processing_daemons` of a case; None: it has none of its own."""
         ...
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:

@@ -28,6 +28,10 @@ API_KEY: Final = "TEMPORAL_API_KEY"
 API_KEY_SECRET: Final = "TEMPORAL_API_KEY_SECRET"  # noqa: S105 - a name
 """Variable of a function: ARN or name of the secret of Secrets Manager with the key of Temporal."""
 
+FEWEST_AT_ONCE: Final = 2
+MOST_AT_ONCE: Final = 1000
+"""What an event source mapping takes as its `MaximumConcurrency`."""
+
 LONGEST_RETENTION: Final = 14 * 24 * 3600
 """Seconds that a queue of SQS keeps a message at most."""
 
@@ -72,7 +76,7 @@ class BatchPlan(Contract):
         default_factory=dict[str, str], max_length=24
     )
     """Of the function, beyond what its source has."""
-    concurrency: Annotated[int, Field(ge=2, le=1000)] = 10
+    concurrency: Annotated[int, Field(ge=FEWEST_AT_ONCE, le=MOST_AT_ONCE)] = 10
     """Reserved for the function, and `MaximumConcurrency` of its mapping."""
     batch_size: Annotated[int, Field(ge=1, le=10)] = 10
     """Messages per invocation."""

@@ -82,6 +82,8 @@ class WaitingBatch(Contract):
     """It blocked its case for too long, and no longer does until it is started."""
     open_run: bool = False
     """It is in `processing`, and a run of it is open in Temporal."""
+    cancelled: CancelMode | None = None
+    """It is in `processing`, and was cancelled since."""
 
 
 class WaitingBatches(Contract):
@@ -172,6 +174,8 @@ class BatchOrder(Contract):
     progress: BatchProgress | None = None
     notices: bool = False
     """People are sent notices; an order of a release that had none asks for none."""
+    cancelled: CancelMode | None = None
+    """It was cancelled when no run of it was open any more, and is swept for that."""
 
 
 class Validate(Contract):
@@ -197,6 +201,8 @@ class Validation(Contract):
     """How many JOB_FINISHED said, when it came before the run began."""
     orphans: tuple[Id, ...] = Field(default=(), max_length=OPEN_BATCHES)
     """Batches that were found orphaned and set `in-complete`."""
+    lost: Annotated[str, Field(max_length=LOSS)] | None = None
+    """What an earlier run of the batch lost, where this one tries again what that one kept."""
 
 
 class RedriveOrder(Contract):
@@ -267,6 +273,8 @@ class Closing(Contract):
     dead_letters: int = 0
     only_processing: bool = False
     """A batch that is not in `processing` stays as it is."""
+    lost: Annotated[str, Field(max_length=LOSS)] | None = None
+    """Which queue was deleted behind the batch's back, with what it held."""
 
 
 class BatchResult(Contract):

@@ -96,7 +96,8 @@ def _changes(
             if status.terminal:
                 return {}
             # Events may come in any order: a document too few is asked about, one too many is not.
-            is_news = event.documents is not None and event.documents > (row["job_documents"] or 0)
+            known = row["job_documents"]
+            is_news = event.documents is not None and (known is None or event.documents > known)
             said = {"job_documents": event.documents} if is_news else {}
             return said if row["job_finished_at"] is not None else {"job_finished_at": now, **said}
         case BatchEndFinished():
@@ -123,7 +124,10 @@ def _started(
         "reason": None,
         "timings": None if event.timings is None else event.timings.model_dump_json(),
     }
-    return {**_become(LoaderStatus.WAITING, now), **changes} if status.terminal else changes
+    if not status.terminal:
+        return changes
+    # Its documents are sent again, those that were lost with a queue as well.
+    return {**_become(LoaderStatus.WAITING, now), **changes, "lost": None}
 
 
 def _cancelled(
@@ -133,8 +137,9 @@ def _cancelled(
     if status.terminal:
         return {}
     if status is LoaderStatus.PROCESSING:
-        # Its run does the rest.
-        return {} if row["cancelled_mode"] == mode else {"cancelled_mode": mode}
+        # Its run does the rest; the reason is for one that was terminated.
+        cancelled = {"cancelled_mode": mode, "reason": event.explanation or "cancelled"}
+        return {} if row["cancelled_mode"] == mode else cancelled
     return {
         **ended(LoaderStatus.CANCELLED, now),
         "cancelled_mode": mode,

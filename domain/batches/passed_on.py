@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from contracts.batches import Announcement, CaseEvent
 
@@ -29,6 +29,23 @@ def with_fields_of(event: CaseEvent, kept: str | None) -> str | None:
         return kept
     fields: dict[str, Any] = json.loads(kept) if kept else {}
     return json.dumps({**fields, event.event_type: json.loads(event.passed_on)})
+
+
+def names_of_fields(kept: str | None) -> Sequence[str]:
+    """What docflow does not use of a batch's events, for people: `JOB_STARTED.timings.polll`."""
+    by_type: dict[str, dict[str, Any]] = json.loads(kept) if kept else {}
+    return tuple(
+        f"{kind}.{name}"
+        for kind, fields in by_type.items()
+        for field, value in fields.items()
+        for name in _names(field, value)
+    )
+
+
+def _names(field: str, value: Any) -> Sequence[str]:
+    if field != "timings" or not isinstance(value, dict):
+        return (field,)
+    return tuple(f"{field}.{name}" for name in cast(dict[str, Any], value))
 
 
 def fields_for(announcement: Announcement, kept: str | None) -> Mapping[str, Any]:

@@ -253,6 +253,31 @@ async def test_an_upgraded_database_has_the_countries_of_a_new_one(tmp_path: Pat
         assert names.scalars().all() == ["Switzerland"]
 
 
+async def test_what_batches_had_lost_is_taken_from_their_reasons(empty_url: str) -> None:
+    await _upgraded_to(empty_url, "0032")
+    lost = (
+        "queue deleted by someone else, with the documents that had not been loaded: "
+        "send them again"
+    )
+    columns = (
+        "case_id, batch_id, loader_status, loader_status_updated_at, reason, skipped, "
+        "redrive_pass, final_pass, dead_letters, created_at, updated_at"
+    )
+    async with open_database(empty_url) as database, database.transaction() as connection:
+        for number, reason in enumerate((lost, "function deleted by someone else"), start=1):
+            at = "'2026-01-02 03:04:05+00:00'"
+            await connection.execute(
+                text(
+                    f"INSERT INTO batches ({columns}) VALUES (7, {number}, 'complete', {at}, "
+                    f"'{reason}', false, 0, false, 0, {at}, {at})"
+                )
+            )
+    await upgrade(empty_url)
+    async with open_database(empty_url) as database, database.reading() as connection:
+        found = await connection.execute(text("SELECT lost FROM batches ORDER BY batch_id"))
+        assert found.scalars().all() == [lost, None]
+
+
 async def _upgraded_to(url: str, revision: str) -> None:
     """Bring an empty database to an earlier revision."""
 

@@ -63,10 +63,10 @@ async def reach(handle: Handle, phase: Phase) -> None:
 async def whole_way(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.LOADING)
     await handle.signal(BatchLifecycle.take, finished())
-    await _end(handle, script)
+    await reach_the_end(handle, script)
 
 
-async def _end(handle: Handle, script: ScriptedBatch) -> None:
+async def reach_the_end(handle: Handle, script: ScriptedBatch) -> None:
     await reach(handle, Phase.ENDING)
     await handle.signal(BatchLifecycle.take, ended())
 
@@ -125,6 +125,7 @@ class Case:
     progress: BatchProgress | None = None
     events_per_run: int | None = None
     notices: bool = False
+    cancelled: CancelMode | None = None
 
     workflow = BatchLifecycle
 
@@ -143,6 +144,7 @@ class Case:
                 timings=self.timings,
                 progress=self.progress,
                 notices=self.notices,
+                cancelled=self.cancelled,
             ),
             id=key.workflow_id,
             task_queue=task_queue,
@@ -356,7 +358,7 @@ CASES: dict[str, Case] = {
         Purpose.REDRIVE,
     ),
     "slow": Case(timings=QUICK.model_copy(update={"slow_after": 0}), notices=True),
-    "failed-tried-again": Case(ScriptedBatch(), _end, Purpose.RETRY_FAILED),
+    "failed-tried-again": Case(ScriptedBatch(), reach_the_end, Purpose.RETRY_FAILED),
     "swept": Case(ScriptedBatch(), nothing, Purpose.SWEEP),
 }
 

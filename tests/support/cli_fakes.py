@@ -211,6 +211,8 @@ class FakeRuns:
             "transfers": PipelineView(workers=1, open=3, waiting=0),
         }
         self.waiting: list[AwaitingRun] = []
+        self.reasons: dict[str, str | ServiceError] = {}
+        """What workers say of runs that wait, by workflow id."""
         self.executions: list[Any] = []
         """What lists find."""
         self.outages: list[Any] = []
@@ -250,6 +252,13 @@ class FakeRuns:
 
     async def awaiting_of(self, pipeline: Pipeline, limit: int) -> Sequence[AwaitingRun]:
         return [run for run in self.waiting if run.pipeline == pipeline.name][:limit]
+
+    async def query(self, workflow_id: str, name: str, result_type: type[Any]) -> Any:
+        assert name == "status"
+        reason = self.reasons.get(workflow_id)
+        if isinstance(reason, ServiceError):
+            raise reason
+        return None if reason is None else SimpleNamespace(reason=reason)
 
     async def awaiting(self, query: str, limit: int) -> Sequence[WorkflowExecution]:
         return await self.list(f"NeedsAttention = true AND {query}", limit)

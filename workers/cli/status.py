@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -21,6 +22,7 @@ from workers.cli.output import (
     text,
 )
 from workers.pipelines.base import Pipeline, load
+from workers.services.parked_runs import gathered, reason_of, reports_reason
 from workers.services.status import AwaitingRun, Check, PipelineView
 
 if TYPE_CHECKING:
@@ -116,7 +118,18 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
     elif view is not None:
         checks.append(_check(pipeline, view))
     found = view if isinstance(view, PipelineView) else None
+    if found is not None and found.workers and not isinstance(runs, Failure):
+        awaiting = await gathered(awaiting, partial(_with_reason, runs, pipeline))
     return _Seen(pipeline, found, [*checks, *further], awaiting)
+
+
+async def _with_reason(runs: "TemporalRuns", pipeline: Pipeline, one: AwaitingRun) -> AwaitingRun:
+    """A run with why it waits, where its worker alone knows that, and answers."""
+    run = pipeline.recognise(one.workflow_id)
+    if one.reason is not None or run is None or not reports_reason(run):
+        return one
+    reason = await attempt(reason_of(runs, run))
+    return one if isinstance(reason, Failure) else replace(one, reason=reason or None)
 
 
 async def _view(runs: "_Runs", pipeline: Pipeline) -> PipelineView | Failure | None:

@@ -78,6 +78,12 @@ async def _ids(
         yield execution.id
 
 
+def reports_reason(run: Run) -> bool:
+    """Whether the status of a run says why it waits, in a field of its own."""
+    status = run.kind.status
+    return status is not None and "reason" in status.model_fields
+
+
 async def reason_of(runs: TemporalRuns, run: Run) -> str:
     """Why a run is parked; empty when it is not any more.
 
@@ -85,7 +91,7 @@ async def reason_of(runs: TemporalRuns, run: Run) -> str:
         TemporalUnavailable: Temporal does not answer, or no worker does.
     """
     status = run.kind.status
-    if status is not None and "reason" in status.model_fields:
+    if status is not None and reports_reason(run):
         found = await runs.query(run.workflow_id, "status", status)
         return str(getattr(found, "reason", None) or "")
     details = await runs.query(run.workflow_id, _DETAILS, WorkflowMetadata)

@@ -14,7 +14,15 @@ from pydantic import (
 )
 
 from adapters.aws.session import AwsSettings
-from contracts.batches import API_KEY, API_KEY_SECRET, LONGEST_PREFIX, BatchPlan, Timings
+from contracts.batches import (
+    API_KEY,
+    API_KEY_SECRET,
+    FEWEST_AT_ONCE,
+    LONGEST_PREFIX,
+    MOST_AT_ONCE,
+    BatchPlan,
+    Timings,
+)
 from workers.settings.base import (
     Missing,
     Setting,
@@ -193,7 +201,7 @@ class BatchSettings(CloudSettings, TimingSettings):
         validation_alias="DOCFLOW_BATCH_PREFIX",
         description="begins the names of all resources, and distinguishes installations",
     )
-    concurrency: Annotated[int, Whole(2, 1000)] = Field(
+    concurrency: Annotated[int, Whole(FEWEST_AT_ONCE, MOST_AT_ONCE)] = Field(
         10,
         validation_alias="DOCFLOW_BATCH_CONCURRENCY",
         description="of a batch's function, where its case names none",

@@ -110,7 +110,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._order.progress is None:
             if self._is_sweep:
                 self._plan = await self._pauses.do("plan", self._steps.plan)
-                raise BatchClosed(LoaderStatus.TERMINATED, "its run was terminated")
+                raise BatchClosed(self._requests.swept(self._order), "its run was terminated")
             validation = await self._pauses.may_be_built(self._steps)
             self._requests.add_earlier(validation, self._order.purpose)
             self._plan = await self._pauses.do("plan", self._steps.plan)
@@ -243,11 +243,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             self._view.reason = self._requests.cancelled_because or self._view.reason
         if self._plan is None:
             # Nothing was built.
-            if status is LoaderStatus.SKIPPED:
-                reason = self._view.reason or "skipped"
-                await self._pauses.do_or_leave("record", lambda: self._steps.skip(reason))
-            else:
-                await self._pauses.do_or_leave("record", lambda: self._record(status))
+            await self._pauses.do_or_leave("record", lambda: self._record(status))
             return await self._done(status, DocumentCounts())
         plan = self._plan
         self._view.enter(Phase.TEARING_DOWN, self._view.reason)
@@ -265,7 +261,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             stopped = await self._pauses.do_or_leave("stop loads", self._steps.cancel_loads)
             counts = stopped or counts
         await self._pauses.do_or_leave("truncate", self._steps.truncate)
-        if not self._is_sweep:
+        if self._cancelled or not self._is_sweep:
             outcome = outcome_of(status, counts, self._view.not_loaded)
             await self._pauses.do_or_leave(
                 "announce",
@@ -274,6 +270,9 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         return await self._done(status, counts or DocumentCounts())
 
     async def _record(self, status: LoaderStatus) -> DocumentCounts:
+        if status is LoaderStatus.SKIPPED:
+            await self._steps.skip(self._view.reason or "skipped")
+            return DocumentCounts()
         kept = 0 if self._cancelled is CancelMode.FULL else self._view.dead_letters
         closing = Closing(
             key=self._key,
@@ -281,6 +280,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             reason=self._view.reason,
             dead_letters=kept,
             only_processing=self._is_sweep,
+            lost=self._view.lost,
         )
         return await self._steps.close(closing)
 

@@ -68,6 +68,8 @@ class CaseQueue:
         """The running batch signalled that it ends."""
         self._forwarded = set[CaseEvent]()
         """Events that the running batch has been sent."""
+        self._swept = set[int]()
+        """Cancelled batches without a run that a sweep was started for."""
         self._line = WaitingBatches()
         self._wake: datetime | None = None
         self._waiting = Waiting()
@@ -146,6 +148,7 @@ class CaseQueue:
         self._wake = None
         for batch in self._line.batches:
             if self._running is not None:
+                await self._sweep_cancelled()
                 return
             if batch.open_run or batch.purpose is not None:
                 await self._start(batch)
@@ -155,7 +158,23 @@ class CaseQueue:
                     self._wake = given_up_at
                     return
                 await self._skip(batch)
+            elif self._is_to_be_swept(batch):
+                await self._start(batch)
             # One in `processing` whose run has ended: the next batch's validation decides.
+
+    async def _sweep_cancelled(self) -> None:
+        """Remove what batches have left that were cancelled, beside the one that runs.
+
+        That may be waiting for them.
+        """
+        for batch in self._line.batches:
+            if batch.batch_id != self._running and self._is_to_be_swept(batch):
+                await self._start_run(batch)
+
+    def _is_to_be_swept(self, batch: WaitingBatch) -> bool:
+        """Whether a batch was cancelled whose run was terminated; once in a run of the case."""
+        is_left = batch.cancelled is not None and not batch.open_run
+        return is_left and batch.batch_id not in self._swept
 
     async def _skip(self, batch: WaitingBatch) -> None:
         await workflow.execute_local_activity_method(
@@ -172,31 +191,36 @@ class CaseQueue:
     async def _start(self, batch: WaitingBatch) -> None:
         self._running, self._closing = batch.batch_id, False
         self._forwarded.clear()
-        if batch.open_run:
-            return
-        assert batch.purpose is not None
+        if not batch.open_run:
+            self._batch = await self._start_run(batch)
+
+    async def _start_run(self, batch: WaitingBatch) -> asyncio.Future[Any] | None:
+        """Start a run of a batch; None: another run of the case did, or the sweeper is at work."""
+        key = BatchKey(case_id=self._order.case_id, batch_id=batch.batch_id)
+        purpose = batch.purpose or Purpose.SWEEP
+        if purpose is Purpose.SWEEP:
+            self._swept.add(batch.batch_id)
         try:
-            self._batch = await workflow.start_child_workflow(
+            run = await workflow.start_child_workflow(
                 BatchLifecycle.run,
                 BatchOrder(
-                    key=self._key,
-                    purpose=batch.purpose,
+                    key=key,
+                    purpose=purpose,
                     timings=batch.timings or self._order.timings,
                     notices=True,
+                    cancelled=batch.cancelled,
                 ),
-                id=self._key.workflow_id,
+                id=key.workflow_id,
                 # It outlives runs of the case that continue as new; a case that is cancelled
                 # cancels it, and one that is terminated leaves it to finish its work.
                 parent_close_policy=ParentClosePolicy.ABANDON,
-                search_attributes=attributes.at_start(
-                    "batches", batch.purpose, str(self._order.case_id)
-                ),
-                static_summary=f"{str(self._key).capitalize()}: {batch.purpose}",
+                search_attributes=attributes.at_start("batches", purpose, str(self._order.case_id)),
+                static_summary=f"{str(key).capitalize()}: {purpose}",
             )
-            self._batch.add_done_callback(_note_end)
         except WorkflowAlreadyStartedError:
-            # Another run of the case started it, or the sweeper is working on it.
-            self._batch = None
+            return None
+        run.add_done_callback(_note_end)
+        return run
 
     async def _wait_for_event(self) -> bool:
         """Wait for an event, an end or a time; False: nothing did, and nothing is expected."""

@@ -269,7 +269,7 @@ class BatchPauses:
             validation = await self.do(
                 "validate", lambda: steps.validate(order.purpose, order.timings.grace)
             )
-            self._view.validation = validation.outcome
+            self._view.validation, self._view.lost = validation.outcome, validation.lost
             if validation.outcome is ValidationOutcome.CONTINUE:
                 return validation
             if validation.outcome.skips:

@@ -6,18 +6,22 @@ from temporalio import workflow
 
 from contracts.batches import (
     BatchEndFinished,
+    BatchOrder,
     BatchProgress,
     CancelMode,
     CaseEvent,
     ImportCancelled,
     JobFinished,
     JobStarted,
+    LoaderStatus,
     Purpose,
     RedriveRequested,
     Validation,
 )
 
 _MOST_COUNT: Final = "of-two-counts-the-larger"
+_NONE_COUNTS: Final = "no-documents-are-a-count"
+"""Releases before it took a count of 0 for none."""
 
 
 class BatchRequests:
@@ -50,7 +54,8 @@ class BatchRequests:
         """Add what had come before the run began."""
         self.job_finished |= validation.job_finished or purpose.tries_again
         self.end_finished |= validation.end_finished
-        self.expected = self.expected or validation.documents
+        if self.expected is None:
+            self.expected = validation.documents
 
     def add(self, event: CaseEvent) -> None:
         """Add an event; a cancel is `cancel`'s."""
@@ -69,9 +74,16 @@ class BatchRequests:
 
     def _expect(self, documents: int | None) -> None:
         """Note how many documents there are; events may come in any order, and the most count."""
-        fewer = documents is not None and documents < (self.expected or 0)
+        if documents is None or (documents == 0 and not workflow.patched(_NONE_COUNTS)):
+            return
+        fewer = documents < (self.expected or 0)
         if not fewer or not workflow.patched(_MOST_COUNT):
-            self.expected = documents or self.expected
+            self.expected = documents
+
+    def swept(self, order: BatchOrder) -> LoaderStatus:
+        """Add the cancel, if there was one, of a batch whose run was terminated; how it ends."""
+        self.cancelled = order.cancelled
+        return LoaderStatus.CANCELLED if self.cancelled else LoaderStatus.TERMINATED
 
     def cancel(self, event: ImportCancelled) -> bool:
         """Add a cancel; False: all of the batch is stopped already."""

@@ -165,20 +165,34 @@ async def terminate(
         return await _terminate_document(connection, document, reason, unchanged_since)
     key = BatchKey(case_id=int(case_id), batch_id=int(batch_id))
     own = and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
-    query = select(batches.c.updated_at).where(
-        own, or_(batches.c.loader_status == _PROCESSING, _REQUESTED)
-    )
-    changed_at = (await connection.execute(query.with_for_update())).scalar_one_or_none()
-    if changed_at is None or unchanged_since not in (None, changed_at):
+    query = select(batches).where(own, or_(batches.c.loader_status == _PROCESSING, _REQUESTED))
+    row = (await connection.execute(query.with_for_update())).one_or_none()
+    if row is None or unchanged_since not in (None, row.updated_at):
         return False
     now = datetime.now(UTC)
-    values: dict[str, Any] = {**ended(LoaderStatus.TERMINATED, now), "reason": clean(reason)}
+    status, why = cancelled_or(row, LoaderStatus.TERMINATED, reason)
+    values: dict[str, Any] = {**ended(status, now), "reason": None if why is None else clean(why)}
     await connection.execute(update(batches).where(own).values(**values, updated_at=now))
     for table in TEMPORARY:
         mine = and_(table.c.case_id == key.case_id, table.c.batch_id == key.batch_id)
         await connection.execute(delete(table).where(mine))
     await release(connection, key.workflow_id)
     return True
+
+
+def cancelled_or(
+    row: Any, status: LoaderStatus, reason: str | None
+) -> tuple[LoaderStatus, str | None]:
+    """How a batch without a run ends, and why: one that was cancelled is not started again.
+
+    Args:
+        row: The batch as it is; its reason says who cancelled it.
+        status: What it becomes where it was not cancelled.
+        reason: Why, for people.
+    """
+    if row.cancelled_mode is None:
+        return status, reason
+    return LoaderStatus.CANCELLED, "; ".join(filter(None, (row.reason, reason))) or None
 
 
 async def fail_dead_letters(connection: AsyncConnection, key: BatchKey) -> None:

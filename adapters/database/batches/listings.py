@@ -36,11 +36,18 @@ async def documents_of(
     connection: AsyncConnection, key: BatchKey, state: DocumentState | None, after: str, limit: int
 ) -> list[DocumentView]:
     """Documents of a batch by id, beginning behind one; None: in any state."""
-    columns = documents.c
-    query = select(documents).where(
-        columns.case_id == key.case_id,
-        columns.batch_id == key.batch_id,
-        columns.document_id > after,
+    columns, original = documents.c, documents.alias()
+    same_bytes = and_(
+        original.c.case_id == columns.case_id, original.c.document_id == columns.duplicate_of
+    )
+    query = (
+        select(documents, original.c.state.label("original_state"))
+        .outerjoin(original, same_bytes)
+        .where(
+            columns.case_id == key.case_id,
+            columns.batch_id == key.batch_id,
+            columns.document_id > after,
+        )
     )
     if state is not None:
         query = query.where(columns.state == state.value)
@@ -86,4 +93,5 @@ def _document(row: Any) -> DocumentView:
         notes=row.notes,
         updated_at=row.updated_at,
         parent_id=row.parent_id,
+        original_state=row.original_state and DocumentState(row.original_state),
     )

@@ -20,6 +20,7 @@ from contracts.batches import (
     OPEN_BATCHES,
     Announcement,
     BatchKey,
+    CancelMode,
     CaseEvent,
     Closing,
     DocumentCounts,
@@ -31,7 +32,7 @@ from contracts.batches import (
     WaitingBatches,
 )
 from domain.batches.events import NOT_KNOWN, changes_of, ended, new_row
-from domain.batches.passed_on import fields_for
+from domain.batches.passed_on import fields_for, names_of_fields
 
 _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 
@@ -55,8 +56,8 @@ class SqlBatchStore:
                     .values(known=True, loader_status_updated_at=now, updated_at=now)
                 )
 
-    async def set_concurrency(self, case_id: int, most: int) -> None:
-        """Set `max_processing_daemons` of a case."""
+    async def set_concurrency(self, case_id: int, most: int | None) -> None:
+        """Set `max_processing_daemons` of a case; None: it has none of its own."""
         values = {"max_processing_daemons": most}
         async with self._database.transaction() as connection:
             await connection.execute(
@@ -64,6 +65,11 @@ class SqlBatchStore:
                 .values(id=case_id, **values)
                 .on_conflict_do_update(index_elements=["id"], set_=values)
             )
+
+    async def concurrency(self, case_id: int) -> int | None:
+        """`max_processing_daemons` of a case; None: it has none of its own."""
+        async with self._database.reading() as connection:
+            return await _concurrency(connection, case_id)
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, in one transaction, and read who waits; writing twice is once."""
@@ -86,9 +92,6 @@ class SqlBatchStore:
             row = (await connection.execute(select(batches).where(_is(key)))).one_or_none()
             if row is None:
                 return None
-            concurrency = await connection.scalar(
-                select(cases.c.max_processing_daemons).where(cases.c.id == key.case_id)
-            )
             return BatchFacts(
                 status=LoaderStatus(row.loader_status),
                 reason=row.reason,
@@ -96,7 +99,8 @@ class SqlBatchStore:
                 documents=row.job_documents,
                 end_finished=row.end_finished_at is not None,
                 dead_letters=row.dead_letters,
-                concurrency=concurrency,
+                lost=row.lost,
+                concurrency=await _concurrency(connection, key.case_id),
                 processing=await _others_in_processing(connection, key),
             )
 
@@ -168,18 +172,23 @@ class SqlBatchStore:
     async def close(self, closing: Closing) -> None:
         """Give a batch its final status, and forget what was noted for this run of it."""
         now = datetime.now(UTC)
+        condition = _is(closing.key)
+        if closing.only_processing:
+            condition &= batches.c.loader_status == LoaderStatus.PROCESSING.value
         async with self._database.transaction() as connection:
-            changes = {
-                **ended(closing.status, now),
-                "reason": None if closing.reason is None else clean(closing.reason),
-                "dead_letters": closing.dead_letters,
-            }
-            condition = _is(closing.key)
-            if closing.only_processing:
-                condition &= batches.c.loader_status == LoaderStatus.PROCESSING.value
-            await connection.execute(
-                update(batches).where(condition).values(**changes, updated_at=now)
-            )
+            query = select(batches).where(condition).with_for_update()
+            row = (await connection.execute(query)).one_or_none()
+            if row is not None:
+                status, reason = closing.status, closing.reason
+                if closing.only_processing:
+                    status, reason = leftovers.cancelled_or(row, status, reason)
+                changes = {
+                    **ended(status, now),
+                    "reason": None if reason is None else clean(reason),
+                    "dead_letters": closing.dead_letters,
+                    "lost": row.lost if closing.lost is None else clean(closing.lost),
+                }
+                await self._set(connection, closing.key, now, **changes)
             if closing.status is LoaderStatus.COMPLETE and closing.dead_letters:
                 await leftovers.fail_dead_letters(connection, closing.key)
 
@@ -308,6 +317,11 @@ def _is(key: BatchKey) -> Any:
     return and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
 
 
+async def _concurrency(connection: AsyncConnection, case_id: int) -> int | None:
+    query = select(cases.c.max_processing_daemons).where(cases.c.id == case_id)
+    return await connection.scalar(query)
+
+
 async def _others_in_processing(
     connection: AsyncConnection, key: BatchKey
 ) -> list[tuple[int, datetime]]:
@@ -343,6 +357,7 @@ def _waiting(row: Any) -> WaitingBatch:
         timings=None if row.timings is None else Timings.model_validate_json(row.timings),
         since=row.loader_status_updated_at,
         skipped=row.skipped,
+        cancelled=None if row.cancelled_mode is None else CancelMode(row.cancelled_mode),
     )
 
 
@@ -362,4 +377,6 @@ def _view(row: Any, key: BatchKey, counts: DocumentCounts) -> BatchView:
         documents=counts,
         dead_letters=row.dead_letters,
         known=row.known,
+        lost=row.lost,
+        unused_fields=names_of_fields(row.passed_on),
     )

@@ -49,13 +49,15 @@ batches = Table(
     _flag("final_pass"),
     _number("dead_letters"),
     Column("job_documents", Integer),
-    Column("passed_on", Text),
+    *_texts("passed_on", "lost"),
     Column("known", Boolean, nullable=False, server_default=true()),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "updated_at"),
 )
 """`purpose` is what was requested and is not begun; None: nothing.
+
+`lost` says which queue was deleted behind the batch's back, with documents that no row counts.
 
 `passed_on` is a JSON object: the fields that docflow does not use, by the type of their event. A
 row that is not `known` holds what events said of a batch that was neither started nor expected.

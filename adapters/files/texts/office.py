@@ -18,6 +18,7 @@ from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
 from adapters.files.texts.old_office import old_words
+from adapters.files.texts.old_slides import take_out_of_slides
 from adapters.files.texts.package_words import words_left_out
 from adapters.files.texts.rich_text import take_out_objects, with_all_words
 from adapters.ports import UnreadableDocument
@@ -75,6 +76,8 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
 def _left_out(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:
     if kind in _OLD:
         yield from old_words(path, kind, text, into)
+    if kind is TextKind.PPT:
+        take_out_of_slides(path, into)
     if kind not in _PACKAGES:
         return
     with open_package(path, "document") as package:

@@ -51,11 +51,11 @@ def old_words(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator
 
 def _document(path: Path) -> Iterator[str]:
     """Paragraphs of all parts: text, notes, headers, remarks, text boxes."""
-    main = _whole(path, "worddocument")
+    main = whole_stream(path, "worddocument")
     (flags,) = struct.unpack_from("<H", main, _FIB_FLAGS)
     if flags & _ENCRYPTED:
         raise UnreadableDocument(f"the document {LOCKED}")
-    table = _whole(path, "1table" if flags & _TABLE_1 else "0table")
+    table = whole_stream(path, "1table" if flags & _TABLE_1 else "0table")
     start, size = struct.unpack_from("<LL", main, _FIB_CLX)
     pieces = _pieces(table[start : start + size])
     count = (len(pieces) - 4) // 12
@@ -86,7 +86,7 @@ def _pieces(table: bytes) -> bytes:
 def _workbook(path: Path) -> Iterator[str]:
     """Headers and footers of sheets, comments, text boxes, titles of charts."""
     version, missing = _BIFF8, 0
-    for kind, content in _records(_whole(path, "workbook", "book")):
+    for kind, content in _records(whole_stream(path, "workbook", "book")):
         if kind == _FILEPASS:
             raise UnreadableDocument(f"the document {LOCKED}")
         if kind == _BOF:
@@ -120,7 +120,12 @@ def _characters(content: bytes) -> str:
     return content[1:].decode("utf-16-le" if content[:1] == b"\x01" else "latin-1", "replace")
 
 
-def _whole(path: Path, *names: str) -> bytes:
+def whole_stream(path: Path, *names: str) -> bytes:
+    """A stream at the top of an old Office file.
+
+    Raises:
+        DamagedCompound: It is not there, or is damaged.
+    """
     found = bytearray()
     for sector in stream(path, names):
         found += sector

@@ -155,6 +155,29 @@ async def test_a_batch_that_has_not_ended_is_cancelled_by_its_page(gateway: Batc
     assert "cancel it" not in page and again.status_code == 409
 
 
+async def test_a_batch_whose_run_was_terminated_can_be_cancelled_by_its_page(
+    gateway: BatchGateway,
+) -> None:
+    browser, _ = gateway.browser()
+    async with browser, shown_batch(gateway.client, gateway.database, 807) as shown:
+        await shown.handle.terminate()
+        page = (await browser.get(shown.page)).text
+        assert "Terminated" in page and "Yes, cancel it at once" in page
+        store = SqlBatchStore(gateway.database)
+        assert await store.terminate(shown.key.workflow_id, "its run was terminated")
+        assert "cancel it" not in (await browser.get(shown.page)).text
+
+
+async def test_a_page_names_fields_of_events_that_are_not_used(gateway: BatchGateway) -> None:
+    store, key = SqlBatchStore(gateway.database), BatchKey(case_id=808, batch_id=1)
+    event = started(key).model_copy(update={"passed_on": '{"timings": {"polll": 5}, "user": "x"}'})
+    await store.note(key.case_id, [event])
+    browser, _ = gateway.browser()
+    async with browser:
+        page = (await browser.get("/batches/808/1")).text
+    assert "JOB_STARTED.timings.polll, JOB_STARTED.user" in page
+
+
 async def test_cancelled_documents_are_counted_in_the_list(gateway: BatchGateway) -> None:
     tables, key = SqlBatchTables(gateway.database), BatchKey(case_id=806, batch_id=1)
     await tables.batches.note(806, [started(key)])

@@ -9,6 +9,7 @@ from contracts.batches import (
     OPEN_BATCHES,
     BatchEndFinished,
     BatchKey,
+    CancelMode,
     CaseEvent,
     Closing,
     DocumentCounts,
@@ -45,14 +46,17 @@ class _Batch:
     known: bool = False
     final_pass: bool = False
     dead_letters: int = 0
+    cancelled: CancelMode | None = None
+    lost: str | None = None
 
     def become(self, status: LoaderStatus, reason: str | None = None) -> None:
         self.status, self.reason = status, reason
         self.since = self.updated_at = _now()
 
     def begin_clean(self, status: LoaderStatus, reason: str | None = None) -> None:
-        """Forget everything but its dead letters."""
-        fresh = _Batch(self.key, dead_letters=self.dead_letters, known=self.known)
+        """Forget everything but its dead letters, and what it lost."""
+        kept = {"dead_letters": self.dead_letters, "known": self.known, "lost": self.lost}
+        fresh = _Batch(self.key, **kept)
         vars(self).update(vars(fresh))
         self.become(status, reason)
 
@@ -65,12 +69,18 @@ class _Batch:
             case BatchEndFinished():
                 self.end_finished |= not self.status.terminal
             case ImportCancelled():
+                if self.status is LoaderStatus.PROCESSING:
+                    self._cancel(event)
                 if self.status is LoaderStatus.WAITING:
                     self.begin_clean(LoaderStatus.CANCELLED, "cancelled before it was built")
             case RedriveRequested():
                 if self.status.terminal and self.dead_letters:
                     self.begin_clean(LoaderStatus.WAITING)
                     self.purpose = Purpose.REDRIVE
+
+    def _cancel(self, event: ImportCancelled) -> None:
+        if self.cancelled is not event.mode:
+            self.cancelled, self.reason = event.mode, event.explanation or "cancelled"
 
     def _start(self, event: JobStarted) -> None:
         self.known = True
@@ -79,6 +89,7 @@ class _Batch:
             return
         if self.status.terminal:
             self.become(LoaderStatus.WAITING)
+            self.lost = None
         self.purpose, self.timings = Purpose.LOAD, event.timings
         self.skipped, self.reason = False, None
 
@@ -92,7 +103,7 @@ class BatchModel:
 
     def __init__(self, loads: LoadModel) -> None:
         self._loads = loads
-        self._concurrency: dict[int, int] = {}
+        self._concurrency: dict[int, int | None] = {}
         self._batches: dict[int, dict[int, _Batch]] = {}
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
@@ -100,9 +111,13 @@ class BatchModel:
         for key in keys:
             self._ensure(key).known = True
 
-    async def set_concurrency(self, case_id: int, most: int) -> None:
-        """Set `max_processing_daemons` of a case."""
+    async def set_concurrency(self, case_id: int, most: int | None) -> None:
+        """Set `max_processing_daemons` of a case; None: it has none of its own."""
         self._concurrency[case_id] = most
+
+    async def concurrency(self, case_id: int) -> int | None:
+        """`max_processing_daemons` of a case; None: it has none of its own."""
+        return self._concurrency.get(case_id)
 
     async def note(self, case_id: int, events: Sequence[CaseEvent]) -> WaitingBatches:
         """Write events down, and read who waits; writing twice is once."""
@@ -126,6 +141,7 @@ class BatchModel:
                     timings=batch.timings,
                     since=batch.since,
                     skipped=batch.skipped,
+                    cancelled=batch.cancelled,
                 )
                 for batch in shown
             )
@@ -142,6 +158,7 @@ class BatchModel:
             job_finished=batch.job_finished,
             end_finished=batch.end_finished,
             dead_letters=batch.dead_letters,
+            lost=batch.lost,
             concurrency=self._concurrency.get(key.case_id),
             processing=[(other.key.batch_id, other.since) for other in self._others(key)],
         )
@@ -188,8 +205,13 @@ class BatchModel:
             return
         if closing.only_processing and batch.status is not LoaderStatus.PROCESSING:
             return
-        batch.begin_clean(closing.status, closing.reason)
+        status, reason = closing.status, closing.reason
+        if closing.only_processing and batch.cancelled is not None:
+            status = LoaderStatus.CANCELLED
+            reason = "; ".join(filter(None, (batch.reason, reason))) or None
+        batch.begin_clean(status, reason)
         batch.dead_letters = closing.dead_letters
+        batch.lost = closing.lost or batch.lost
 
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
@@ -228,4 +250,5 @@ class BatchModel:
             known=batch.known,
             documents=self._loads.counts(batch.key),
             dead_letters=batch.dead_letters,
+            lost=batch.lost,
         )

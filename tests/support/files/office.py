@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -170,15 +171,35 @@ def old_word(
     return compound_file({"1Table": table, **(more or {}), "WordDocument": bytes(head) + content})
 
 
-def old_presentation(text: str) -> bytes:
+def old_presentation(text: str, *objects: bytes) -> bytes:
     """A presentation of 1997 to 2003 with one slide.
 
     Source: [MS-PPT] of Microsoft's open specifications, 2.5.1 and 2.9.42.
+
+    Args:
+        text: Of the slide.
+        objects: Records of embedded objects.
     """
     words = text.encode("utf-16-le")
     atom = struct.pack("<HHL", 0, 0x0FA0, len(words)) + words
     slide = struct.pack("<HHL", 0xF, 1006, len(atom)) + atom
-    return compound_file({"Current User": bytes(40), "PowerPoint Document": slide})
+    return compound_file(
+        {"Current User": bytes(40), "PowerPoint Document": slide + b"".join(objects)}
+    )
+
+
+def slide_object(content: bytes, *, compressed: bool = True, size: int | None = None) -> bytes:
+    """The record of an object in a presentation, [MS-PPT] 2.10.34 and 2.10.35.
+
+    Args:
+        content: The object.
+        compressed: As PowerPoint writes it.
+        size: What the record says that it has, uncompressed; None: what it has.
+    """
+    stored = content
+    if compressed:
+        stored = struct.pack("<L", len(content) if size is None else size) + zlib.compress(content)
+    return struct.pack("<HHL", compressed << 4, 0x1011, len(stored)) + stored
 
 
 def outlook_rtf_message(subject: str, rtf: bytes) -> bytes:

@@ -32,6 +32,7 @@ from contracts.batches import (
     message_key,
 )
 from contracts.origins import body_of
+from domain.batches.passed_on import names_of_fields, with_fields_of
 from tests.support.batches.messages import DOCUMENT, STARTED, enveloped, raw_of, refused
 from workers.services.batches.messages import read_case_event, read_document_event
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
@@ -281,6 +282,29 @@ def test_fields_of_a_document_event_that_are_not_used_are_named() -> None:
     many = read_document_event(raw_of({**DOCUMENT, **{f"field{n}": n for n in range(30)}}))
     assert many is not None
     assert len(many.unknown_fields) == 20
+
+
+def test_entries_of_timings_that_are_no_times_are_passed_on() -> None:
+    event = read_case_event(raw_of({**STARTED, "timings": {"poll": 5, "polll": 6, "settel": 7}}))
+    assert isinstance(event, JobStarted) and event.timings == Timings(poll=5)
+    assert event.passed_on is not None
+    assert json.loads(event.passed_on) == {"timings": {"polll": 6, "settel": 7}}
+    kept = with_fields_of(event, None)
+    assert names_of_fields(kept) == ("JOB_STARTED.timings.polll", "JOB_STARTED.timings.settel")
+    known = read_case_event(raw_of({**STARTED, "timings": {"poll": 5}}))
+    assert (known.passed_on, names_of_fields(None)) == (None, ())
+
+
+def test_fields_inside_relations_and_attachments_that_are_not_used_are_named_once() -> None:
+    related = [{"relatedId": id, "kind": "reply", "strength": 3, "Kind": "x"} for id in "ab"]
+    event = read_document_event(raw_of({**DOCUMENT, "relations": related, "custodian": "Anna"}))
+    assert event is not None
+    assert event.unknown_fields == ("custodian", "relations.strength", "relations.Kind")
+    assert read_document_event(body_of(event)) == event, "a dead letter names them as well"
+    where = {"caseId": 7, "batchId": 3, "documentId": "D-1", "eventType": "BATCH_ATTACHMENTS"}
+    file = {"blobName": "a", "filename": "a", "pages": 3}
+    attached = read_document_event(raw_of({**where, "attachments": [file]}))
+    assert attached is not None and attached.unknown_fields == ("attachments.pages",)
 
 
 def test_fields_to_be_passed_on_have_a_limit() -> None:

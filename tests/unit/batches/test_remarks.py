@@ -21,6 +21,22 @@ from workers.services.batches.remarks import remark
         ),
         (
             {
+                "state": DocumentState.DUPLICATE,
+                "duplicate_of": "D-1",
+                "original_state": DocumentState.LOADED,
+            },
+            "the same bytes as D-1",
+        ),
+        (
+            {
+                "state": DocumentState.DUPLICATE,
+                "duplicate_of": "D-1",
+                "original_state": DocumentState.FAILED,
+            },
+            "the same bytes as D-1, which is failed: neither is read until that one is loaded",
+        ),
+        (
+            {
                 "reason": "a.txt is missing",
                 "failed_event": "BATCH_ATTACHMENTS",
                 "notes": "pictures inside: 1",
@@ -36,8 +52,7 @@ def test_nothing_that_is_known_of_a_document_hides_another_thing(
     nothing = dict.fromkeys(("filename", "reason", "failed_event", "duplicate_of", "notes"))
     view = DocumentView(
         document_id="D-3",
-        state=DocumentState.LOADED,
         updated_at=datetime(2026, 5, 3, tzinfo=UTC),
-        **{**nothing, "parent_id": None, **known},
+        **{**nothing, "state": DocumentState.LOADED, "parent_id": None, **known},
     )
     assert remark(view) == says

@@ -1,5 +1,7 @@
 """Cases and batches have one task queue, documents another; cases take turns in both."""
 
+import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +38,7 @@ class Client:
         self.started: list[dict[str, Any]] = []
 
     async def start_workflow(self, name: str, order: Any, **options: Any) -> None:
-        self.started.append({"name": name, **options})
+        self.started.append({"name": name, "order": order, **options})
 
     async def execute_update_with_start_workflow(self, *update: Any, **options: Any) -> None:
         return
@@ -63,6 +65,17 @@ async def test_a_document_is_loaded_in_a_task_queue_of_its_own_by_turns_of_cases
     assert started["priority"].fairness_key == "case/7"
 
 
+async def test_messages_of_one_moment_are_grouped_by_ten_at_most() -> None:
+    client: Any = Client()
+    intake = DocumentIntake(client, KEY, "docflow_doc_loader_7_1")
+    bodies = [DOCUMENT.replace(b"D-1", b"D-%d" % number) for number in range(23)]
+    settled = await asyncio.gather(*(intake.accept(body, 0, "m") for body in bodies))
+    ids = [started["id"] for started in client.started]
+    assert {each.workflow_id for each in settled if isinstance(each, Settle)} == set(ids)
+    assert [len(started["order"].loads) for started in client.started] == [10, 10, 3]
+    assert all(re.fullmatch(r"load-group/7/1/[0-9a-f]{32}", id) for id in ids)
+
+
 async def test_a_case_runs_apart_from_loading_and_takes_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -78,6 +91,11 @@ async def test_a_case_runs_apart_from_loading_and_takes_turns(
     [started] = made
     assert (started.order.case_id, started.options["task_queue"]) == (7, TASK_QUEUE)
     assert started.options["priority"].fairness_key == "case/7"
+
+
+def test_permissions_of_batches_that_an_earlier_release_began_are_still_served() -> None:
+    names = names_of_activities(BATCHES.activities)
+    assert {"grant_permissions", "revoke_permissions", "prove_delivery"} <= names
 
 
 def test_loads_that_an_earlier_release_started_are_still_served() -> None:

@@ -94,6 +94,32 @@ def test_what_waits_is_what_temporal_counts_with_what_rows_know_of_it() -> None:
     )
 
 
+def test_why_a_batch_is_parked_is_asked_of_its_worker() -> None:
+    installation = an_installation()
+    assert installation.runs is not None
+    ids = ("batch/7/1", "batch/7/2", "batch/7/3")
+    installation.runs.waiting += [an_awaiting_run(id, "parked", "batches") for id in ids]
+    installation.runs.reasons = {
+        "batch/7/1": "provision: no rights",
+        "batch/7/2": ServiceError("no worker answers"),
+    }
+    shown = installation.docflow("status").stdout
+    assert re.search(r"batch/7/1 .*provision: no rights", shown)
+    status = json.loads(installation.docflow("status", "--json").stdout)
+    reasons = {row["workflow_id"]: row["reason"] for row in status["parked"]}
+    assert [reasons[id] for id in ids] == ["provision: no rights", None, None]
+
+
+def test_a_run_is_not_asked_where_no_worker_polls() -> None:
+    installation = an_installation()
+    assert installation.runs is not None
+    installation.runs.pipelines["batches"] = PipelineView(workers=0, open=1, waiting=1)
+    installation.runs.waiting.append(an_awaiting_run("batch/7/1", "parked", "batches"))
+    installation.runs.reasons["batch/7/1"] = "provision: no rights"
+    shown = installation.docflow("status").stdout
+    assert "batch/7/1" in shown and "no rights" not in shown
+
+
 def test_rows_alone_say_what_waits_while_temporal_is_down() -> None:
     installation = an_installation()
     installation.runs = None

@@ -113,3 +113,12 @@ async def test_failed_documents_are_tried_again_by_the_run_that_loads(batches: B
         (True, False),
         (True, True),
     ]
+
+
+async def test_no_documents_at_all_are_held_against_what_was_loaded(batches: BatchRuns) -> None:
+    script = ScriptedBatch(counts=DocumentCounts(loaded=2))
+    async with batches.running(script) as handle:
+        await handle.signal(BatchLifecycle.take, finished(documents=0))
+        await end(handle)
+        result = await handle.result()
+    assert result.reason == "JOB_FINISHED said 0 documents, and 2 are known"

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from contracts.batches import BatchKey, CaseResult, LoaderStatus, Timings
+from contracts.batches import BatchKey, CancelMode, CaseResult, LoaderStatus, Timings
 from tests.support.batches.installation import (
     BatchInstallation,
     Installations,
     keys_of,
     new_case,
 )
-from tests.support.batches.scripted import finished, started
+from tests.support.batches.scripted import cancelled, finished, started
 from tests.support.waiting import eventually
 from workflows.batches.case_queue import CaseQueue
 
@@ -67,6 +67,46 @@ async def test_a_batch_that_was_terminated_lets_the_next_one_go_after_its_grace(
         await installation.client.get_workflow_handle(first.workflow_id).terminate()
         await installation.reaches(second, LoaderStatus.COMPLETE)
         assert await installation.status(first) is LoaderStatus.INCOMPLETE
+
+
+@pytest.mark.parametrize("mode", list(CancelMode))
+async def test_a_batch_whose_run_was_terminated_is_removed_by_its_cancel(
+    installations: Installations, mode: CancelMode
+) -> None:
+    first, second = keys_of(new_case(), 2)
+    async with installations() as installation:
+        await installation.tell(started(first))
+        await installation.loads(first)
+        await installation.client.get_workflow_handle(first.workflow_id).terminate()
+        await installation.tell(cancelled(mode, first))
+        await installation.reaches(first, LoaderStatus.CANCELLED)
+        await installation.ended(first)
+        assert installation.said(first)[-1] == "LOADER_FINISHED"
+        assert installation.cloud.is_empty
+        view = await installation.store.get(first)
+        assert view is not None and view.reason == "cancelled; its run was terminated"
+        await installation.tell(started(first))
+        await installation.tell(started(second))
+        await installation.loads(second)
+        assert await installation.status(first) is LoaderStatus.CANCELLED
+
+
+async def test_a_cancelled_batch_is_removed_while_the_next_one_waits_for_it(
+    installations: Installations,
+) -> None:
+    first, second = keys_of(new_case(), 2)
+    async with installations() as installation:
+        case = await installation.tell(started(first))
+        await installation.tell(started(second))
+        await installation.loads(first)
+        await installation.client.get_workflow_handle(first.workflow_id).terminate()
+
+        async def next_one_runs() -> bool:
+            return (await case.query(CaseQueue.status)).running == second.batch_id
+
+        await eventually(next_one_runs)
+        await installation.tell(cancelled(key=first))
+        await installation.reaches(first, LoaderStatus.CANCELLED)
 
 
 async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(

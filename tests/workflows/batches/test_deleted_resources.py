@@ -11,15 +11,19 @@ from contracts.batches import (
     BatchKey,
     LoaderStatus,
     Phase,
+    Purpose,
     Resource,
     ResourceState,
     StepDone,
     Timings,
+    Validation,
+    ValidationOutcome,
 )
 from tests.support.batches.installation import Installations, keys_of, new_case
 from tests.support.batches.runs import BatchRuns, end, reach
 from tests.support.batches.scripted import TODAY, ScriptedBatch, depth, finished, started
 from tests.support.waiting import eventually
+from workers.services.batches.outcomes import shown_outcome
 from workflows.batches.batch_lifecycle import BatchLifecycle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -56,6 +60,22 @@ async def test_a_queue_that_was_deleted_while_loading_is_built_again_by_a_retry(
         result = await handle.result()
     assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "PARTIAL")
     assert result.reason is not None and LOST in result.reason
+    [closing] = script.closings
+    assert closing.lost == f"queue {LOST}", "its row says so when its run is forgotten"
+
+
+async def test_another_pass_does_not_bring_back_what_a_run_before_has_lost(
+    batches: BatchRuns,
+) -> None:
+    script = found(depth())
+    script.validations = [Validation(outcome=ValidationOutcome.CONTINUE, lost=f"queue {LOST}")]
+    async with batches.running(script, purpose=Purpose.REDRIVE) as handle:
+        await end(handle)
+        result = await handle.result()
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, "PARTIAL")
+    assert script.events[-1] == "LOADER_FINISHED PARTIAL"
+    [closing] = script.closings
+    assert closing.lost == f"queue {LOST}"
 
 
 async def _twice(script: ScriptedBatch, names: list[str]) -> bool:
@@ -165,6 +185,9 @@ async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
         await installation.ended(key)
         assert (await handle.result()).outcome == "PARTIAL"
         assert installation.cloud.is_empty
+        view = await installation.store.get(key)
+        assert view is not None and view.lost == f"queue {LOST}"
+        assert shown_outcome(view, None) == "PARTIAL"
 
 
 async def _subscribed(subscriptions: Mapping[str, BatchKey], name: str) -> bool:

@@ -2,12 +2,12 @@
 
 import typer
 
-from workers.cli.batches import answers, documents, events, resources, views
+from workers.cli.batches import answers, concurrency, documents, events, resources, views
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Batches of cases: start, finish, cancel and look at them.",
 )
-for commands in (events.app, views.app, documents.app, resources.app, answers.app):
+for commands in (events.app, views.app, documents.app, resources.app, concurrency.app, answers.app):
     app.add_typer(commands)

@@ -177,6 +177,7 @@ def _as_json(view: "DocumentView") -> dict[str, Any]:
         "reason": view.reason,
         "failed_event": view.failed_event,
         "duplicate_of": view.duplicate_of,
+        "original_state": view.original_state,
         "notes": view.notes,
         "parent_id": view.parent_id,
         "updated_at": view.updated_at.isoformat(),

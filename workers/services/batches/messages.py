@@ -1,10 +1,11 @@
 """From the body of a batch's event, as it came from outside, to one that may be trusted."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from contracts.batches import (
     CANARY,
@@ -16,8 +17,12 @@ from contracts.batches import (
     PASSED_ON_BYTES,
     UNKNOWN_CHARACTERS,
     UNKNOWN_FIELDS,
+    AttachedFile,
     CaseEvent,
     DocumentEvent,
+    JobStarted,
+    Relation,
+    Timings,
 )
 from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
@@ -25,6 +30,10 @@ from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_E
 _IDS: Final = ("caseId", "batchId")
 _COUNTED: Final = "JOB_FINISHED"
 _PASSED_ON: Final = "passedOn"
+_ITEMS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+    {"relations": Relation, "attachments": AttachedFile}
+)
+"""Lists of a document's messages, and what is in them."""
 
 Event = TypeVar("Event")
 
@@ -47,8 +56,10 @@ def read_case_event(raw: bytes) -> CaseEvent:
 
 def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
     """The fields of a body that its event does not use, as JSON; None: there are none."""
-    used = {field.alias for field in type(event).model_fields.values()} - {_PASSED_ON}
+    used = _used(type(event)) - {_PASSED_ON}
     unused = {name: value for name, value in data.items() if name not in used}
+    if isinstance(event, JobStarted) and (times := _unused_times(data)):
+        unused["timings"] = times
     if not unused:
         return None
     text = json.dumps(unused)
@@ -59,6 +70,12 @@ def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
             f"{PASSED_ON_BYTES:,} are accepted",
         )
     return text
+
+
+def _unused_times(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of `timings` that are no times of a batch."""
+    times: dict[str, Any] = data.get("timings") or {}
+    return {name: times[name] for name in _unknown_in(times, _used(Timings))}
 
 
 def read_document_event(raw: bytes) -> DocumentEvent | None:
@@ -78,13 +95,29 @@ def read_document_event(raw: bytes) -> DocumentEvent | None:
 
 def _naming_unknown_fields(event: DocumentEvent, data: Mapping[str, Any]) -> DocumentEvent:
     """The event with the names of the fields that it has no place for."""
-    used = {field.alias for field in type(event).model_fields.values()}
     # What docflow sends to itself has the names of the message that came from outside.
-    names = (*event.unknown_fields, *(name for name in data if name not in used))
+    names = (*event.unknown_fields, *_unknown_in(data, _used(type(event))), *_inner_names(data))
     if not names:
         return event
     cut = dict.fromkeys(name[:UNKNOWN_CHARACTERS] for name in names)
     return event.model_copy(update={"unknown_fields": tuple(cut)[:UNKNOWN_FIELDS]})
+
+
+def _inner_names(data: Mapping[str, Any]) -> Iterator[str]:
+    """Fields of relations and attachments that have no place, each name once."""
+    for outer, contract in _ITEMS.items():
+        used = _used(contract)
+        found = (name for item in data.get(outer) or () for name in _unknown_in(item, used))
+        yield from (f"{outer}.{name}" for name in dict.fromkeys(found))
+
+
+def _unknown_in(data: Mapping[str, Any], used: frozenset[str | None]) -> Iterator[str]:
+    return (name for name in data if name not in used)
+
+
+def _used(contract: type[BaseModel]) -> frozenset[str | None]:
+    """Names on the wire of what a contract has a place for."""
+    return frozenset(field.alias for field in contract.model_fields.values())
 
 
 def _unwrapped(raw: bytes) -> tuple[str, dict[str, Any]]:

@@ -9,10 +9,10 @@ def shown_outcome(view: BatchView, run: BatchStatus | None) -> str | None:
 
     Args:
         view: Its row.
-        run: What its newest run reports. It alone knows of a queue that was deleted with what it
-            held.
+        run: What its newest run reports. Releases before kept there alone that a queue was deleted
+            with what it held.
     """
     if not view.status.terminal:
         return None
-    lost = run is not None and run.outcome == "PARTIAL"
+    lost = view.lost is not None or (run is not None and run.outcome == "PARTIAL")
     return outcome_of(view.status, view.documents, max(view.dead_letters, int(lost)))

@@ -73,6 +73,8 @@ class BatchDetails:
     waited_for_by: Sequence[int]
     lease: LeaseWait | None
     """What of the account it waits for."""
+    is_left_open: bool = False
+    """Its run was terminated, and its row is open until the next sweep."""
 
     @property
     def outcome(self) -> str | None:
@@ -86,8 +88,8 @@ class BatchDetails:
 
     @property
     def can_cancel(self) -> bool:
-        """It has not ended."""
-        return not self.view.status.terminal
+        """It has not ended, or what its run left has not been removed."""
+        return self.is_left_open or not self.view.status.terminal
 
 
 class BatchOverview:
@@ -160,13 +162,13 @@ class BatchOverview:
         except ServiceUnavailable as error:
             problem = str(error)
         is_terminated = run is not None and run.status == TERMINATED
-        if is_terminated and view.status is LoaderStatus.PROCESSING:
-            # Its row is open until the next sweep.
+        is_left_open = is_terminated and view.status is LoaderStatus.PROCESSING
+        if is_left_open:
             view = replace(view, status=LoaderStatus.TERMINATED)
         line = (await self._store.note(key.case_id, ())).batches
         before, after = waits_for(line, key.batch_id), waited_for_by(line, key.batch_id)
         lease = await self._leases.waits(key.workflow_id)
-        return BatchDetails(view, run, status, problem, before, after, lease)
+        return BatchDetails(view, run, status, problem, before, after, lease, is_left_open)
 
     async def documents(
         self, who: Identity, key: BatchKey, state: DocumentState | None, after: str
