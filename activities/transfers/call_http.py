@@ -23,7 +23,7 @@ from domain.errors import RuleViolation
 from domain.transfers.templates import filled, names_file, plain
 
 _AWAY = (500, 502, 503, 504)
-_UNAUTHORIZED = 401
+_REFUSED = (401, 403)
 _HEADERS = "headers."
 
 
@@ -64,7 +64,7 @@ class HttpCalling:
             answer = await cast(Calls, place).call(
                 action.method, names["path"], _headers(order, names), body, size
             )
-            if answer.status == _UNAUTHORIZED and answer.status not in action.succeeds:
+            if answer.status in _REFUSED and answer.status not in action.succeeds:
                 # Where its root folder refuses us too, no call of any run can succeed.
                 await place.ping()
         if answer.status not in action.succeeds:

@@ -38,7 +38,9 @@ _BLOCK: Final = 1 << 20
 _ANSWER_BYTES: Final = 2_000
 _IN_TROUBLE: Final = (500, 502, 503, 504)
 _UNAUTHORIZED: Final = 401
-"""Of the credentials (RFC 9110, 15.5.2); 403 may be of the path alone."""
+"""Of the credentials (RFC 9110, 15.5.2)."""
+_FORBIDDEN: Final = 403
+"""It may be of the path alone, and of a folder often is: many servers list none."""
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
 
@@ -83,15 +85,16 @@ class HttpsPlace(BasePlace):
             LoginRefused: It does not accept our credentials.
         """
         name, folder = self._partner.name, self._partner.probe_folder or ""
-        answer = await self._sent("HEAD", self._url(folder), folder or "/")
-        if answer.status_code == _UNAUTHORIZED:
+        status = (await self._sent("HEAD", self._url(folder), folder or "/")).status_code
+        # Who names a folder says that our credentials open it.
+        if status == _UNAUTHORIZED or (folder and status == _FORBIDDEN):
             raise LoginRefused(
                 name,
-                f"{name} does not accept {self._credentials_named}: it answered 401; once that is "
-                "put right, runs continue within five minutes",
+                f"{name} does not accept {self._credentials_named}: it answered {status}; once "
+                "that is put right, runs continue within five minutes",
             )
-        if answer.status_code in _IN_TROUBLE:
-            raise PartnerAway(name, f"{name} answered {answer.status_code}")
+        if status in _IN_TROUBLE:
+            raise PartnerAway(name, f"{name} answered {status}")
 
     async def stat(self, path: str) -> Entry:
         """One file."""
@@ -249,10 +252,9 @@ class HttpsPlace(BasePlace):
             raise FileMissing(f"there is no file {printable(path)} at {name}")
         if status in (429, 503):
             raise self._throttled(answer)
-        if status in (_UNAUTHORIZED, 403):
-            if status == _UNAUTHORIZED:
-                # What the outage asks for as well: else that would be over at once.
-                await self.ping()
+        if status in (_UNAUTHORIZED, _FORBIDDEN):
+            # What the outage asks for as well: else that would be over at once.
+            await self.ping()
             whom = self._credentials_named
             raise Denied(f"{name} refuses {printable(path)} to {whom}: it answered {status}")
         if status in (405, 407, 451, 501):

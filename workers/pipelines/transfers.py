@@ -333,7 +333,7 @@ TRANSFERS = Pipeline(
     worker_help="Work on events and on the jobs of every queue, or with --queue on those of one.",
     activity_slots=16,
     # A processor is busy with two or three: more only let single events wait behind a burst.
-    workflow_slots=8,
+    workflow_slots=4,
     activity_bytes=8 << 20,
     enabled_by="DOCFLOW_TRANSFERS_SETTINGS",
     commands={

@@ -87,14 +87,26 @@ async def test_one_path_that_is_refused_fails_its_own_action(status: str) -> Non
             assert (await place.stat("file.csv")).size == 3
 
 
-async def test_the_folder_that_the_record_names_tells_where_the_root_is_open() -> None:
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+async def test_the_folder_that_the_record_names_tells_where_the_root_is_open(status: str) -> None:
     async with http_files() as server:
         for path in ("data/", "data/file.csv"):
-            server.refused[path] = "401 Unauthorized"
+            server.refused[path] = status
         partner = a_partner(server, probe_folder="data/", **BY_TOKEN)
         async with open_places(SECRETS).open(partner) as place:
-            with pytest.raises(LoginRefused, match="env:TOKEN"):
+            with pytest.raises(LoginRefused, match=f"env:TOKEN: it answered {status[:3]}"):
                 await place.stat("data/file.csv")
+
+
+async def test_a_server_that_lists_no_folder_has_not_refused_our_credentials() -> None:
+    async with http_files() as server:
+        server.refused |= {"": "403 Forbidden", "gone.csv": "403 Forbidden"}
+        server.files["file.csv"] = b"one"
+        async with open_places(SECRETS).open(a_partner(server, **BY_TOKEN)) as place:
+            await place.ping()
+            with pytest.raises(Denied, match=r"'gone\.csv' to our token env:TOKEN"):
+                await place.stat("gone.csv")
+            assert (await place.stat("file.csv")).size == 3
 
 
 async def test_calls_wait_where_every_call_is_refused(tmp_path: Path) -> None:
