@@ -12,6 +12,7 @@ import obstore
 from obstore.store import AzureStore, S3Store
 
 from adapters.blocks import in_blocks
+from adapters.etags import refuse_other
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 
@@ -90,7 +91,7 @@ class ObjectBlobs(ABC):
         return BlobRef(name=name, size=written, sha256=digest.hexdigest(), etag=meta["e_tag"])
 
     async def read(
-        self, name: str, *, start: int = 0, length: int | None = None
+        self, name: str, *, start: int = 0, length: int | None = None, etag: str | None = None
     ) -> AsyncGenerator[bytes]:
         """Stream a blob."""
         asked: GetOptions = {}
@@ -100,6 +101,7 @@ class ObjectBlobs(ABC):
             asked = {"range": {"offset": start}}
         with self._translated(name):
             result = await obstore.get_async(self._store, name, options=asked)
+        refuse_other(name, result.meta["e_tag"], etag)
         begin, end = result.range
         size = end - begin
         arrived = 0

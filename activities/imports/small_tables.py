@@ -1,5 +1,6 @@
 """Reads a small table whole, where nothing but its rows is to be written."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -8,7 +9,7 @@ from temporalio import activity
 
 from activities.imports.rows import INLINE_BYTES, note_of
 from activities.imports.table_reader import TableReader
-from activities.scratch import fetched
+from activities.scratch import scratch_folder
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, PortError
 from contracts.imports import (
@@ -50,7 +51,7 @@ class SmallTables:
     Args:
         blobs: Where documents are.
         documents: Opens files.
-        scratch: Folder for temporary files.
+        scratch: Folder for temporary files; a text needs none.
     """
 
     def __init__(self, blobs: Blobs, documents: Documents, scratch: Path) -> None:
@@ -69,18 +70,27 @@ class SmallTables:
             return None
 
     async def _read(self, message: AnyTableMessage, plan: ImportPlan) -> SmallTable | None:
+        etag = None if plan.source is None else plan.source.etag
+        blocks = self._blobs.read(message.blob_name, etag=etag)
+        content = b"".join([block async for block in blocks])
+        if not self._documents.is_container(content):
+            return await self._table(message, content, self._scratch)
+        with scratch_folder(self._scratch) as folder:
+            path = folder / "document"
+            await asyncio.to_thread(path.write_bytes, content)
+            return await self._table(message, path, folder)
+
+    async def _table(
+        self, message: AnyTableMessage, content: Path | bytes, folder: Path
+    ) -> SmallTable | None:
         spec = TABLES[message.document_type]
-        async with fetched(
-            self._blobs, message.blob_name, self._scratch, expected=plan.source
-        ) as path:
-            reading = TableReader(self._documents, path, message, spec)
-            is_container = self._documents.is_container(path)
-            async with WorkerThread(inline=not is_container) as thread:
-                try:
-                    await thread.run(reading.open)
-                    chunk = await thread.run(reading.next_chunk)
-                finally:
-                    await thread.run(reading.close)
+        reading = TableReader(self._documents, content, message, spec, folder=folder)
+        async with WorkerThread(inline=isinstance(content, bytes)) as thread:
+            try:
+                await thread.run(reading.open)
+                chunk = await thread.run(reading.next_chunk)
+            finally:
+                await thread.run(reading.close)
         if chunk is None or chunk.rejected or not chunk.rows or not reading.exhausted:
             return None
         return SmallTable(message, chunk, note_of(reading))

@@ -43,22 +43,29 @@ class TableReader:
 
     Args:
         documents: Opens files.
-        path: The file.
+        content: The file; of a small text its bytes.
         message: What to import.
         spec: What the table holds.
         chunk_rows: Rows of a chunk.
+        folder: Takes what does not fit into memory; None: that of the file.
     """
 
     def __init__(
         self,
         documents: Documents,
-        path: Path,
+        content: Path | bytes,
         message: TableMessage,
         spec: TableSpec,
         chunk_rows: int = CHUNK_ROWS,
+        *,
+        folder: Path | None = None,
     ) -> None:
+        if folder is None:
+            assert isinstance(content, Path)
+            folder = content.parent
         self._documents = documents
-        self._path = path
+        self._content = content
+        self._folder = folder
         self._message = message
         self._spec = spec
         self._chunk_rows = chunk_rows
@@ -83,10 +90,13 @@ class TableReader:
         message = self._message
         self._book = self._held.enter_context(
             self._documents.open_workbook(
-                self._path, filename=message.filename, encoding=message.encoding
+                self._content, filename=message.filename, encoding=message.encoding
             )
         )
-        self._open_tables(by_columns=may_be_plain(message, self._spec, self._path))
+        content = self._content
+        self._open_tables(
+            by_columns=isinstance(content, Path) and may_be_plain(message, self._spec, content)
+        )
         encoding = self._tables[0].source.encoding
         if message.encoding is None and not (encoding or "utf-8").startswith("utf"):
             self.guessed_encoding = encoding
@@ -96,14 +106,14 @@ class TableReader:
                 f"there are no rows below the header on line {self._tables[0].header_line}; "
                 "an empty document must not replace everything"
             )
-        self._seen = self._held.enter_context(closing(SeenKeys(self._path.parent)))
+        self._seen = self._held.enter_context(closing(SeenKeys(self._folder)))
         self._begin(self._tables.pop(0))
         self.titles = self._validator.titles
 
     def _open_tables(self, *, by_columns: bool) -> None:
         self.findings = Findings()
         tables = DocumentTables(
-            *(self._book, self._message, self._spec, self._path.parent, self.findings),
+            *(self._book, self._message, self._spec, self._folder, self.findings),
             self._held,
             by_columns=by_columns,
         )

@@ -23,6 +23,7 @@ from typing import BinaryIO
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.blocks import in_blocks
+from adapters.etags import refuse_other
 from adapters.ports import BlobNotFound, PortError, Unavailable
 from adapters.threads import to_end
 from contracts.base import problem_text
@@ -79,10 +80,10 @@ class FolderBlobs:
         return await to_end(self._download, name, target, report)
 
     async def read(
-        self, name: str, *, start: int = 0, length: int | None = None
+        self, name: str, *, start: int = 0, length: int | None = None, etag: str | None = None
     ) -> AsyncGenerator[bytes]:
         """Read a blob block by block."""
-        file, block = await asyncio.to_thread(self._begun, name, start)
+        file, block = await asyncio.to_thread(self._begun, name, start, etag)
         with file:
             blocks = self._blocks(file, name)
             while block:
@@ -93,10 +94,12 @@ class FolderBlobs:
                     return
                 block = await asyncio.to_thread(next, blocks, b"")
 
-    def _begun(self, name: str, start: int) -> tuple[BinaryIO, bytes]:
+    def _begun(self, name: str, start: int, etag: str | None) -> tuple[BinaryIO, bytes]:
         """A blob and its first block: of most blobs that is all."""
         file = self._open(name)
         try:
+            if etag is not None:
+                refuse_other(name, _reference(name, file).etag, etag)
             file.seek(start)
             return file, next(self._blocks(file, name), b"")
         except BaseException:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from adapters.files.contents import Content, opened
 from adapters.files.formats import HEAD_BYTES, is_container
 from adapters.files.schedules.source import open_schedule
 from adapters.files.tables.source import open_table, open_workbook, sheets_of
@@ -32,14 +33,14 @@ class FileDocuments:
         return sheets_of(path, filename=filename)
 
     def open_workbook(
-        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+        self, content: Content, *, filename: str | None = None, encoding: str | None = None
     ) -> AbstractContextManager[TableBook]:
         """Open a file with all of its tables, by what it holds."""
-        return open_workbook(path, filename=filename, encoding=encoding)
+        return open_workbook(content, filename=filename, encoding=encoding)
 
-    def is_container(self, path: Path) -> bool:
+    def is_container(self, content: Content) -> bool:
         """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
-        with path.open("rb") as file:
+        with opened(content) as file:
             return is_container(file.read(HEAD_BYTES))
 
     def open_schedule(

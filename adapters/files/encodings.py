@@ -4,9 +4,10 @@ import codecs
 import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import chardet
+
+from adapters.files.contents import Content, opened
 
 _BLOCK = 1 << 20
 _SAMPLE = 1 << 16
@@ -69,19 +70,19 @@ def load() -> None:
     chardet.detect(b"\xfc\xe4")
 
 
-def find_encoding(path: Path) -> str | None:
+def find_encoding(content: Content) -> str | None:
     """Find a text's encoding: byte order mark, UTF-8 if all of it is valid, else a guess.
 
     Args:
-        path: The file.
+        content: The text.
 
     Returns:
         Name of an encoding; cp1252 where nothing speaks for another. None: the file holds NUL
         characters and is not text in UTF-16 either.
     """
-    with path.open("rb") as file:
+    with opened(content) as file:
         sample = file.read(_SAMPLE)
-    return _found(sample, lambda encoding: _decodes(path, encoding))
+    return _found(sample, lambda encoding: _decodes(content, encoding))
 
 
 def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
@@ -177,10 +178,10 @@ def _is_valid(content: bytes, encoding: str) -> bool:
     return True
 
 
-def _decodes(path: Path, encoding: str) -> bool:
+def _decodes(content: Content, encoding: str) -> bool:
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with path.open("rb") as file:
+        with opened(content) as file:
             while block := file.read(_BLOCK):
                 decoder.decode(block)
             decoder.decode(b"", final=True)

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from itertools import count
 from pathlib import Path
 
+from adapters.etags import refuse_other
 from adapters.ports import BlobNotFound
 from adapters.threads import to_end
 from contracts.blobs import BlobRef
@@ -43,10 +44,11 @@ class MemoryBlobs:
         return _reference(name, content, etag)
 
     async def read(
-        self, name: str, *, start: int = 0, length: int | None = None
+        self, name: str, *, start: int = 0, length: int | None = None, etag: str | None = None
     ) -> AsyncGenerator[bytes]:
         """The bytes of a blob, in pieces."""
-        content, _ = self._find(name)
+        content, found = self._find(name)
+        refuse_other(name, found, etag)
         content = content[start : None if length is None else start + length]
         for at in range(0, len(content), _PIECE):
             yield content[at : at + _PIECE]

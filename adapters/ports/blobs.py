@@ -52,7 +52,7 @@ class Blobs(Protocol):
         ...
 
     def read(
-        self, name: str, *, start: int = 0, length: int | None = None
+        self, name: str, *, start: int = 0, length: int | None = None, etag: str | None = None
     ) -> AsyncGenerator[bytes]:
         """Stream a blob in pieces of bounded size; close it where it is left before the end.
 
@@ -60,9 +60,11 @@ class Blobs(Protocol):
             name: Blob name.
             start: The first byte, within the blob.
             length: Bytes, 1 or more; None, or more than there are: to the end.
+            etag: That of the blob that is meant; None: whichever is there.
 
         Raises:
             BlobNotFound: There is no such blob.
+            PortError: It was replaced by one of another etag.
             Unavailable: It ended early.
         """
         ...

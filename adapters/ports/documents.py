@@ -135,12 +135,12 @@ class Documents(Protocol):
         ...
 
     def open_workbook(
-        self, path: Path, *, filename: str | None = None, encoding: str | None = None
+        self, content: Path | bytes, *, filename: str | None = None, encoding: str | None = None
     ) -> AbstractContextManager[TableBook]:
         """Open a file with all of its tables, by what it holds; the name is a hint.
 
         Args:
-            path: The file.
+            content: The file; its bytes, where it is no container.
             filename: The name its owner knows it by.
             encoding: Encoding of a text file; found out when absent.
 
@@ -149,7 +149,7 @@ class Documents(Protocol):
         """
         ...
 
-    def is_container(self, path: Path) -> bool:
+    def is_container(self, content: Path | bytes) -> bool:
         """Whether a file is a workbook or an archive, whose size hardly shows what it holds."""
         ...
 

@@ -104,6 +104,16 @@ async def test_a_blob_is_read_in_bounded_pieces(blobs: Blobs, tmp_path: Path) ->
         await anext(blobs.read("missing.bin"))
 
 
+async def test_reading_with_an_etag_refuses_a_newer_blob(blobs: Blobs, tmp_path: Path) -> None:
+    old = await blobs.upload(make_file(tmp_path, b"old"), "a")
+    assert old.etag == (await blobs.stat("a")).etag
+    assert [piece async for piece in blobs.read("a", etag=old.etag)] == [b"old"]
+    await blobs.upload(make_file(tmp_path, b"new"), "a")
+    with pytest.raises(PortError, match="replaced"):
+        await anext(blobs.read("a", etag=old.etag))
+    assert [piece async for piece in blobs.read("a")] == [b"new"]
+
+
 async def test_a_folder_lists_its_blobs_by_name(blobs: Blobs, tmp_path: Path) -> None:
     source = make_file(tmp_path, SMALL)
     for name in ("scenes/b.tif", "scenes/a/1.tif", "scenes.txt", "scenes2/c.tif"):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from adapters.files import limits
+from adapters.files.contents import Content, opened
 from adapters.files.encodings import find_encoding
 from adapters.files.tables.columns import open_columns
 from adapters.files.tables.table import Row, Table
@@ -42,12 +43,12 @@ _NO_TEXT = (
 
 @contextmanager
 def open_delimited(
-    path: Path, encoding: str | None = None, delimiter: str | None = None
+    content: Content, encoding: str | None = None, delimiter: str | None = None
 ) -> Generator[Table]:
     """Open a text table. Empty fields come as empty strings.
 
     Args:
-        path: The file.
+        content: The text.
         encoding: Its encoding; found out when absent: byte order mark, UTF-8 if all of the
             file is valid, else a guess from a sample, else cp1252.
         delimiter: What stands between fields; found out when absent: the `sep=` of the first
@@ -61,9 +62,9 @@ def open_delimited(
         raise UnreadableDocument(
             f"{delimiter!r} cannot stand between fields; name one character, as ';' or a tab"
         )
-    chosen = _known(encoding) if encoding else _find_encoding(path)
-    has_marks = _check_text(path, chosen)
-    with path.open(encoding=chosen, newline="") as file:
+    chosen = _known(encoding) if encoding else _find_encoding(content)
+    has_marks = _check_text(content, chosen)
+    with io.TextIOWrapper(opened(content), encoding=chosen, newline="") as file:
         sample = file.read(_SAMPLE)
         file.seek(0)
         names_delimiter = sample[:4].lower() == "sep=" and sample[5:6] in ("\r", "\n")
@@ -78,8 +79,8 @@ def open_delimited(
             return map(_as_shown, records) if has_marks else records
 
         columns = None
-        if chosen in _UTF8:
-            columns = partial(open_columns, path, delimiter, has_marks)
+        if chosen in _UTF8 and isinstance(content, Path):
+            columns = partial(open_columns, content, delimiter, has_marks)
         table = Table("csv", None, chosen, rows, delimiter, columns)
         yield table
 
@@ -267,16 +268,16 @@ def _known(encoding: str) -> str:
     return "utf-8-sig" if info.name == "utf-8" else info.name
 
 
-def _find_encoding(path: Path) -> str:
-    encoding = find_encoding(path)
+def _find_encoding(content: Content) -> str:
+    encoding = find_encoding(content)
     if encoding is None:
         raise UnreadableDocument(_NO_TEXT)
     if not encoding.startswith("utf"):
-        _refuse_nearly_utf8(path)
+        _refuse_nearly_utf8(content)
     return encoding
 
 
-def _refuse_nearly_utf8(path: Path) -> None:
+def _refuse_nearly_utf8(content: Content) -> None:
     """A text in UTF-8 into which some bytes of another encoding were put is read in neither.
 
     Raises:
@@ -285,7 +286,7 @@ def _refuse_nearly_utf8(path: Path) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     letters = strange = 0
     first_line = line = 1
-    with path.open("rb") as file:
+    with opened(content) as file:
         for block in chain(iter(lambda: file.read(_BLOCK), b""), [b""]):
             text = decoder.decode(block, final=not block)
             valid = text.encode("utf-8", "ignore").decode("utf-8")
@@ -324,7 +325,7 @@ def _text_shown(cell: str) -> str:
     return unguarded(cell)
 
 
-def _check_text(path: Path, encoding: str) -> bool:
+def _check_text(content: Content, encoding: str) -> bool:
     """Read the file once: all of it decodes, no NUL, no endless line.
 
     What follows may then use the plain reader at full speed.
@@ -335,7 +336,7 @@ def _check_text(path: Path, encoding: str) -> bool:
     decoder = codecs.getincrementaldecoder(encoding)()
     position = run = 0
     has_marks = False
-    with path.open("rb") as file:
+    with opened(content) as file:
         while True:
             block = file.read(_BLOCK)
             try:

@@ -4,6 +4,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from adapters.files.contents import Content, opened
 from adapters.files.formats import (
     BYTE_ORDER_MARK,
     HEAD_BYTES,
@@ -44,20 +45,22 @@ _REASONS: Final = {
 }
 
 
-def table_format(path: Path, filename: str | None = None) -> TableFormat:
+def table_format(content: Content, filename: str | None = None) -> TableFormat:
     """Find out a table's format.
 
     Args:
-        path: The file.
+        content: The file; in memory it is no package, which `is_container` tells.
         filename: The name its owner knows it by, for the message.
 
     Raises:
         UnreadableDocument: It is not a table; the message says what it seems to be.
     """
-    with path.open("rb") as file:
+    with opened(content) as file:
         head = file.read(HEAD_BYTES)
     refuse_head(head, filename)
-    found = format_of(path)
+    found = format_of(content) if isinstance(content, Path) else format_by_head(head)
+    if found is None:
+        raise ValueError("packages are read from files")
     if (kind := _READ.get(found)) is not None:
         return kind
     raise _refused(found, filename)

@@ -4,6 +4,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from adapters.files.contents import Content
 from adapters.files.tables.delimited import open_delimited
 from adapters.files.tables.formats import TableFormat, table_format
 from adapters.files.tables.legacy import legacy_sheets, open_legacy, open_legacy_book
@@ -48,28 +49,29 @@ def open_table(
 
 @contextmanager
 def open_workbook(
-    path: Path, *, filename: str | None = None, encoding: str | None = None
+    content: Content, *, filename: str | None = None, encoding: str | None = None
 ) -> Generator[TableBook]:
     """Open a file with all of its tables; the name is used in messages only.
 
     Args:
-        path: The file.
+        content: The file; a text may be in memory.
         filename: The name its owner knows it by.
         encoding: Encoding of a text file; found out when absent.
 
     Raises:
         UnreadableDocument: No table can be read from it; the message says why.
     """
-    kind = table_format(path, filename)
-    match kind:
-        case TableFormat.XLSX:
-            with open_xlsx_book(path) as book:
-                yield book
-        case TableFormat.XLS | TableFormat.ODS:
-            yield open_legacy_book(path, kind)
-        case TableFormat.TEXT:
-            with open_delimited(path, encoding) as table:
-                yield Book((), lambda _: table)
+    kind = table_format(content, filename)
+    if kind is TableFormat.TEXT:
+        with open_delimited(content, encoding) as table:
+            yield Book((), lambda _: table)
+        return
+    assert isinstance(content, Path)
+    if kind is TableFormat.XLSX:
+        with open_xlsx_book(content) as book:
+            yield book
+    else:
+        yield open_legacy_book(content, kind)
 
 
 def sheets_of(path: Path, *, filename: str | None = None) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """A small table without problems is imported by the first step alone; any other takes its steps."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,23 @@ async def test_a_clean_small_table_is_one_call_of_the_store(ports: ActivityPorts
     assert ports.store.calls == ["complete"]
     assert ports.store.tasks["T1"] == (ImportState.COMPLETED, None)
     assert not await is_left(ports)
-    assert not list(ports.scratch.iterdir())
+    assert not await asyncio.to_thread(ports.scratch.exists), "a text was copied"
+
+
+async def test_a_text_that_is_replaced_after_the_first_look_takes_its_steps(
+    ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = ports.blobs.stat
+
+    async def before_it_is_replaced(name: str) -> BlobRef:
+        seen = await stat(name)
+        await ports.put(name, b"Code,Rate\nE-9,1\n")
+        return seen
+
+    monkeypatch.setattr(ports.blobs, "stat", before_it_is_replaced)
+    preparation = await prepare(ports, GOOD)
+    assert preparation.plan is not None and not preparation.done
+    assert codes(ports) == []
 
 
 async def test_a_small_workbook_is_imported_so_as_well(ports: ActivityPorts) -> None:
@@ -144,10 +161,10 @@ async def test_a_question_takes_the_steps_that_ask_it(ports: ActivityPorts) -> N
 async def test_a_document_that_vanishes_takes_the_steps_that_say_so(
     ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def vanished(*_: Any) -> BlobRef:
-        raise BlobNotFound("there is no blob 'in/file'")
+    def vanished(name: str, **_: Any) -> AsyncGenerator[bytes]:
+        raise BlobNotFound(f"{name} is gone")
 
-    monkeypatch.setattr(ports.blobs, "download", vanished)
+    monkeypatch.setattr(ports.blobs, "read", vanished)
     assert (await prepare(ports, GOOD)).outcome is None
     assert ports.store.tasks["T1"] == (ImportState.RUNNING, None)
 
@@ -222,12 +239,12 @@ async def test_what_is_being_recorded_is_recorded_whatever_ends_the_step(
 async def test_reading_that_takes_long_is_continued_by_a_remote_step(
     ports: ActivityPorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def endless(*_: Any) -> BlobRef:
+    async def endless(*_: Any, **__: Any) -> AsyncGenerator[bytes]:
         await asyncio.Event().wait()
-        raise AssertionError
+        yield b""
 
     monkeypatch.setattr(handover, "CUT_SECONDS", 0.1)
-    monkeypatch.setattr(ports.blobs, "download", endless)
+    monkeypatch.setattr(ports.blobs, "read", endless)
     assert await prepare(ports, GOOD) == Preparation(unfinished=True)
 
 
