@@ -336,8 +336,7 @@ async def test_a_case_has_its_concurrency(batches: BatchStore) -> None:
     assert await batches.concurrency(CASE) == 9
     assert await batches.concurrency(CASE + 1) is None
     await batches.set_concurrency(CASE, None)
-    facts = await batches.facts(FIRST)
-    assert facts is not None and facts.concurrency is None
+    assert await batches.concurrency(CASE) is None
 
 
 async def test_a_cancelled_redrive_can_be_asked_for_again_and_begins_clean(
