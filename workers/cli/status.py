@@ -22,7 +22,6 @@ from workers.cli.output import (
     text,
 )
 from workers.pipelines.base import Pipeline, load
-from workers.services.parked_runs import gathered, reason_of, reports_reason
 from workers.services.status import AwaitingRun, Check, PipelineView
 
 if TYPE_CHECKING:
@@ -119,12 +118,16 @@ async def _pipeline(context: CliContext, pipeline: Pipeline, runs: "_Runs") -> _
         checks.append(_check(pipeline, view))
     found = view if isinstance(view, PipelineView) else None
     if found is not None and found.workers and not isinstance(runs, Failure):
+        from workers.services.parked_runs import gathered
+
         awaiting = await gathered(awaiting, partial(_with_reason, runs, pipeline))
     return _Seen(pipeline, found, [*checks, *further], awaiting)
 
 
 async def _with_reason(runs: "TemporalRuns", pipeline: Pipeline, one: AwaitingRun) -> AwaitingRun:
     """A run with why it waits, where its worker alone knows that, and answers."""
+    from workers.services.parked_runs import reason_of, reports_reason
+
     run = pipeline.recognise(one.workflow_id)
     if one.reason is not None or run is None or not reports_reason(run):
         return one

@@ -167,6 +167,7 @@ def validate(
             validator.validate(numbered[at : at + size]) for at in range(0, len(numbered), size)
         ]
     return ValidatedRows(
+        validator.columns,
         [row for part in parts for row in part.rows],
         [line for part in parts for line in part.lines],
         [cells for part in parts for cells in part.cells],
