@@ -1,6 +1,7 @@
 """Files that commands write for a person."""
 
 import os
+import stat
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -23,9 +24,10 @@ def output_file(target: Path, *, force: bool) -> Generator[Path]:
     """
     partial = target.parent / f".docflow-{uuid.uuid4().hex}.part"
     try:
-        if target.exists() and not target.is_file():
+        mode = _mode(target)
+        if mode is not None and not stat.S_ISREG(mode):
             raise UsageError(f"{target} is not a file; name another one with --out")
-        if target.exists() and not force:
+        if mode is not None and not force:
             raise UsageError(f"{target} exists; name another file with --out, or add --force")
         partial.touch(exist_ok=False)
         yield partial
@@ -37,3 +39,14 @@ def output_file(target: Path, *, force: bool) -> Generator[Path]:
         # In a folder that takes no files there is none to remove.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _mode(target: Path) -> int | None:
+    """Type and permissions; None: nothing is there.
+
+    `Path.exists` says since Python 3.14 that nothing is there where it could not look.
+    """
+    try:
+        return target.stat().st_mode
+    except FileNotFoundError:
+        return None
