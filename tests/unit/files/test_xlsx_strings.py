@@ -39,7 +39,7 @@ def outcome(xml: bytes, size: int, in_memory: int) -> list[str] | type[Unreadabl
 
 def by_parser(xml: bytes) -> list[str] | type[UnreadableDocument]:
     """The same file with prefixed items, which only the XML parser reads."""
-    prefixed = xml.replace(b"<si", b"<x:si").replace(b"</si>", b"</x:si>")
+    prefixed = xml.replace(b"<si", b"<x:si").replace(b"</si", b"</x:si")
     found = outcome(prefixed, 1 << 18, 1 << 20)
     return found if isinstance(found, type) else [text.replace("x:si", "si") for text in found]
 
