@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,25 @@ def write_xlsx(path: Path, rows: int) -> None:
     workbook.close()
 
 
-async def send(connection_string: str, queue: str, bodies: Sequence[bytes]) -> None:
-    """Send messages in batches."""
+@asynccontextmanager
+async def open_sender(
+    connection_string: str, queue: str
+) -> AsyncGenerator[Callable[[Sequence[bytes]], Awaitable[None]]]:
+    """What sends messages in batches. Closing it takes the client of Service Bus a second."""
     async with (
         ServiceBusClient.from_connection_string(connection_string) as client,
         client.get_queue_sender(queue) as sender,
     ):
-        for start in range(0, len(bodies), _BATCH):
-            batch = bodies[start : start + _BATCH]
-            await sender.send_messages([ServiceBusMessage(body) for body in batch])
+
+        async def send_all(bodies: Sequence[bytes]) -> None:
+            for start in range(0, len(bodies), _BATCH):
+                batch = bodies[start : start + _BATCH]
+                await sender.send_messages([ServiceBusMessage(body) for body in batch])
+
+        yield send_all
+
+
+async def send(connection_string: str, queue: str, bodies: Sequence[bytes]) -> None:
+    """Send messages in batches."""
+    async with open_sender(connection_string, queue) as send_all:
+        await send_all(bodies)

@@ -45,7 +45,8 @@ _NOTES: Final = (
 
 async def run(count: int, rounds: int) -> str:
     """The table, as markdown."""
-    table = Table(f"{count:,} documents of {ROWS} rows (20 KB), {rounds} rounds", _COLUMNS)
+    often = "1 round" if rounds == 1 else f"{rounds} rounds"
+    table = Table(f"{count:,} documents of {ROWS} rows (20 KB), {often}", _COLUMNS)
     with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
         async with (
             open_servers(Path(name), in_memory=False) as servers,

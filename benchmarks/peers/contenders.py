@@ -91,7 +91,7 @@ async def contenders(
             )
 
     async def submit(_: Process, bodies: Sequence[bytes]) -> None:
-        await workload.send(servers.queue, QUEUE, bodies)
+        await send_all(bodies)
 
     found = [
         Contender("asyncio, no durability", program("plain"), _write, ("plain",), database),
@@ -113,7 +113,10 @@ async def contenders(
         ),
     ]
     try:
-        async with _celery(servers, database) as celery:
+        async with (
+            workload.open_sender(servers.queue, QUEUE) as send_all,
+            _celery(servers, database) as celery,
+        ):
             absent = [each for each in celery if isinstance(each, Absent)]
             found[1:1] = [each for each in celery if isinstance(each, Contender)]
             yield found, absent
