@@ -76,3 +76,11 @@ def test_a_string_that_is_not_there_is_refused(raw: bytes) -> None:
         strings.load([strings_xml("<t>a</t>", "<t>b</t>", "<t>c</t>").encode()])
         with pytest.raises(UnreadableDocument, match="is not there"):
             strings.cells([b"0", raw])
+
+
+@pytest.mark.parametrize("raw", [b"-1", b"+1", b"1_0", b"0x1", b"1.0"])
+def test_what_is_no_index_is_refused(raw: bytes) -> None:
+    with SharedStrings() as strings:
+        strings.load([strings_xml(*(f"<t>{n}</t>" for n in range(12))).encode()])
+        with pytest.raises(UnreadableDocument, match="damaged"):
+            strings.cells([b"0", raw])

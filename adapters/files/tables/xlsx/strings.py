@@ -128,7 +128,9 @@ class SharedStrings:
         """The strings of cells by the digits that they hold; a blank cell holds none."""
         if self._listed is not None:
             try:
-                return list(map(self._listed.__getitem__, map(int, raws)))  # type: ignore[arg-type]
+                # `int` takes signs and underscores as well, and a negative index is another string.
+                if b"".join(raws).isdigit():  # type: ignore[arg-type]
+                    return list(map(self._listed.__getitem__, map(int, raws)))  # type: ignore[arg-type]
             except (TypeError, ValueError, IndexError):  # a blank, or no such string
                 pass
         return list(map(self.by_digits.__getitem__, raws))
