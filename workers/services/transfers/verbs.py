@@ -25,7 +25,7 @@ _OPEN: Final = {
     TransferStatus.NO_ASSIGNED: "parked",
 }
 UNNAMED: Final = "operator"
-"""Who answers where the machine has no name for whoever types, as in many containers."""
+"""Who answers where the machine knows no user name, as in many containers."""
 SHOWN: Final = 12
 """Characters of an id, for people."""
 WAITING: Final = (TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE)
