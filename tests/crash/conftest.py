@@ -51,7 +51,7 @@ async def _import_calmly(folder: Path) -> Mapping[str, str]:
     folder.mkdir()
     async with running_system(folder, WORKER_WITH_BRIDGE) as system:
         await system.import_all(earlier(ALL))
-        await system.import_all(ALL, within=300)
+        await system.import_all(ALL)
         return system.settings
 
 

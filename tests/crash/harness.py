@@ -38,24 +38,40 @@ WORKER_WITH_BRIDGE = (*WORKER, "--with-bridge")
 BRIDGE = ("bridge", "service-bus")
 LOCK_SECONDS = 5
 """How long a message of a killed bridge stays away."""
+PATIENCE = 180
+"""Seconds. What takes one on a quiet machine takes a minute where it shares two processors with the
+kills of two other files; a wait ends as soon as it may, so that only a failure takes as long."""
 
 
 Footprint = tuple[tuple[Any, ...], ...]
 
 
 async def until(
-    condition: Callable[[], Awaitable[bool]], what: str, within: float = 60, every: float = 0.02
+    condition: Callable[[], Awaitable[bool]],
+    what: str,
+    within: float = PATIENCE,
+    every: float = 0.02,
+    steps: Callable[[], Awaitable[object]] | None = None,
 ) -> None:
     """Wait for a condition; an unavailable database proves nothing about it.
 
+    Args:
+        condition: What has to come true.
+        what: The same, for a message.
+        within: Seconds; where there are `steps`, from the last one on.
+        every: Seconds between two looks.
+        steps: A value that changes while there is progress: slow is not stuck.
+
     Raises:
-        AssertionError: It does not come true within so many seconds.
+        AssertionError: It does not come true in time.
     """
-    deadline = time.monotonic() + within
+    deadline, seen = time.monotonic() + within, None
     while True:
         with contextlib.suppress(Unavailable):
             if await condition():
                 return
+            if steps is not None and (now := await steps()) != seen:
+                deadline, seen = time.monotonic() + within, now
         assert time.monotonic() < deadline, f"not within {within:.0f} s: {what}"
         await asyncio.sleep(every)
 
@@ -152,20 +168,25 @@ class System:
                 document.message.model_dump_json().encode(), document.message.workflow_id
             )
 
-    async def import_all(self, documents: Sequence[Document], within: float = 60) -> None:
+    async def import_all(self, documents: Sequence[Document]) -> None:
         """Submit documents and wait until each has ended."""
         await self.submit(documents)
-        await self.ended(documents, within)
+        await self.ended(documents)
 
-    async def ended(self, documents: Sequence[Document], within: float) -> None:
-        """Wait until every one of these imports has ended, whichever way."""
+    async def ended(self, documents: Sequence[Document], within: float = PATIENCE) -> None:
+        """Wait until every one of these imports has ended, whichever way.
+
+        Raises:
+            AssertionError: None of all imports took a step for so many seconds.
+        """
         tasks = {document.task_id for document in documents}
 
         async def all_are() -> bool:
             return tasks <= await self.finished_tasks()
 
         try:
-            await until(all_are, f"{len(tasks)} documents are done", within, every=0.1)
+            what = f"{len(tasks)} documents are done"
+            await until(all_are, what, within, every=0.1, steps=self._footprint)
         except AssertionError as error:
             left = tasks - await self.finished_tasks()
             error.add_note(f"{len(left)} are not: {await self._unfinished(left)}")

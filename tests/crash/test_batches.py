@@ -51,7 +51,7 @@ from stack.ministack import ministack
 from stack.temporal import temporal_server
 from tests.crash import dying_worker
 from tests.crash.dying_worker import CALLS, LAST
-from tests.crash.harness import until
+from tests.crash.harness import PATIENCE, until
 from tests.support.chaos import CHAOS, kills
 from tests.support.tables import make_tables
 from workers.connect import connect
@@ -173,7 +173,7 @@ class Installation:
     async def result(self, key: BatchKey) -> BatchResult:
         """How the batch ended."""
         handle = self.client.get_workflow_handle(key.workflow_id, result_type=BatchResult)
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(PATIENCE):
             return await handle.result()
 
     async def found(self) -> list[FoundResource]:

@@ -51,7 +51,7 @@ async def test_a_killed_bridge_starts_every_import_once(
             await asyncio.sleep(chance.uniform(0, 0.03))
             await bridge.kill()
             await bridge.start()
-        await system.ended(documents, within=180)
+        await system.ended(documents)
 
         async def queue_is_empty() -> bool:
             return (await system.queue.depth(1)).waiting == 0

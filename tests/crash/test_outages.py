@@ -150,7 +150,7 @@ async def test_a_minute_of_outage_parks_and_loses_no_import(
         await asyncio.sleep(OUTAGE_SECONDS)
         setup.returns()
         await sending
-        await system.ended(documents, within=300)
+        await system.ended(documents)
         await assert_none_parked_or_lost(system, client, documents, usual)
         await assert_nothing_left(system)
 

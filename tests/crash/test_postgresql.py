@@ -86,7 +86,7 @@ async def test_a_database_that_crashes_parks_loses_and_doubles_nothing(
                 await until(lambda: _is_any(client, WAITING), "a run waits", every=0.5)
                 await until(lambda: _is_any(client, OUTAGE), "the outage is shown", every=0.5)
             await asyncio.to_thread(postgres.start)
-        await system.ended(documents, within=240)
+        await system.ended(documents)
         await until(lambda: _is_none(client, OUTAGE), "the outage is over", within=120, every=0.5)
 
         await assert_as_undisturbed(documents, system.resources, calm, tmp_path)

@@ -36,7 +36,7 @@ async def test_a_killed_temporal_server_forgets_no_document(
             await system.temporal.kill()
             on_their_way += sent - len(await system.finished_tasks() - before)
             await system.temporal.start()
-        await system.ended(documents, within=300)
+        await system.ended(documents)
 
         await assert_as_undisturbed(documents, system.resources, calm, tmp_path)
         await assert_nothing_left(system)

@@ -44,7 +44,7 @@ async def test_killed_workers_lose_and_double_no_row(
             await worker.kill()
             await worker.start()
             if worker.kills >= KILLS:
-                await system.ended(documents, within=300)
+                await system.ended(documents)
                 activities, tasks = await lost_attempts(client, documents)
 
         await assert_as_undisturbed(documents, system.resources, calm, tmp_path)
