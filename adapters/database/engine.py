@@ -1,11 +1,13 @@
 """Opening a database."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -202,10 +204,41 @@ def _postgres_engine(url: URL, options: DatabaseOptions) -> AsyncEngine:
 
 def _sqlite_engine(url: URL) -> AsyncEngine:
     # It has no schemas: tables of all stand side by side.
-    engine = create_async_engine(url, execution_options={"schema_translate_map": _NO_SCHEMAS})
+    engine = create_async_engine(
+        url,
+        connect_args={"factory": _SqliteConnection},
+        execution_options={"schema_translate_map": _NO_SCHEMAS},
+    )
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+class _SqliteConnection(sqlite3.Connection):
+    """Gives its lock back when it is closed.
+
+    SQLite keeps a closed connection, its transaction and its lock until the last statement is
+    finalized. A task that is cancelled between a statement and the fetch of its rows leaves one
+    behind, which waits in its traceback for the collector: until then nobody could write.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cursors = WeakSet[sqlite3.Cursor]()
+
+    def cursor(self, *args: Any, **options: Any) -> Any:
+        """A cursor that is closed with the connection."""
+        cursor = super().cursor(*args, **options)
+        self._cursors.add(cursor)
+        return cursor
+
+    def close(self) -> None:
+        """Finalize every statement, roll back, and close."""
+        for cursor in list(self._cursors):
+            cursor.close()
+        if self.in_transaction:
+            self.rollback()
+        super().close()
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

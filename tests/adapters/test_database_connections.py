@@ -1,6 +1,7 @@
 """What becomes of connections whose task is cancelled, or that have read."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from adapters.database import Database, open_database
 
 STEPS = 300
 """Turns of the loop; what is cancelled takes about as many."""
+MOMENTS = 100
+"""Spread over the time that a writer takes; about every tenth of them is one between a statement
+and the fetch of its rows."""
+ROWS = 400
 
 
 async def read(database: Database) -> None:
@@ -39,6 +44,61 @@ async def test_a_cancel_at_any_moment_gives_the_connection_back(
         await asyncio.wait([task])
         assert pool.checkedout() == 0, steps
     await use(database)
+
+
+async def write_rows(database: Database) -> None:
+    counting = " UNION ALL ".join("SELECT 1" for _ in range(ROWS))
+    async with database.transaction() as connection:
+        for _ in range(4):
+            adding = f"INSERT INTO numbers (number) {counting} RETURNING number"
+            assert len((await connection.execute(text(adding))).all()) == ROWS
+
+
+async def numbers(database: Database) -> int:
+    async with database.reading() as connection:
+        return (await connection.execute(text("SELECT count(*) FROM numbers"))).scalar_one()
+
+
+async def test_a_writer_that_is_cancelled_keeps_nobody_from_writing(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(text("CREATE TABLE numbers (number integer)"))
+    await write_rows(database)
+    began = time.perf_counter()
+    await write_rows(database)
+    takes = time.perf_counter() - began
+    # Whoever handles an error keeps what it refers to alive.
+    held: list[BaseException] = []
+    for moment in range(MOMENTS):
+        task = asyncio.ensure_future(write_rows(database))
+        await asyncio.sleep(1.1 * takes * moment / MOMENTS)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            held.append(error)
+        # A lock that is held keeps a writer of SQLite waiting for half a minute.
+        async with asyncio.timeout(15), database.transaction() as connection:
+            await connection.execute(text("INSERT INTO numbers (number) VALUES (2)"))
+    assert len(held) >= MOMENTS // 2
+    written = await numbers(database)
+    assert (written - MOMENTS) % (4 * ROWS) == 0
+
+
+async def test_a_statement_that_is_left_behind_keeps_no_lock(tmp_path: Path) -> None:
+    async with open_database(f"sqlite:///{tmp_path / 'docflow.db'}") as database:
+        async with database.transaction() as connection:
+            await connection.execute(text("CREATE TABLE numbers (number integer)"))
+        async with database.engine.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            await driver.execute("BEGIN IMMEDIATE")
+            adding = "INSERT INTO numbers VALUES (1), (2) RETURNING number"
+            left_behind = await driver.execute(adding)
+            await connection.invalidate()
+        async with asyncio.timeout(15):
+            await write_rows(database)
+        assert await numbers(database) == 4 * ROWS
+        del left_behind
 
 
 async def test_a_connection_that_has_read_begins_no_transaction_by_itself(tmp_path: Path) -> None:
