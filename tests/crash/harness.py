@@ -243,6 +243,18 @@ class System:
 
         await until(moved, "an import takes a step", every=0.01)
 
+    async def loads(self, document: Document) -> None:
+        """Wait until the first rows of an import are written."""
+        mark = select(import_progress.c.cursor).where(import_progress.c.task_id == document.task_id)
+
+        async def begun() -> bool:
+            async with self.resources.database.reading() as connection:
+                if (await connection.execute(mark)).scalar():
+                    return True
+            return document.task_id in await self.finished_tasks()
+
+        await until(begun, f"rows of {document.name} are written")
+
     async def client(self) -> Client:
         """A client of its Temporal."""
         return await connect(self.settings["TEMPORAL_ADDRESS"])
