@@ -14,7 +14,9 @@ from contracts.batches import (
     BatchKey,
     Closing,
     DocumentCounts,
+    LoaderStatus,
     Publication,
+    SweepFacts,
 )
 from domain.errors import RuleViolation
 
@@ -64,6 +66,17 @@ class BatchCompletion:
         """
         await self._store.close(closing)
         return await self._store.counts(closing.key)
+
+    @activity.defn(name="batches.sweep_facts")
+    @translate_failures
+    async def sweep_facts(self, key: BatchKey) -> SweepFacts:
+        """Read what the sweep of a batch has to know of its row; changes nothing."""
+        async with Heartbeater():
+            facts = await self._store.facts(key)
+        if facts is None:
+            return SweepFacts()
+        is_processing = facts.status is LoaderStatus.PROCESSING
+        return SweepFacts(processing=is_processing, cancelled=facts.cancelled)
 
     @activity.defn(name="batches.count")
     @translate_failures

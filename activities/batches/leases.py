@@ -9,8 +9,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.failures import translate_failures
-from adapters.ports.leases import Claim, Leases
-from contracts.batches import BatchPlan, ResourceState, StepDone, StepInput
+from adapters.ports.leases import Claim, Leases, LeaseWait
+from contracts.batches import BatchKey, BatchPlan, ResourceState, StepDone, StepInput
 from contracts.errors import NOT_YET
 
 SHORTEST: Final = timedelta(seconds=5)
@@ -57,8 +57,7 @@ class BatchLeases:
             ApplicationError: `NotYet`, with the position of the batch; the server asks again, as
                 often as it takes, and nothing of it is in the history.
         """
-        claims = list(self._claims(work.plan))
-        wait = await self._leases.take(work.key.workflow_id, claims, KEPT)
+        wait = await self._take(work.key, work.plan)
         if wait is None:
             return StepDone(state=ResourceState.READY)
         raise ApplicationError(
@@ -66,6 +65,13 @@ class BatchLeases:
             type=NOT_YET,
             next_retry_delay=min(self._limits.again * -(-wait.position // FIRST), LONGEST),
         )
+
+    async def have_room(self, key: BatchKey, plan: BatchPlan) -> bool:
+        """Take what the batch needs if there is room; else it has its place from now on."""
+        return await self._take(key, plan) is None
+
+    async def _take(self, key: BatchKey, plan: BatchPlan) -> LeaseWait | None:
+        return await self._leases.take(key.workflow_id, list(self._claims(plan)), KEPT)
 
     def _claims(self, plan: BatchPlan) -> Iterator[Claim]:
         yield Claim(f"filter policies of {plan.topic_arn}", 1, self._limits.filter_policies)

@@ -32,6 +32,14 @@ class BatchPlans:
         Raises:
             ApplicationError: `Permanent` when a resource's name would be too long.
         """
+        return await self.read(key)
+
+    async def read(self, key: BatchKey) -> BatchPlan:
+        """As the step does it, inside another one.
+
+        Raises:
+            RuleViolation: A resource's name would be too long.
+        """
         try:
             names_of(self._defaults.prefix, key)
         except ValueError as error:

@@ -6,6 +6,8 @@ from typing import Final
 
 from temporalio import activity
 
+from activities.batches.leases import BatchLeases
+from activities.batches.plans import BatchPlans
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import (
@@ -58,12 +60,23 @@ class BatchValidation:
         store: Tables.
         runs: The open runs in Temporal.
         lock: Whether the infrastructure of a batch exists.
+        plans: Reads what a batch is built from; None: a step of its own does.
+        leases: Takes what it needs of the account.
     """
 
-    def __init__(self, store: BatchStore, runs: OpenRuns, lock: Lock) -> None:
+    def __init__(
+        self,
+        store: BatchStore,
+        runs: OpenRuns,
+        lock: Lock,
+        plans: BatchPlans | None = None,
+        leases: BatchLeases | None = None,
+    ) -> None:
         self._store = store
         self._runs = runs
         self._lock = lock
+        self._plans = plans
+        self._leases = leases
 
     @activity.defn(name="batches.validate")
     @translate_failures
@@ -71,7 +84,8 @@ class BatchValidation:
         """Ask the questions one by one, and claim the case when none of them objects.
 
         A second run finds its own claim and answers the same; orphans are named by the run that
-        set them `in-complete`.
+        set them `in-complete`. With `prepare`, what follows is done here as well: each step is
+        round trips, for which a new case waits on a busy machine.
 
         Returns:
             `CONTINUE`, and the batch is in `processing`; or why not, and when to ask again. A
@@ -88,11 +102,26 @@ class BatchValidation:
                 return _database_error(error)
             if facts is None:
                 raise RuleViolation(f"{asked.key} is not known: send its JOB_STARTED")
-            return (
+            validation = (
                 of_status(asked.key, facts.status, asked.purpose)
                 or of_infrastructure(asked.key, facts.status, await self._lock(asked.key))
                 or await self._claim(asked, facts)
             )
+            if asked.prepare and validation.outcome is ValidationOutcome.CONTINUE:
+                return await self._prepared(asked.key, validation)
+            return validation
+
+    async def _prepared(self, key: BatchKey, validation: Validation) -> Validation:
+        """With the plan of the batch, and its leases where there is room."""
+        if self._plans is None or self._leases is None:
+            return validation
+        try:
+            plan = await self._plans.read(key)
+        except RuleViolation:
+            # The step that reads it alone parks the batch, which is ours by now.
+            return validation
+        leased = plan.leases and await self._leases.have_room(key, plan)
+        return validation.model_copy(update={"plan": plan, "leased": leased})
 
     async def _claim(self, asked: Validate, facts: BatchFacts) -> Validation:
         neighbours = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.batches import BatchKey, DocumentCounts, DocumentState, LoaderStatus
+from contracts.batches import BatchKey, CancelMode, DocumentCounts, DocumentState, LoaderStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class BatchFacts:
     dead_letters: int = 0
     lost: str | None = None
     """What an earlier run of it lost with a queue that was deleted."""
+    cancelled: CancelMode | None = None
     concurrency: int | None = None
     """Of its case: `max_processing_daemons`."""
     processing: Sequence[tuple[int, datetime]] = ()

@@ -185,6 +185,8 @@ class Validate(Contract):
     purpose: Purpose
     grace: int
     """Seconds that a lock without a function is respected."""
+    prepare: bool = False
+    """Read the plan of a batch that may be built as well, and take its leases if there is room."""
 
 
 class Validation(Contract):
@@ -203,6 +205,19 @@ class Validation(Contract):
     """Batches that were found orphaned and set `in-complete`."""
     lost: Annotated[str, Field(max_length=LOSS)] | None = None
     """What an earlier run of the batch lost, where this one tries again what that one kept."""
+    plan: BatchPlan | None = None
+    """What it is built from; None: it is to be read by a step of its own."""
+    leased: bool = False
+    """It has what it needs of the limits of the account."""
+
+
+class SweepFacts(Contract):
+    """What the sweep of a batch has to know of its row."""
+
+    processing: bool = False
+    """It is in `processing`: its end has not been announced."""
+    cancelled: CancelMode | None = None
+    """It was cancelled."""
 
 
 class RedriveOrder(Contract):
@@ -275,6 +290,8 @@ class Closing(Contract):
     """A batch that is not in `processing` stays as it is."""
     lost: Annotated[str, Field(max_length=LOSS)] | None = None
     """Which queue was deleted behind the batch's back, with what it held."""
+    unbuilt: bool = False
+    """Nothing was built: leases are released with the row, as no later step does it."""
 
 
 class BatchResult(Contract):

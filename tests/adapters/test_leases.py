@@ -11,7 +11,7 @@ from adapters.database.batches.store import SqlBatchStore
 from adapters.database.leases import SqlLeases
 from adapters.database.models.leases import leases as table
 from adapters.ports.leases import Claim, LeaseWait
-from contracts.batches import BatchKey
+from contracts.batches import BatchKey, Closing, LoaderStatus
 
 KEEP = timedelta(minutes=15)
 ROOM = Claim("room", 1, 2)
@@ -134,3 +134,15 @@ async def test_many_that_ask_at_once_get_no_more_than_there_is(
     async with database.reading() as connection:
         rows = (await connection.execute(select(table.c.granted))).scalars().all()
     assert sum(rows) == 2
+
+
+async def test_a_batch_of_which_nothing_was_built_releases_them_with_its_row(
+    leases: SqlLeases, database: Database
+) -> None:
+    for number in (1, 2):
+        await take(leases, owner(number))
+    store, first = SqlBatchStore(database), BatchKey(case_id=1, batch_id=1)
+    await store.close(Closing(key=first, status=LoaderStatus.CANCELLED))
+    assert await take(leases, owner(3)) == LeaseWait("room", 1)
+    await store.close(Closing(key=first, status=LoaderStatus.CANCELLED, unbuilt=True))
+    assert await take(leases, owner(3)) is None

@@ -9,13 +9,14 @@ from contracts.batches import (
     LoaderStatus,
     NoteEvents,
     Purpose,
+    SweepFacts,
     Validation,
     ValidationOutcome,
     WaitingBatch,
     WaitingBatches,
 )
 from tests.replay.batches_cases import Case, CaseCase, Handle, nothing, reach_the_end
-from tests.support.batches.scripted import ScriptedBatch, ScriptedCase, ended, finished
+from tests.support.batches.scripted import TODAY, ScriptedBatch, ScriptedCase, ended, finished
 from tests.support.waiting import eventually
 from workflows.batches.batch_lifecycle import BatchLifecycle
 
@@ -62,7 +63,29 @@ async def _none_counted(handle: Handle, script: ScriptedBatch) -> None:
     await reach_the_end(handle, script)
 
 
+_FULL = SweepFacts(processing=True, cancelled=CancelMode.FULL)
+
+
+def _sweep(*facts: SweepFacts) -> Case:
+    script = ScriptedBatch()
+    script.facts = list(facts)
+    return Case(script, nothing, Purpose.SWEEP)
+
+
+def _prepared(*, leased: bool) -> Case:
+    """A batch whose validation has read its plan."""
+    go = Validation(outcome=ValidationOutcome.CONTINUE, plan=TODAY, leased=leased)
+    return Case(ScriptedBatch(validations=[go]))
+
+
 CASES = {
+    "swept-after-a-cancel": _sweep(_FULL),
+    "cancelled-while-swept": _sweep(
+        SweepFacts(processing=True), SweepFacts(cancelled=CancelMode.FULL)
+    ),
+    "swept-without-a-cancel": _sweep(SweepFacts(processing=True)),
+    "prepared": _prepared(leased=True),
+    "prepared-without-room": _prepared(leased=False),
     "no-documents-counted": Case(ScriptedBatch(counts=DocumentCounts(loaded=2)), _none_counted),
     "swept-and-cancelled": Case(ScriptedBatch(), nothing, Purpose.SWEEP, cancelled=CancelMode.FULL),
 }

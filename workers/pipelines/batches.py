@@ -111,11 +111,12 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         if own.plan.with_function
         else queue_lock(own.queues, prefix)
     )
+    plans, leases = BatchPlans(own.store, own.plan), BatchLeases(own.leases, own.limits)
     return (
         CaseBacklog(own.store, own.runs),
-        BatchValidation(own.store, own.runs, lock),
-        BatchPlans(own.store, own.plan),
-        BatchLeases(own.leases, own.limits),
+        BatchValidation(own.store, own.runs, lock, plans, leases),
+        plans,
+        leases,
         BatchProvisioning(*cloud),
         BatchDrain(own.queues, own.runs, own.store, own.functions, own.topic),
         BatchCompletion(own.store, own.topic),

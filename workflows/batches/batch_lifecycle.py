@@ -33,7 +33,7 @@ from domain.notices import counted
 from workflows.batches.attention import Attention
 from workflows.batches.pauses import EARLY_END, BatchClosed, BatchDisplay, BatchPauses, redrive_of
 from workflows.batches.requests import BatchRequests
-from workflows.batches.steps import BatchSteps, rest
+from workflows.batches.steps import BatchSteps, came, rest
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
 from workflows.notices import Notices
@@ -110,10 +110,16 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         if self._order.progress is None:
             if self._is_sweep:
                 self._plan = await self._pauses.do("plan", self._steps.plan)
-                raise BatchClosed(self._requests.swept(self._order), "its run was terminated")
+                status = await self._pauses.do(
+                    "read its row",
+                    lambda: self._requests.swept(self._order, self._steps.sweep_facts),
+                )
+                raise BatchClosed(status, "its run was terminated")
             validation = await self._pauses.may_be_built(self._steps)
             self._requests.add_earlier(validation, self._order.purpose)
-            self._plan = await self._pauses.do("plan", self._steps.plan)
+            self._plan = validation.plan or await self._pauses.do("plan", self._steps.plan)
+            if not validation.leased:
+                await self._pauses.take_leases(self._steps, self._plan)
             await self._provision(self._plan)
         if not self._ended:
             await self._load()
@@ -124,7 +130,6 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await self._look_once_more()
 
     async def _provision(self, plan: BatchPlan) -> None:
-        await self._pauses.take_leases(self._steps, plan)
         self._view.enter(Phase.PROVISIONING)
         await self._building.make(plan, lambda why: self._pauses.park("provision", why))
         await self._publish(Announcement.LOADER_STARTED)
@@ -261,8 +266,11 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             stopped = await self._pauses.do_or_leave("stop loads", self._steps.cancel_loads)
             counts = stopped or counts
         await self._pauses.do_or_leave("truncate", self._steps.truncate)
-        if self._cancelled or not self._is_sweep:
-            outcome = outcome_of(status, counts, self._view.not_loaded)
+        announced = await self._requests.announced_as(
+            status, lambda: self._pauses.do_or_leave("read its row", self._steps.sweep_facts)
+        )
+        if announced is not None:
+            outcome = outcome_of(announced, counts, self._view.not_loaded)
             await self._pauses.do_or_leave(
                 "announce",
                 lambda: self._steps.announce(plan, Announcement.LOADER_FINISHED, outcome, counts),
@@ -281,6 +289,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             dead_letters=kept,
             only_processing=self._is_sweep,
             lost=self._view.lost,
+            unbuilt=self._plan is None,
         )
         return await self._steps.close(closing)
 
@@ -320,16 +329,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await self._look()
 
     async def _wait_for(self, event: Callable[[], bool], most: int, summary: str) -> bool:
-        """Wait for an event or a request to stop; False: neither came in time."""
-        try:
-            await workflow.wait_condition(
-                lambda: event() or self._cancelled is not None,
-                timeout=timedelta(seconds=most),
-                timeout_summary=summary,
-            )
-        except TimeoutError:
-            return False
-        return True
+        return await came(lambda: event() or self._cancelled is not None, most, summary)
 
     def _continue_as_new_when_long(self) -> None:
         if not workflow.info().is_continue_as_new_suggested():

@@ -1,5 +1,6 @@
 """What other services and people have asked of a batch."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from temporalio import workflow
@@ -16,12 +17,15 @@ from contracts.batches import (
     LoaderStatus,
     Purpose,
     RedriveRequested,
+    SweepFacts,
     Validation,
 )
 
 _MOST_COUNT: Final = "of-two-counts-the-larger"
 _NONE_COUNTS: Final = "no-documents-are-a-count"
 """Releases before it took a count of 0 for none."""
+_CANCELS_SWEPT: Final = "cancels-seen-by-the-sweeper"
+"""Releases before it announced no end of a cancelled batch that the sweeper removed."""
 
 
 class BatchRequests:
@@ -39,6 +43,7 @@ class BatchRequests:
         expected: Documents of the batch, as JOB_FINISHED said.
         cancelled: How much of it is stopped.
         cancelled_because: Why, for people.
+        unannounced: A sweep has found the batch in `processing`.
     """
 
     def __init__(self, purpose: Purpose, before: BatchProgress | None) -> None:
@@ -49,6 +54,8 @@ class BatchRequests:
         self.expected = before and before.expected
         self.cancelled = before and before.cancelled
         self.cancelled_because = before and before.cancelled_because
+        self.unannounced = False
+        self._is_sweep = purpose is Purpose.SWEEP
 
     def add_earlier(self, validation: Validation, purpose: Purpose) -> None:
         """Add what had come before the run began."""
@@ -80,10 +87,27 @@ class BatchRequests:
         if not fewer or not workflow.patched(_MOST_COUNT):
             self.expected = documents
 
-    def swept(self, order: BatchOrder) -> LoaderStatus:
+    async def swept(
+        self, order: BatchOrder, facts: Callable[[], Awaitable[SweepFacts]]
+    ) -> LoaderStatus:
         """Add the cancel, if there was one, of a batch whose run was terminated; how it ends."""
         self.cancelled = order.cancelled
+        if self.cancelled is None and workflow.patched(_CANCELS_SWEPT):
+            before = await facts()
+            self.unannounced = before.processing
+            self.cancelled = before.cancelled if before.processing else None
         return LoaderStatus.CANCELLED if self.cancelled else LoaderStatus.TERMINATED
+
+    async def announced_as(
+        self, status: LoaderStatus, facts: Callable[[], Awaitable[SweepFacts | None]]
+    ) -> LoaderStatus | None:
+        """How the end of the batch is announced; None: a sweep announces that of cancels alone."""
+        if self.cancelled or not self._is_sweep:
+            return status
+        if self.unannounced and (after := await facts()) is not None and after.cancelled:
+            # The cancel came while it was swept, and its row has become `cancelled`.
+            return LoaderStatus.CANCELLED
+        return None
 
     def cancel(self, event: ImportCancelled) -> bool:
         """Add a cancel; False: all of the batch is stopped already."""

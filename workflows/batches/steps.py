@@ -1,5 +1,6 @@
 """Steps of a batch beside its infrastructure: one method, one activity."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
@@ -24,6 +25,7 @@ from contracts.batches import (
     RedriveOrder,
     SkipBatch,
     StepInput,
+    SweepFacts,
     Validate,
     Validation,
 )
@@ -37,10 +39,10 @@ class BatchSteps:
         self._key = key
 
     async def validate(self, purpose: Purpose, grace: int) -> Validation:
-        """Whether the batch may be built; when it may, it is ours."""
+        """Whether the batch may be built; when it may, it is ours, as far as it goes prepared."""
         return await workflow.execute_activity_method(
             BatchValidation.validate,
-            Validate(key=self._key, purpose=purpose, grace=grace),
+            Validate(key=self._key, purpose=purpose, grace=grace, prepare=True),
             summary=f"may {self._key} be built?",
             **policies.LONG,
         )
@@ -101,6 +103,15 @@ class BatchSteps:
             BatchDrain.cancel_loads, self._key, summary="stop open loads", **policies.LONG
         )
 
+    async def sweep_facts(self) -> SweepFacts:
+        """What the sweep of the batch has to know of its row.
+
+        Not a local step: what it has seen is in history before the row is changed.
+        """
+        return await workflow.execute_activity_method(
+            BatchCompletion.sweep_facts, self._key, summary="read its row", **policies.LONG
+        )
+
     async def close(self, closing: Closing) -> DocumentCounts:
         """Record how the batch ends."""
         return await workflow.execute_local_activity_method(
@@ -141,3 +152,14 @@ async def rest(seconds: int) -> None:
     """Let time pass; none takes none, where the server would fire such a timer after a second."""
     if seconds:
         await workflow.sleep(timedelta(seconds=seconds))
+
+
+async def came(event: Callable[[], bool], most: int, summary: str) -> bool:
+    """Wait until something holds, for at most so many seconds; whether it did."""
+    try:
+        await workflow.wait_condition(
+            event, timeout=timedelta(seconds=most), timeout_summary=summary
+        )
+    except TimeoutError:
+        return False
+    return True

@@ -100,6 +100,7 @@ class SqlBatchStore:
                 end_finished=row.end_finished_at is not None,
                 dead_letters=row.dead_letters,
                 lost=row.lost,
+                cancelled=row.cancelled_mode and CancelMode(row.cancelled_mode),
                 concurrency=await _concurrency(connection, key.case_id),
                 processing=await _others_in_processing(connection, key),
             )
@@ -191,6 +192,8 @@ class SqlBatchStore:
                 await self._set(connection, closing.key, now, **changes)
             if closing.status is LoaderStatus.COMPLETE and closing.dead_letters:
                 await leftovers.fail_dead_letters(connection, closing.key)
+            if closing.unbuilt:
+                await release(connection, closing.key.workflow_id)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Batches that are open, leases of those that are not, and documents that are loading."""

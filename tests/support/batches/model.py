@@ -159,6 +159,7 @@ class BatchModel:
             end_finished=batch.end_finished,
             dead_letters=batch.dead_letters,
             lost=batch.lost,
+            cancelled=batch.cancelled,
             concurrency=self._concurrency.get(key.case_id),
             processing=[(other.key.batch_id, other.since) for other in self._others(key)],
         )

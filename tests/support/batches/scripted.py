@@ -44,6 +44,7 @@ from contracts.batches import (
     SkipBatch,
     StepDone,
     StepInput,
+    SweepFacts,
     Validation,
     ValidationOutcome,
     WaitingBatch,
@@ -146,6 +147,7 @@ class ScriptedBatch(ScriptedActivities):
         depths: What polling finds, in order; the last one stays.
         keeps: The dead-letter queue is not empty at the end.
         counts: Documents of the batch at its end.
+        facts: What sweeps find in the row, in order; the last one stays.
         held: Activities that do not end before their event is set, or they are cancelled.
         inputs: Those of the steps that make and remove resources.
     """
@@ -162,6 +164,7 @@ class ScriptedBatch(ScriptedActivities):
         self.depths = list(depths or [depth()])
         self.keeps = keeps
         self.counts = counts or DocumentCounts(loaded=2)
+        self.facts = [SweepFacts(processing=True)]
         self.inputs: list[StepInput] = []
         super().__init__(
             *CLASSES,
@@ -172,6 +175,7 @@ class ScriptedBatch(ScriptedActivities):
                 "redrive": Redriven(moved=1),
                 "close": lambda closing: self.counts,
                 "count": lambda key: self.counts,
+                "sweep_facts": lambda key: next_of(self.facts),
                 "cancel_loads": lambda key: self.counts,
                 **dict.fromkeys(MAKING, StepDone(state=ResourceState.READY)),
                 "take_leases": StepDone(state=ResourceState.READY),

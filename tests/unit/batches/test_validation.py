@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.batches.leases import AccountLimits, BatchLeases
+from activities.batches.plans import BatchPlans
 from activities.batches.validation import BatchValidation, function_lock, queue_lock
 from adapters.ports import BatchFacts, Throttled, Unavailable
+from adapters.ports.leases import LeaseWait
 from contracts.batches import (
     BatchKey,
     LoaderStatus,
@@ -20,6 +23,7 @@ from contracts.batches import (
 )
 from contracts.dependencies import Dependency
 from contracts.errors import PERMANENT, THROTTLING, TRANSIENT, UNAVAILABLE
+from tests.support.batches.scripted import TODAY
 from tests.support.imports.activities import environment
 from tests.support.scripted_port import ScriptedPort
 
@@ -199,3 +203,54 @@ async def test_the_lock_is_the_function_or_without_one_the_queue() -> None:
     assert await queue_lock(queues, "p")(KEY)
     assert not await queue_lock(queues, "p")(KEY)
     assert queues.asked == [("depth", names.queue)] * 2
+
+
+async def prepared(prefix: str = "p", wait: LeaseWait | None = None, **changes: Any) -> Validation:
+    """What a batch without objections is answered that asks for what follows as well."""
+    setup = ValidationSetup()
+    plan = TODAY.model_copy(update={"prefix": prefix, **changes})
+    activities = BatchValidation(
+        setup.store,
+        setup.runs,
+        setup.lock,
+        BatchPlans(setup.store, plan),
+        BatchLeases(ScriptedPort(take=wait), AccountLimits(filter_policies=200, concurrency=900)),
+    )
+    asked = Validate(key=KEY, purpose=Purpose.LOAD, grace=900, prepare=True)
+    return await environment().run(activities.validate, asked)
+
+
+async def test_a_batch_that_may_be_built_has_its_plan_and_its_leases() -> None:
+    validation = await prepared()
+    assert validation.plan is not None and validation.plan.prefix == "p"
+    assert validation.leased
+
+
+@pytest.mark.parametrize(
+    ("wait", "leases"), [(LeaseWait("filter policies", 3), True), (None, False)]
+)
+async def test_without_room_or_limits_a_batch_has_no_leases(
+    wait: LeaseWait | None, leases: bool
+) -> None:
+    validation = await prepared(wait=wait, leases=leases)
+    assert (validation.plan is not None, validation.leased) == (True, False)
+
+
+async def test_a_plan_that_is_refused_is_left_to_the_step_that_says_why() -> None:
+    validation = await prepared(prefix="p" * 58)
+    assert (validation.outcome, validation.plan) == (ValidationOutcome.CONTINUE, None)
+
+
+async def test_a_batch_that_may_not_be_built_takes_no_leases() -> None:
+    setup, leases = ValidationSetup(LoaderStatus.CANCELLED), ScriptedPort(take=None)
+    limits = AccountLimits(filter_policies=200, concurrency=900)
+    activities = BatchValidation(
+        setup.store,
+        setup.runs,
+        setup.lock,
+        BatchPlans(setup.store, TODAY),
+        BatchLeases(leases, limits),
+    )
+    asked = Validate(key=KEY, purpose=Purpose.LOAD, grace=900, prepare=True)
+    assert (await environment().run(activities.validate, asked)).plan is None
+    assert leases.asked == []
