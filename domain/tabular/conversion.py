@@ -55,6 +55,17 @@ _MONTH: Final = (
 _MONTHS: Final = tuple(_MONTH.split("|"))
 _DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
 """What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
+_DITTO: Final = frozenset(
+    spelling
+    for mark in (
+        *('"', "''", "\u201c", "\u201d", "\u201e", "\u2033", "\u3003", "\u00bb", "\u00ab"),
+        *('-"-', '- " -', '\u2013"\u2013', "-\u201d-", "-''-", '--"--'),
+        *("dto", "dto.", "dito", "ditto", "do.", "idem", "as above", "same as above"),
+        *("s.o.", "s. o.", "siehe oben", "wie oben", "wie vor"),
+    )
+    for spelling in (mark, mark.upper(), mark.capitalize())
+)
+"""What people write for the code of the row above."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PLAIN_POINTS: Final = re.compile(r"(?:[0-9]{1,14}(?:\.[0-9]{1,6})?\n)*")
@@ -216,6 +227,7 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
         # Most codes name no month, and to search for words is quicker than for a pattern.
         names_month = not joined.isupper() and any(month in joined for month in _MONTHS)
         may_be_wrong = may_be_wrong or (names_month and _DAY.search(joined) is not None)
+        may_be_wrong = may_be_wrong or not _DITTO.isdisjoint(texts)
     if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
@@ -232,6 +244,8 @@ def error_of(text: str, kind: ColumnKind) -> str | None:
         return "is a number without its last digits; format the cell as text and enter it again"
     if kind is ColumnKind.CODE and _DAY.fullmatch(text):
         return "is a date that a spreadsheet has made of a code; format the cell as text"
+    if kind is ColumnKind.CODE and text in _DITTO:
+        return "stands for the code of the row above; write that code"
     if _TOO_NARROW.fullmatch(text):
         return "is not the value: the column was too narrow to show it when the file was written"
     return None
