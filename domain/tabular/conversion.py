@@ -6,6 +6,7 @@ does not settle it is each distinct cell looked at by itself.
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -68,6 +69,7 @@ _DITTO: Final = frozenset(
 """What people write for the code of the row above."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_HYPHENS: Final = re.compile("[\u2010\u2011]")
 _PLAIN_POINTS: Final = re.compile(r"(?:[0-9]{1,14}(?:\.[0-9]{1,6})?\n)*")
 _PLAIN_DIGITS: Final = re.compile(r"(?:[0-9]{1,14}\n)*")
 _PLAIN_INTEGERS: Final = re.compile(r"(?:[0-9]{1,9}\n)*")
@@ -155,7 +157,7 @@ def convert_column(
             texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
         else:
             texts = list(map(str.strip, cast("Sequence[str]", cells)))
-        if field.kind is ColumnKind.CODE and not "".join(texts).isprintable():
+        if field.kind is ColumnKind.CODE and not "".join(texts).isascii():
             texts = list(map(_visible, texts))
         if _all_clean(field, texts):
             return [text or field.blank for text in texts] if "" in texts else texts, False
@@ -214,8 +216,14 @@ def _plain_numbers(
 
 
 def _visible(code: str) -> str:
-    """A code without its invisible characters: two that look the same are the same."""
-    return _BLANKS.sub(" ", _INVISIBLE.sub("", code)).strip()
+    """A code by what it looks like: two that look the same are the same.
+
+    Letters with accents may be two characters each, and hyphens of documents forbid a line break.
+    """
+    if code.isascii():
+        return code.strip()
+    shown = _HYPHENS.sub("-", _BLANKS.sub(" ", _INVISIBLE.sub("", code)))
+    return unicodedata.normalize("NFC", shown).strip()
 
 
 def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
