@@ -1,8 +1,9 @@
 """Staged rows: one line of JSON each, readable from any row on.
 
 A line is `[number, cell, cell, ...]`: the row's number as the user's program shows it, then its
-cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`; every other
-cell is what JSON makes of it, so that each comes back as it was read.
+cells. A date is `{"d":"2024-02-29"}`, a date with time `{"t":"2024-02-29T13:45:00"}`, a formula
+without a result `{"f":"=A1"}`; every other cell is what JSON makes of it, so that each comes back
+as it was read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,13 +14,12 @@ from typing import Any, Final, TypeVar, cast
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from domain.spreadsheets.validation import SourceRow
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Uncalculated
 
 T = TypeVar("T")
 
-_DAYS: Final = frozenset({date, datetime})
-_DAY_MARK: Final = b'{"d":'
-_MOMENT_MARK: Final = b'{"t":'
+_TAGGED: Final = frozenset({date, datetime, Uncalculated})
+_MARKS: Final = (b'{"d":', b'{"t":', b'{"f":')
 _BUFFER: Final = 1 << 20
 
 
@@ -28,7 +28,7 @@ def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
 
     Half a surrogate pair, which some encodings let through and none can write, becomes U+FFFD.
     """
-    if not _DAYS.isdisjoint(map(type, cells)):
+    if not _TAGGED.isdisjoint(map(type, cells)):
         cells = cast("Sequence[Cell]", [_tagged(cell) for cell in cells])
     try:
         return to_json([number, *cells]) + b"\n"
@@ -44,6 +44,8 @@ def is_blank(cells: Iterable[Cell]) -> bool:
 def _tagged(cell: Cell) -> Cell | dict[str, str]:
     if isinstance(cell, datetime):
         return {"t": cell.isoformat()}
+    if isinstance(cell, Uncalculated):
+        return {"f": str(_mended(cell))}
     return {"d": cell.isoformat()} if isinstance(cell, date) else cell
 
 
@@ -55,6 +57,8 @@ def _mended(cell: Cell) -> Cell:
 
 def _untagged(cell: Any) -> Cell:
     ((tag, text),) = cell.items()
+    if tag == "f":
+        return Uncalculated(text)
     return datetime.fromisoformat(text) if tag == "t" else date.fromisoformat(text)
 
 
@@ -115,21 +119,25 @@ class StagedRows:
 
 def rows_of(block: bytes) -> Iterator[SourceRow]:
     """The rows of a piece of a staged file."""
-    if _DAY_MARK in block or _MOMENT_MARK in block:
+    if _holds_tags(block):
         for line in block.splitlines():
             yield _row(line, 0)
         return
-    # Without dates a block is read at once; no line break stands within a line.
+    # Without tags a block is read at once; no line break stands within a line.
     lines = b",".join(block.splitlines())
     for number, *cells in cast("list[list[Any]]", from_json(b"[%b]" % lines, cache_strings="keys")):
         yield SourceRow(number, 0, cells)
 
 
+def _holds_tags(lines: bytes) -> bool:
+    # Quotes inside a text are escaped, so that a mark is never part of one.
+    return any(mark in lines for mark in _MARKS)
+
+
 def _row(line: bytes, offset: int) -> SourceRow:
     # Most texts are met once in a file: nothing is gained by looking for their like.
     number, *cells = cast("list[Any]", from_json(line, cache_strings="keys"))
-    # Quotes inside a text are escaped, so that a mark is never part of one.
-    if _DAY_MARK in line or _MOMENT_MARK in line:
+    if _holds_tags(line):
         for place, cell in enumerate(cells):
             if type(cell) is dict:
                 cells[place] = _untagged(cell)

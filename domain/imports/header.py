@@ -1,13 +1,17 @@
 """Finds the header of a table, in one row or two, and what each of its columns means."""
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from domain.errors import InvalidDocument
+from domain.imports.header_words import (
+    HEADER_CHARACTERS,
+    marks_of,
+    rows_worth_reading,
+    title_text,
+)
 from domain.imports.nearest import suggestion
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of, plain_title
@@ -21,7 +25,8 @@ WRONG: Final = "what is wrong"
 """First header of the report of rejected rows, which may be sent again as it is."""
 NOT_USED: Final = "-"
 """What a message maps a title to whose column is to be left out."""
-_HEADER_CHARACTERS: Final = 80
+_COLUMNS_OF_TABLE: Final = 2
+"""Columns that a table and its rows have at least, where a better header stands below."""
 _HEADERS_IN_MESSAGE: Final = 30
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -73,7 +78,7 @@ def match_header(
         spec: What the table holds.
         names: Normalised title to the field that the message says it means.
     """
-    titles = tuple(_title(cell) for cell in cells)
+    titles = tuple(title_text(cell) for cell in cells)
     meanings: dict[int, Meaning] = {}
     ignored: list[str] = []
     wrong: int | None = None
@@ -136,8 +141,8 @@ def names_of(mapped: Mapping[str, str], spec: TableSpec) -> Mapping[str, str]:
         if name.strip() != NOT_USED and meaning is None:
             known = ", ".join(field.name for field in spec.fields)
             raise InvalidDocument(
-                f"the message maps {readable(title, _HEADER_CHARACTERS)!r} to "
-                f"{readable(name, _HEADER_CHARACTERS)!r}, which is not a field of this type; "
+                f"the message maps {readable(title, HEADER_CHARACTERS)!r} to "
+                f"{readable(name, HEADER_CHARACTERS)!r}, which is not a field of this type; "
                 f"its fields are {known}, and {NOT_USED!r} leaves a column out"
             )
         names[normalise(title)] = NOT_USED if meaning is None else meaning.field.name
@@ -153,8 +158,9 @@ def find_header(
     """Find the header among the first rows of a table.
 
     It is the row, or two rows, with every required column and, of several, that with most
-    columns; the first of equals. Rows below it that hold only units, or the numbers of the
-    columns, belong to it.
+    columns; the first of equals. Where rows of a table stand between an earlier one and that one
+    it is the earlier one: what follows is a second table, which is for a person to settle. Rows
+    below it that hold only units, or the numbers of the columns, belong to it.
 
     Args:
         rows: The first `HEADER_WITHIN` rows with their line numbers.
@@ -168,70 +174,16 @@ def find_header(
     top = list(rows)
     required = {each.name for each in spec.fields if each.required}
     fitting: list[_Fitting] = []
-    for index in _worth_reading(top, _marks(required, spec, names)):
+    for index in rows_worth_reading(top, marks_of(required, spec, names)):
         for header, used in _readings(top, index, spec, names):
             if required <= header.positions.keys():
                 fitting.append(_Fitting(len(header.positions), index, used, header))
     if fitting:
         best = _best(fitting)
+        best = next((each for each in fitting if _has_rows(each, best, top, required)), best)
         return _with_rows_below(best.header, top[best.start + best.rows :])
     closest = _closest(top, spec, names)
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
-
-
-def _marks(
-    required: Collection[str], spec: TableSpec, names: Mapping[str, str]
-) -> Sequence[Sequence[str]]:
-    """For each required field one word of every title that names it, the longest."""
-    required_titles = [(title, name) for title, name in names.items() if name in required]
-    return [
-        [*spec.title_words[field]]
-        + [
-            max(title.split(), key=len, default="")
-            for title, name in required_titles
-            if name == field
-        ]
-        for field in sorted(required)
-    ]
-
-
-def _worth_reading(
-    top: Sequence[tuple[int, Sequence[Cell]]], marks: Sequence[Sequence[str]]
-) -> Iterable[int]:
-    """Rows that may be a header, alone or with the one below, by what they must hold for that.
-
-    What a title means is looked up cell by cell; most rows are data, and lack such a word.
-    """
-    texts = [_folded(cells) for _, cells in top]
-    together = "\n".join(texts)
-    begins = [*accumulate((len(text) + 1 for text in texts), initial=0)]
-    found = [_rows_with(words, together, begins) for words in marks]
-    for index in range(len(texts)):
-        if all(index in rows or index + 1 in rows for rows in found):
-            yield index
-
-
-def _rows_with(words: Sequence[str], together: str, begins: Sequence[int]) -> set[int]:
-    """Which rows hold one of these words, by where each begins; words hold no blanks."""
-    if "" in words:
-        return set(range(len(begins)))
-    rows: set[int] = set()
-    for word in words:
-        place = together.find(word)
-        while place >= 0:
-            row = bisect_right(begins, place) - 1
-            rows.add(row)
-            place = together.find(word, begins[row + 1])
-    return rows
-
-
-def _folded(cells: Sequence[Cell]) -> str:
-    """A text that holds every word of a row's titles as `normalise` writes them."""
-    try:
-        text = "\n".join(cast("Sequence[str]", cells))
-    except TypeError:  # a cell that is no text
-        text = "\n".join(cell if isinstance(cell, str) else _title(cell) for cell in cells)
-    return text.casefold() if text.isascii() else normalise(text)
 
 
 def _closest(
@@ -261,6 +213,28 @@ def _best(fitting: Sequence[_Fitting]) -> _Fitting:
     equals = [each for each in fitting if each.fields == most]
     first = next((each for each in equals if each.rows == 1), equals[0])
     return next((each for each in equals if each.rows == 2 and each.start == first.start), first)
+
+
+def _has_rows(
+    first: _Fitting,
+    best: _Fitting,
+    top: Sequence[tuple[int, Sequence[Cell]]],
+    required: set[str],
+) -> bool:
+    """Whether a table begins with a header and has rows above the one that fits best.
+
+    A form at the top of a sheet may name a column or two beside what it says: most titles of a
+    table are those of its columns, and a row of it holds more than its key.
+    """
+    positions = first.header.positions
+    titles = sum(map(bool, first.header.titles))
+    if len(positions) < _COLUMNS_OF_TABLE or 2 * len(positions) <= titles:
+        return False
+    for _, cells in top[first.start + first.rows : best.start]:
+        filled = {name for name, p in positions.items() if p < len(cells) and title_text(cells[p])}
+        if required <= filled and len(filled) >= _COLUMNS_OF_TABLE:
+            return True
+    return False
 
 
 def _readings(
@@ -303,8 +277,8 @@ def _joined(
     titles: list[Cell] = []
     group = ""
     for position in range(width):
-        above = _title(upper[position]) if position < len(upper) else ""
-        below = _title(lower[position]) if position < len(lower) else ""
+        above = title_text(upper[position]) if position < len(upper) else ""
+        below = title_text(lower[position]) if position < len(lower) else ""
         # A title over several columns stands in the first of them.
         group = above or (group if below else "")
         unit = bool(below) and is_unit_cell(below)
@@ -322,12 +296,12 @@ def _holds_no_data(
 
     Below a column that is required, a title stands or nothing.
     """
-    filled = [position for position, cell in enumerate(below) if _title(cell)]
+    filled = [position for position, cell in enumerate(below) if title_text(cell)]
     if not filled:
         return False
     for name, position in both.positions.items():
-        text = _title(below[position]) if position < len(below) else ""
-        upper = _title(above[position]) if position < len(above) else ""
+        text = title_text(below[position]) if position < len(below) else ""
+        upper = title_text(above[position]) if position < len(above) else ""
         own = both.titles[position] != upper
         is_title = is_unit_cell(text) or plain_title(text) in plain_title(both.titles[position])
         if spec.by_name[name].required and text and not (own and is_title):
@@ -335,10 +309,10 @@ def _holds_no_data(
     meant = sum(
         1
         for position in filled
-        if is_unit_cell(_title(below[position]))
+        if is_unit_cell(title_text(below[position]))
         or (
             position in both.meanings
-            and plain_title(_title(below[position])) in plain_title(both.titles[position])
+            and plain_title(title_text(below[position])) in plain_title(both.titles[position])
         )
     )
     return 2 * meant >= len(filled)
@@ -371,7 +345,7 @@ def _nothing_found(
     closest: tuple[int, TableHeader] | None,
     sheet: str | None,
 ) -> str:
-    where = f"sheet {readable(sheet, _HEADER_CHARACTERS)!r}" if sheet else "the document"
+    where = f"sheet {readable(sheet, HEADER_CHARACTERS)!r}" if sheet else "the document"
     if closest is None:
         return f"{where} holds no rows"
     wanted = [each.name for each in spec.fields if each.name in required]
@@ -393,7 +367,3 @@ def _nothing_found(
 
 def _columns(names: Sequence[str]) -> str:
     return f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"
-
-
-def _title(cell: Cell) -> str:
-    return readable(cell, _HEADER_CHARACTERS) if cell is not None else ""

@@ -8,7 +8,7 @@ from domain.imports.cells import convert_cells
 from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.columns import CellForm, ColumnText, NotPlain
-from domain.tabular.fields import DECIMAL_DIGITS, ColumnKind, FieldSpec
+from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.notations import Notation
 from domain.tabular.packed import text_of
 
@@ -16,7 +16,6 @@ NUMBER_DIGITS: Final = 10
 """Digits of a number that is part of a key: texts of the same length sort as numbers do."""
 _CHANGED: Final = 32
 """Distinct cells of a column that may become something else than their form."""
-_LIMIT: Final = 10**DECIMAL_DIGITS
 _FORMS: Final[Mapping[ColumnKind, CellForm]] = MappingProxyType(
     {ColumnKind.DECIMAL: CellForm.DECIMAL, ColumnKind.INTEGER: CellForm.INTEGER}
 )
@@ -58,8 +57,6 @@ def column_text(
         raise NotPlain
     are_texts = form_of(field, surveyed) is CellForm.TEXT and values == list(cells)
     texts: Sequence[str] = values if are_texts else list(map(text_of, values))
-    if field.kind is ColumnKind.DECIMAL and any(abs(value or 0) >= _LIMIT for value in values):
-        raise NotPlain
     if field.name == SEQUENCE:
         texts = [text.zfill(NUMBER_DIGITS) for text in texts]
     if field.kind is ColumnKind.TEXT and "\t" in "".join(texts):

@@ -274,7 +274,10 @@ class Survey:
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:
-        """A person's word, the report's, the column's own values, those of its neighbours."""
+        """A person's word, the report's, the column's own values, those of its neighbours.
+
+        Columns of dates in one file are written by one hand: one odd value is no other order.
+        """
         everywhere = {notation for position in at.values() for notation in self._found[position]}
         settled: dict[str, Notation | None] = {}
         for name, position in at.items():
@@ -284,7 +287,7 @@ class Survey:
                 settled[name] = options.carried[name]
                 continue
             own = self._found[position]
-            near = own or everywhere & (_DATES if is_date else _NUMBERS)
+            near = everywhere & _DATES if is_date else own or everywhere & _NUMBERS
             settled[name] = chosen or only(near)
         return settled
 

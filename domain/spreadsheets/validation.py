@@ -31,6 +31,8 @@ VALUE_CHARACTERS: Final = 200
 REASON_CHARACTERS: Final = 500
 NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
 
+_TITLES: Final = 2
+"""Columns of which a row repeats the titles: one title alone may be a value."""
 _MISSING: Final = Flaw("is missing")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
@@ -113,6 +115,7 @@ class RowValidator:
         checked = CheckedRows(rows)
         cells = self._convert(checked, self._mapped, counted=counted)
         self._apply_rule(cells, checked)
+        self._note_headers(cells, checked)
         self._set_blank_aside(cells, checked)
         if self._people is not None:
             checked.identities = self._identities(checked)
@@ -321,6 +324,19 @@ class RowValidator:
                 problem = self._problem(checked.source[i].line, name, cell, fault.reason)
                 checked.problems[i].append(problem)
 
+    def _note_headers(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """A row of titles, as on each printed page, is no row, though all of it may be valid."""
+        titles = {name: header.strip().casefold() for name, header in self._headers.items()}
+        if len(titles) < _TITLES:
+            return
+        first, *others = titles
+        for i, cell in enumerate(cells[first]):
+            if not _is_title(cell, titles[first]):
+                continue
+            if all(_is_title(cells[name][i], titles[name]) for name in others):
+                line = checked.source[i].line
+                checked.problems[i] = [Problem(line=line, reason="repeats the header row")]
+
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""
         demanding = any(each.required for each in self._mapped.values())
@@ -366,6 +382,10 @@ class RowValidator:
             value=readable(cell, VALUE_CHARACTERS) or None,
             reason=reason[:REASON_CHARACTERS],
         )
+
+
+def _is_title(cell: Cell, title: str) -> bool:
+    return isinstance(cell, str) and cell.strip().casefold() == title
 
 
 def _filled(cell: Cell) -> bool:

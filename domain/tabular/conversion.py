@@ -6,6 +6,7 @@ does not settle it is each distinct cell looked at by itself.
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -55,8 +56,20 @@ _MONTH: Final = (
 _MONTHS: Final = tuple(_MONTH.split("|"))
 _DAY: Final = re.compile(rf"[0-9]{{1,2}}(?:-|\. )(?:{_MONTH})|(?:{_MONTH})[- ][0-9]{{2}}")
 """What a spreadsheet makes of a code that looks like a date, `3/4` or `2-1`, in text files."""
+_DITTO: Final = frozenset(
+    spelling
+    for mark in (
+        *('"', "''", "\u201c", "\u201d", "\u201e", "\u2033", "\u3003", "\u00bb", "\u00ab"),
+        *('-"-', '- " -', '\u2013"\u2013', "-\u201d-", "-''-", '--"--'),
+        *("dto", "dto.", "dito", "ditto", "do.", "idem", "as above", "same as above"),
+        *("s.o.", "s. o.", "siehe oben", "wie oben", "wie vor"),
+    )
+    for spelling in (mark, mark.upper(), mark.capitalize())
+)
+"""What people write for the code of the row above."""
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_HYPHENS: Final = re.compile("[\u2010\u2011]")
 _PLAIN_POINTS: Final = re.compile(r"(?:[0-9]{1,14}(?:\.[0-9]{1,6})?\n)*")
 _PLAIN_DIGITS: Final = re.compile(r"(?:[0-9]{1,14}\n)*")
 _PLAIN_INTEGERS: Final = re.compile(r"(?:[0-9]{1,9}\n)*")
@@ -144,7 +157,7 @@ def convert_column(
             texts = [cell.strip() if cell else "" for cell in cast("Sequence[str | None]", cells)]
         else:
             texts = list(map(str.strip, cast("Sequence[str]", cells)))
-        if field.kind is ColumnKind.CODE and not "".join(texts).isprintable():
+        if field.kind is ColumnKind.CODE and not "".join(texts).isascii():
             texts = list(map(_visible, texts))
         if _all_clean(field, texts):
             return [text or field.blank for text in texts] if "" in texts else texts, False
@@ -203,8 +216,14 @@ def _plain_numbers(
 
 
 def _visible(code: str) -> str:
-    """A code without its invisible characters: two that look the same are the same."""
-    return _BLANKS.sub(" ", _INVISIBLE.sub("", code)).strip()
+    """A code by what it looks like: two that look the same are the same.
+
+    Letters with accents may be two characters each, and hyphens of documents forbid a line break.
+    """
+    if code.isascii():
+        return code.strip()
+    shown = _HYPHENS.sub("-", _BLANKS.sub(" ", _INVISIBLE.sub("", code)))
+    return unicodedata.normalize("NFC", shown).strip()
 
 
 def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
@@ -216,6 +235,7 @@ def _all_clean(field: FieldSpec, texts: list[str]) -> bool:
         # Most codes name no month, and to search for words is quicker than for a pattern.
         names_month = not joined.isupper() and any(month in joined for month in _MONTHS)
         may_be_wrong = may_be_wrong or (names_month and _DAY.search(joined) is not None)
+        may_be_wrong = may_be_wrong or not _DITTO.isdisjoint(texts)
     if may_be_wrong and any(error_of(text, field.kind) for text in texts):
         return False
     return (joined.isprintable() or _permitted(field, joined)) and (
@@ -232,6 +252,8 @@ def error_of(text: str, kind: ColumnKind) -> str | None:
         return "is a number without its last digits; format the cell as text and enter it again"
     if kind is ColumnKind.CODE and _DAY.fullmatch(text):
         return "is a date that a spreadsheet has made of a code; format the cell as text"
+    if kind is ColumnKind.CODE and text in _DITTO:
+        return "stands for the code of the row above; write that code"
     if _TOO_NARROW.fullmatch(text):
         return "is not the value: the column was too narrow to show it when the file was written"
     return None

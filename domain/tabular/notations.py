@@ -72,16 +72,18 @@ def exact(value: Decimal) -> Decimal:
     """
     if not value.is_finite():
         raise Unreadable("is not a finite number")
+    if abs(value) < _LIMIT:
+        exponent = value.as_tuple().exponent
+        assert isinstance(exponent, int)
+        if exponent < -DECIMAL_PLACES:
+            value = value.quantize(_STEP, ROUND_HALF_UP)
+        elif exponent > 0:
+            value = value.quantize(_UNIT)
+    # Rounding may have made it too large.
     if abs(value) >= _LIMIT:
         raise Unreadable(f"has more than {DECIMAL_DIGITS} digits before the decimal point")
-    if not value:
-        # Minus zero and zero are one number.
-        return Decimal(0)
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    if exponent < -DECIMAL_PLACES:
-        return value.quantize(_STEP, ROUND_HALF_UP)
-    return value.quantize(_UNIT) if exponent > 0 else value
+    # Minus zero and zero are one number.
+    return value or Decimal(0)
 
 
 def number_notations(text: str) -> list[Notation]:

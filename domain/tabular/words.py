@@ -24,7 +24,7 @@ class RowWord(Enum):
     FOOTER = auto()
     """The foot of a printed page: `Page 2 of 7`."""
     PRINTED = auto()
-    """When or by what the list was made, or that it ends: `Printed on 5 March`."""
+    """When, by what or by whom the list was made, that it ends, or a note on it."""
 
 
 _TOTALS: Final = (
@@ -56,6 +56,15 @@ _PRINTED: Final = re.compile(
     r"|continued on|continued from|fortsetzung (?:auf|von|seite)"
     r"|applied filters|filters applied|angewendete filter)\b.*"
 )
+_SIGNED: Final = re.compile(
+    r"(?:prepared|checked|approved|reviewed|authori[sz]ed|signed) by\b.*"
+    r"|(?:gepruft|freigegeben|genehmigt|gezeichnet) (?:am|von|durch)\b.*"
+    r"|date|datum|signature|unterschrift"
+)
+_NOTE: Final = re.compile(
+    r"\s*(?:\*+\)|(?:notes?|n\.?b\.?|remarks?|hinweise?|anmerkung(?:en)?|bemerkung(?:en)?)\s*:)",
+    re.IGNORECASE,
+)
 _ANYWHERE: Final = (
     *("total", "totaal", "summe", "somme", "ergebnis", "gesamt", "bertrag"),
     *("ed forward", "ht forward", "\u03c3"),
@@ -67,7 +76,9 @@ _AT_BEGINNING: Final = tuple(
         *("page", "seite", "blatt", "pag", "sheet", "- ", "\u2013 ", "print", "run date"),
         *("report date", "date printed", "gedruckt", "druckdatum", "erstellt", "generated"),
         *("exported", "end of", "ende der", "continued", "fortsetzung", "applied", "filters"),
-        *("angewendet", "*"),
+        *("angewendet", "*", "prepared", "checked", "approved", "reviewed", "authori", "signed"),
+        *("gepr", "freigegeben", "genehmigt", "gezeichnet", "date", "datum", "signature"),
+        *("unterschrift", "note", "nb", "n.b", "remark", "hinweis", "anmerkung", "bemerkung"),
     )
 )
 _PARTS: Final = ("tota", "mme", "gebn", "samt", "rtrag", " forw", "\u03c3")
@@ -120,7 +131,7 @@ def word_of(text: str, *, in_key: bool = False) -> RowWord | None:
         return RowWord.TOTAL
     if _FOOTER.fullmatch(name):
         return RowWord.FOOTER
-    if _PRINTED.fullmatch(name):
+    if _PRINTED.fullmatch(name) or (in_key and (_SIGNED.fullmatch(name) or _NOTE.match(text))):
         return RowWord.PRINTED
     if _OF_TOTAL.fullmatch(name):
         return RowWord.OF_TOTAL

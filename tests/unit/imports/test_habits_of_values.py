@@ -47,6 +47,14 @@ class TestValues:
         reasons = [(line, reason) for line, _, reason in found.rejected]
         assert reasons == [(3, "is missing"), (4, "same code as line 2")]
 
+    def test_accents_and_hyphens_that_look_the_same_are_the_same(self, csv: Any) -> None:
+        rows = ("Gera\u0308t\u20111,1", "Ger\u00e4t-1,2", "Gera\u0308t\u20132,3")
+        found = read(csv("Code,Description", *rows))
+        assert codes(found) == ["Ger\u00e4t-1", "Ger\u00e4t\u20132"]
+        assert [(line, reason) for line, _, reason in found.rejected] == [
+            (3, "same code as line 2")
+        ]
+
     def test_codes_that_lost_digits_are_problems(self, csv: Any, xlsx: Any) -> None:
         found = read(csv("Code;Serial;Rate", "4,01235E+12;x;1", "E-1;1E+05;2", "1E5;12E3;3"))
         assert codes(found) == ["1E5"]
@@ -183,6 +191,16 @@ class TestValues:
         rows.append(["6", date(2025, 5, 13)])
         assert read(xlsx(one_sheet(*rows)), "crew_member").rejected == []
 
+    def test_columns_of_dates_that_contradict_each_other_settle_nothing(self, csv: Any) -> None:
+        lines = ("No;From;To", "1;3/4/2025;12/31/2025", "2;4/3/2025;", "3;13/1/2025;")
+        titles = ("Employee", *lines[0].split(";")[1:])
+        found = read(csv(";".join(titles), *lines[1:]), "crew_member")
+        assert found.column("employee_no") == ["3"]
+        assert [(line, column) for line, column, _ in found.rejected] == [(2, "From"), (3, "From")]
+        assert "2025-03-04 or 2025-04-03" in found.rejected[0][2]
+        found = read(csv(";".join(titles), *lines[1:3]), "crew_member")
+        assert found.column("valid_from") == [date(2025, 3, 4), date(2025, 4, 3)]
+
     def test_a_date_with_dots_and_its_month_first_settles_the_others(self, csv: Any) -> None:
         rows = ("1;03.04.2025;05.06.2025", "2;03.25.2025;", "3;2025-04-02;31.12.2025")
         found = read(csv("Badge;From;To", *rows[:2]), "crew_member")
@@ -193,7 +211,7 @@ class TestValues:
         assert german.column("valid_from") == [date(2025, 4, 3), date(2025, 4, 2)]
         both = read(csv("Badge;From;To", *rows, "4;25.03.2025;"), "crew_member")
         assert both.column("employee_no") == ["2", "3", "4"]
-        assert [line for line, _, _ in both.rejected] == [2]
+        assert [(line, column) for line, column, _ in both.rejected] == [(2, "From"), (2, "To")]
         assert both.rejected[0][2].startswith("can be read as 2025-03-04 or 2025-04-03")
         dmy = read(csv("Badge;From;To", *rows), "crew_member", date_order="dmy")
         assert dmy.column("valid_from") == [date(2025, 4, 3), date(2025, 4, 2)]

@@ -281,6 +281,16 @@ class TestRowsThatAreNoData:
         assert "2 repeated headers were left out (lines 6, 5)" in found.note
         assert "3 page footers were left out (lines 4, 8, 9)" in found.note
 
+    def test_signatures_and_notes_below_the_rows(self, xlsx: Any) -> None:
+        notes = (["*) without fuel"], ["Note: prices of 2025"], ["Prepared by", "J. Doe"])
+        signed = (["Date", "2025-01-01"], ["Geprüft am", "5.3."], ["Signature"])
+        found = read(xlsx(one_sheet(*EQUIPMENT, *notes, *signed)))
+        assert (codes(found), found.rejected) == (["E-1", "E-2"], [])
+        assert found.note == "6 page footers were left out (lines 4, 5, 6, 7, 8, 9)."
+        # With more beside it, or behind the key, it is a row.
+        rows = (["Date", "Clock", 5], ["E-9", "Checked by J. Doe", 5], ["Note 7", "Phone", 1])
+        assert codes(read(xlsx(one_sheet(EQUIPMENT[0], *rows)))) == ["Date", "E-9", "Note 7"]
+
     def test_headings_across_the_table(self, xlsx: Any) -> None:
         rows = (EQUIPMENT[0], ["CRANES"], EQUIPMENT[1], ["PUMPS"], EQUIPMENT[2])
         found = read(xlsx(one_sheet(*rows), merged=[(1, 0, 1, 2), (3, 0, 3, 2)]))

@@ -36,6 +36,30 @@ def test_of_several_candidates_the_fullest_wins_and_then_the_first() -> None:
     assert find_header(rows, CREW).line == 2
 
 
+def test_a_table_above_a_fuller_header_is_not_passed_over() -> None:
+    second = [["Rented"], ["Code", "Description", "Rate", "Rate unit"], ["E-3", "Pump", 10, "h"]]
+    first: list[list[Cell]] = [["Code", "Description", "Rate"], ["E-1", "Crane", 100], [], *second]
+    assert find_header(numbered(*first), EQUIPMENT).line == 1
+    # Titles of two rows, and rows without a rate.
+    two_rows: list[list[Cell]] = [["Equipment"], ["Code", "Description", "Rate"], ["E-1", "Crane"]]
+    assert find_header(numbered(*two_rows, *second), EQUIPMENT).line == 2
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        [["Code", "E-17"], ["Status", "Draft"]],
+        [["Code", None, "Status"], [None, "Draft", "open"]],
+        [["Code", "Meaning"], ["o", "owned"], ["r", "rented"]],
+        [["Code", "Description", "checked", "by", "whom"], ["E-1", "Crane", "yes", "ann", "x"]],
+        [["Code", "Status"], ["E-1"], ["E-2"]],
+    ],
+)
+def test_a_form_above_the_header_is_no_table(form: list[list[Cell]]) -> None:
+    rows = [*form, ["Code", "Description", "Rate"], ["E-1", "Crane", 5]]
+    assert find_header(numbered(*rows), EQUIPMENT).line == len(form) + 1
+
+
 def test_unknown_headers_are_named_and_the_report_column_is_not() -> None:
     header = match_header(7, ["What is wrong", "Code", "Colour", None, "Shoe size"], EQUIPMENT)
     assert header.ignored == ("Colour", "Shoe size")
@@ -144,7 +168,7 @@ def test_rows_that_are_passed_over_are_no_headers(
 
     passing_over = found()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(headers, "_worth_reading", lambda top, _: range(len(top)))
+        patch.setattr(headers, "rows_worth_reading", lambda top, _: range(len(top)))
         assert found() == passing_over
 
 

@@ -121,6 +121,11 @@ def test_formulas_are_text() -> None:
     assert (anna["first_name"], anna["last_name"]) == ("=1+1", "@SUM(A1)")
 
 
+def test_a_row_of_titles_is_no_person() -> None:
+    found = validate([ANNA[:2], [" VORNAME", "nachname"], ["Vorname", "B"]], HEADERS[:2])
+    assert reasons(found) == {3: [(None, None, "repeats the header row")]}
+
+
 def test_the_second_row_of_a_person_is_a_duplicate() -> None:
     again = ["Anna", " Schmidt ", "ANNA@example.org", date(1990, 5, 31)]
     bert = ["Bert", "Maier", None, "1980-01-01"]

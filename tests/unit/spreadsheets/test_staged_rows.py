@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.spreadsheets.staged_rows import StagedRows, is_blank, rows_of, staged_line
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, Uncalculated
 
 CELLS: list[Cell] = [
     *(None, "", " spaced ", "line\nbreak\r\n", "00012", "=1+1", '{"d":"2024-01-01"}', "{", "d"),
@@ -18,7 +18,7 @@ CELLS: list[Cell] = [
     *(0, -7, 2**53 + 1, 2**64, 10**39, -(10**300), 1.0, 1e22, -0.0, 0.1 + 0.2, 5e-324),
     *(True, False, 1, 0, float("inf")),
     *(date(2024, 2, 29), date(1, 1, 1), datetime(2024, 2, 29), datetime(9999, 12, 31, 23, 59, 59)),
-    *(datetime(2024, 2, 29, 13, 45, 12, 123456), "last"),
+    *(datetime(2024, 2, 29, 13, 45, 12, 123456), Uncalculated('=A1&"b"'), "last"),
 ]
 
 
@@ -62,7 +62,8 @@ def test_any_cell_is_read_back_unchanged(
 @given(
     st.lists(
         st.lists(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text())
-        | st.lists(st.dates() | st.text()),
+        | st.lists(st.dates() | st.text())
+        | st.lists(st.text() | st.text().map(Uncalculated)),
         max_size=4,
     )
 )

@@ -59,6 +59,14 @@ def test_cells_that_a_spreadsheet_changed_are_not_taken_for_codes() -> None:
     ]
 
 
+@pytest.mark.parametrize("mark", ['"', "''", '-"-', "dto.", "Dito", "DITTO", "s. o.", "siehe oben"])
+@pytest.mark.parametrize("others", [('2"',), ('2"', 7)])
+def test_a_mark_for_the_row_above_is_no_code(mark: str, others: tuple[Cell, ...]) -> None:
+    found = converted(CODE, "A-1", mark, *others)
+    assert found[:3] == ["A-1", "stands for the code of the row above; write that code", '2"']
+    assert converted(TEXT, mark) == [mark]
+
+
 @pytest.mark.parametrize("others", [("A-1",), ("A-1", 7)])
 def test_what_a_formula_failed_to_find_is_no_code(others: tuple[Cell, ...]) -> None:
     found = converted(CODE, "#N/A", "#1", *others)

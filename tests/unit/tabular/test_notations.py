@@ -108,13 +108,21 @@ def test_only_unmistakable_values_decide() -> None:
         ("-0", "0"),
         ("1E+3", "1000"),
         ("99999999999999.9", "99999999999999.9"),
+        ("99999999999999.9999994", "99999999999999.999999"),
+        ("-0.0000004", "0"),
     ],
 )
 def test_numbers_fit_their_column(value: str, kept: str) -> None:
     assert str(exact(Decimal(value))) == kept
 
 
-@pytest.mark.parametrize("value", ["1E+14", "-100000000000000", "NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("1E+14", "-100000000000000", "99999999999999.9999995", "1E+400"),
+        *("NaN", "Infinity", "-Infinity"),
+    ],
+)
 def test_numbers_that_no_column_holds(value: str) -> None:
     with pytest.raises(Unreadable):
         exact(Decimal(value))
