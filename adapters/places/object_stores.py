@@ -12,7 +12,7 @@ from obstore.exceptions import BaseError
 
 from adapters.azure.storage_account import StorageAccount, store_config
 from adapters.http.addresses import is_public
-from adapters.http.guarded import AddressRefused
+from adapters.http.resolved import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.object_deletes import ConditionalDeletes
