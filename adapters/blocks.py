@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from io import BytesIO
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -21,22 +22,42 @@ async def in_blocks(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[by
 
     Holds a block and a piece at a time; what is a block already is not copied.
     """
-    held = bytearray()
+    held = BytesIO()
     async for piece in pieces:
         start = 0
-        if held:
-            start = min(size - len(held), len(piece))
-            held += memoryview(piece)[:start]
-            if len(held) < size:
+        if held.tell():
+            start = min(size - held.tell(), len(piece))
+            held.write(memoryview(piece)[:start])
+            if held.tell() < size:
                 continue
-            yield bytes(held)
-            held.clear()
+            # Without a copy: nothing else refers to its buffer.
+            block, held = held.getvalue(), BytesIO()
+            yield block
         if start == 0 and len(piece) == size:
             yield piece
             continue
         while len(piece) - start >= size:
             yield piece[start : start + size]
             start += size
-        held += memoryview(piece)[start:]
-    if held:
-        yield bytes(held)
+        held.write(memoryview(piece)[start:])
+    if held.tell():
+        yield held.getvalue()
+
+
+async def at_least(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
+    """Join short pieces until they have `size` bytes; longer ones are passed on, uncopied.
+
+    For who takes blocks of any length, and only not too many of them: pieces of a little more than
+    a block would be copied to make blocks of them. Only the last one is shorter, and none is empty.
+    """
+    held = BytesIO()
+    async for piece in pieces:
+        if not held.tell() and len(piece) >= size:
+            yield piece
+            continue
+        held.write(piece)
+        if held.tell() >= size:
+            block, held = held.getvalue(), BytesIO()
+            yield block
+    if held.tell():
+        yield held.getvalue()

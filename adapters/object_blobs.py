@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import obstore
 from obstore.store import AzureStore, S3Store
 
-from adapters.blocks import in_blocks
+from adapters.blocks import computed, in_blocks
 from adapters.etags import refuse_other
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
@@ -148,9 +148,11 @@ class ObjectBlobs(ABC):
             size = file.tell()
         return BlobRef(name=name, size=size, sha256=digest.hexdigest(), etag=etag)
 
-    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+    async def write(
+        self, name: str, chunks: AsyncIterator[bytes], *, hashed: bool = True
+    ) -> BlobRef:
         """Stream bytes into a new blob; it appears when all of its blocks are there."""
-        arriving = _Arriving(chunks)
+        arriving = _Arriving(chunks, hashed=hashed)
         blocks = in_blocks(arriving.pieces(), self._block)
         first = await anext(blocks, b"")
         if len(first) < self._block:
@@ -161,7 +163,7 @@ class ObjectBlobs(ABC):
             etag = put["e_tag"]
         else:
             etag = await self._create_from_blocks(name, _after(first, blocks))
-        return BlobRef(name=name, size=arriving.size, sha256=arriving.digest.hexdigest(), etag=etag)
+        return BlobRef(name=name, size=arriving.size, sha256=arriving.sha256, etag=etag)
 
     async def put(self, name: str, content: bytes) -> BlobRef:
         """Write a short blob in one request."""
@@ -190,17 +192,22 @@ def _quoted(etag: str | None) -> str | None:
 
 
 class _Arriving:
-    """Size and digest of bytes that pass by."""
+    """Size and, where it is asked for, hash of bytes that pass by."""
 
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], *, hashed: bool) -> None:
         self.size = 0
-        self.digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if hashed else None
         self._chunks = chunks
+
+    @property
+    def sha256(self) -> str | None:
+        return None if self._digest is None else self._digest.hexdigest()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         async for chunk in self._chunks:
             self.size += len(chunk)
-            self.digest.update(chunk)
+            if self._digest is not None:
+                await computed(self._digest.update, chunk)
             yield chunk
 
 

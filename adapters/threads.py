@@ -13,7 +13,8 @@ from typing import Final, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_QUEUED: Final = 4
+_QUEUED: Final = 2
+"""Pieces of up to 1 MB that a stream is ahead of its reader."""
 
 
 async def to_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -88,7 +88,11 @@ async def serving(
     """
     app = Starlette(routes=routes)
     with listener(host, port, name) as listening:
-        server = _Server(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
+        # No WebSockets: their library would be loaded for nothing.
+        config = uvicorn.Config(
+            app, log_config=None, log_level="warning", lifespan="off", ws="none"
+        )
+        server = _Server(config)
         serving = asyncio.create_task(server.serve([listening]))
         try:
             yield authority(listening)

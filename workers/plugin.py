@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.converter import CompositePayloadConverter, DataConverter
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import (
     ReplayerConfig,
@@ -47,6 +48,19 @@ PASSTHROUGH = (
 """What all pipelines share; each names its own modules in its register."""
 
 
+_CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
+
+
+class SharedConverters(CompositePayloadConverter):
+    """The SDK's converters of pydantic, which it makes anew for every workflow task.
+
+    They hold nothing but caches, and making them takes as long as to encode a payload.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(*_CONVERTERS)
+
+
 def passthrough() -> list[str]:
     """Modules that the sandbox shares with the worker instead of importing them for every run."""
     own = (module for pipeline in catalogue.PIPELINES for module in pipeline.passthrough)
@@ -79,7 +93,7 @@ class _Plugin(SimplePlugin):
         self._guard = QueryGuard()
         super().__init__(
             "docflow",
-            data_converter=pydantic_data_converter,
+            data_converter=DataConverter(payload_converter_class=SharedConverters),
             interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), self._guard],
             workflow_runner=_sandboxed if sandboxed else _unsandboxed,
         )

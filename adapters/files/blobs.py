@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from adapters.blocks import in_blocks
+from adapters.blocks import at_least
 from adapters.etags import refuse_other
 from adapters.ports import BlobNotFound, PortError, Unavailable
 from adapters.threads import to_end
@@ -110,26 +110,30 @@ class FolderBlobs:
         """Copy a file into a blob."""
         return await asyncio.to_thread(self._upload, source, name, overwrite)
 
-    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+    async def write(
+        self, name: str, chunks: AsyncIterator[bytes], *, hashed: bool = True
+    ) -> BlobRef:
         """Write bytes to a file as they arrive, and rename it when all are there."""
-        blocks = in_blocks(chunks, _BLOCK)
+        blocks = at_least(chunks, _BLOCK)
         first = await anext(blocks, b"")
         if len(first) < _BLOCK:
             # All there is: one thread does everything.
             return await asyncio.to_thread(self._store, (first,), name, overwrite=False)
         path = self._path(name)
         digest = hashlib.sha256()
+        take_in = digest.update if hashed else None
         with self._translated(name, overwrite=False):
             sink = await asyncio.to_thread(self._new_part)
         try:
             block = first
             while block:
                 with self._translated(name, overwrite=False):
-                    await asyncio.to_thread(_append, sink, block, digest.update)
+                    await asyncio.to_thread(_append, sink, block, take_in)
                 block = await anext(blocks, b"")
             with self._translated(name, overwrite=False):
+                sha256 = digest.hexdigest() if hashed else None
                 return await asyncio.to_thread(
-                    self._publish, sink, path, name, digest.hexdigest(), overwrite=False
+                    self._publish, sink, path, name, sha256, overwrite=False
                 )
         finally:
             await asyncio.to_thread(_discard, sink)
@@ -191,7 +195,7 @@ class FolderBlobs:
             raise PortError(
                 f"{name!r} is not a blob name: {problem_text(error.errors()[0])}"
             ) from error
-        if path.parent.resolve() != path.parent or path.is_symlink():
+        if _has_link(self._folder, name):
             raise PortError(f"blob {name!r} leads through a symbolic link, which is not followed")
         return path
 
@@ -273,7 +277,7 @@ class FolderBlobs:
             _remove_left(left)
 
     def _publish(
-        self, sink: BinaryIO, path: Path, name: str, digest: str, *, overwrite: bool
+        self, sink: BinaryIO, path: Path, name: str, digest: str | None, *, overwrite: bool
     ) -> BlobRef:
         """Give a file that is written its name."""
         sink.flush()
@@ -328,6 +332,20 @@ class FolderBlobs:
         return True
 
 
+def _has_link(folder: Path, name: str) -> bool:
+    """Whether a path below a folder leads through a symbolic link.
+
+    The folder itself is resolved already; to resolve all of a path would ask for each part of that,
+    too, with every blob.
+    """
+    place = str(folder)
+    for part in name.split("/"):
+        place = f"{place}/{part}"
+        if os.path.islink(place):
+            return True
+    return False
+
+
 def _discard(part: BinaryIO) -> None:
     """Close a file, and remove it unless it has got the name of its blob."""
     with part:
@@ -366,9 +384,10 @@ def _pour(source: Iterable[bytes], sink: BinaryIO, report: Callable[[int], None]
     return digest.hexdigest()
 
 
-def _append(sink: BinaryIO, block: bytes, take_in: Callable[[bytes], None]) -> None:
+def _append(sink: BinaryIO, block: bytes, take_in: Callable[[bytes], None] | None) -> None:
     sink.write(block)
-    take_in(block)
+    if take_in is not None:
+        take_in(block)
 
 
 def _reference(name: str, file: BinaryIO, sha256: str | None = None) -> BlobRef:

@@ -7,8 +7,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-import httpx
-
 from adapters.ports import BlobNotFound, Blobs, Unavailable
 from adapters.ports.transfers import SettingsFile
 from contracts.blobs import BlobRef
@@ -106,6 +104,9 @@ class RemoteSettings:
             RuleViolation: It answers with something else, or with too much.
             Unavailable: It does not answer.
         """
+        # The HTTP client takes 7 MB of memory, for workers whose settings are behind an address.
+        import httpx
+
         headers = {} if self._known is None else {"If-None-Match": self._known[0]}
         try:
             async with (

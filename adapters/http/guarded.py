@@ -1,27 +1,12 @@
 """Connections to hosts that others name: the address is checked where the connection is made."""
 
-import asyncio
-import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import ip_address
+from collections.abc import Callable, Sequence
 
 import httpx
 
 from adapters.http.addresses import IPAddress, literal
-
-Resolve = Callable[[str, int], Awaitable[Sequence[IPAddress]]]
-"""Addresses of a host; raises `OSError` when it has none."""
-
-
-class AddressRefused(Exception):
-    """A host has an address that nothing is sent to."""
-
-
-async def resolve(host: str, port: int) -> Sequence[IPAddress]:
-    """What the resolver of this machine says."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [ip_address(address[0]) for *_, address in found]
+from adapters.http.resolved import AddressRefused, Resolve, resolve
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):

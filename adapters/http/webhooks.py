@@ -11,7 +11,8 @@ import httpx
 
 from adapters.http.addresses import IPAddress, is_local, is_public
 from adapters.http.answers import retry_after
-from adapters.http.guarded import AddressRefused, GuardedTransport, Resolve, resolve
+from adapters.http.guarded import GuardedTransport
+from adapters.http.resolved import AddressRefused, Resolve, resolve
 from adapters.http.signatures import signed_headers
 from adapters.ports.webhooks import WebhookAnswer, WebhookMessage
 

@@ -60,7 +60,9 @@ class MemoryBlobs:
             raise FileExistsError(f"there is a blob {name!r} already")
         return self._put(name, content)
 
-    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+    async def write(
+        self, name: str, chunks: AsyncIterator[bytes], *, hashed: bool = True
+    ) -> BlobRef:
         """Keep bytes as they arrive, once all of them are there."""
         if name in self._blobs:
             raise FileExistsError(f"there is a blob {name!r} already")

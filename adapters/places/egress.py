@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
-import httpx
-
 from adapters.http.addresses import IPAddress, is_local, is_public, literal
-from adapters.http.guarded import AddressRefused, Resolve, resolve
+from adapters.http.resolved import AddressRefused, Resolve, resolve
 
 CONNECT_SECONDS = 15.0
 
@@ -97,31 +95,6 @@ class Egress:
             else:
                 return connection
         raise failure or OSError(f"{host} has no address")
-
-
-class CheckedHost(httpx.AsyncBaseTransport):
-    """Checks the name of a host before a transport checks its addresses.
-
-    Args:
-        egress: What is permitted.
-        inner: What sends.
-    """
-
-    def __init__(self, egress: Egress, inner: httpx.AsyncBaseTransport) -> None:
-        self._egress, self._inner = egress, inner
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
-
-        Raises:
-            AddressRefused: The host may not be connected to.
-        """
-        self._egress.check_host(request.url.host)
-        return await self._inner.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close what is open."""
-        await self._inner.aclose()
 
 
 def _is_named(host: str, permitted: str) -> bool:

@@ -12,10 +12,12 @@ import httpx
 
 from adapters.http.addresses import literal
 from adapters.http.answers import retry_after
-from adapters.http.guarded import AddressRefused, GuardedTransport
+from adapters.http.guarded import GuardedTransport
+from adapters.http.resolved import AddressRefused
 from adapters.places.base import BasePlace, is_strong
+from adapters.places.checked_host import CheckedHost
 from adapters.places.credentials import Credentials
-from adapters.places.egress import CheckedHost, Egress
+from adapters.places.egress import Egress
 from adapters.places.pace import Pace
 from adapters.places.whole import WholeWrites
 from adapters.places.write_order import WriteOrder, checked, checked_pattern, taken

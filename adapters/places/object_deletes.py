@@ -10,15 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-import httpx
-
-from adapters.http.guarded import AddressRefused, GuardedTransport
-from adapters.places.egress import CheckedHost, Egress
+from adapters.http.resolved import AddressRefused
+from adapters.places.egress import Egress
 from adapters.ports import Denied
 from adapters.ports.places import PartnerAway
 from contracts.transfers import Partner
+
+if TYPE_CHECKING:
+    import httpx
 
 _TEXT_BYTES: Final = 1 << 14
 
@@ -39,7 +40,7 @@ class ConditionalDeletes:
     egress: Egress
     silence: float
     _opened: AsyncExitStack = field(default_factory=AsyncExitStack, init=False, repr=False)
-    _client: httpx.AsyncClient | None = field(default=None, init=False, repr=False)
+    _client: "httpx.AsyncClient | None" = field(default=None, init=False, repr=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,6 +60,9 @@ class ConditionalDeletes:
             Denied: The address of the store is not permitted.
             PartnerAway: It cannot be reached.
         """
+        # The HTTP client takes 7 MB of memory, for workers that delete objects.
+        import httpx
+
         client, name = await self._connected(), self.partner.name
         (url, headers), text = await self.signed(key, tag), b""
         try:
@@ -75,9 +79,14 @@ class ConditionalDeletes:
         named = answer.headers.get("x-ms-error-code", "")
         return answer.status_code, f"{named} {text.decode('utf-8', 'replace')}"
 
-    async def _connected(self) -> httpx.AsyncClient:
+    async def _connected(self) -> "httpx.AsyncClient":
         """Made for the first request: most steps delete nothing."""
         if self._client is None:
+            import httpx
+
+            from adapters.http.guarded import GuardedTransport
+            from adapters.places.checked_host import CheckedHost
+
             guarded = GuardedTransport(self.egress.permitted, self.egress.resolve)
             # No proxy: it would make the connection, to whatever address it likes.
             client = httpx.AsyncClient(

@@ -12,7 +12,7 @@ from obstore.exceptions import BaseError
 
 from adapters.azure.storage_account import StorageAccount, store_config
 from adapters.http.addresses import is_public
-from adapters.http.guarded import AddressRefused
+from adapters.http.resolved import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.object_deletes import ConditionalDeletes
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SILENCE_SECONDS: Final = 30.0
 _RETRIES: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
 """The run itself tries again."""
+_PART: Final = 3 << 20
+"""Of a blob, for which Azure knows no least size. Smaller ones take more requests than they save
+memory."""
 _SIGNED_FOR: Final = timedelta(minutes=15)
 _REGION: Final = "us-east-1"
 _NO_PROXY: Final = "http://127.0.0.1:9"
@@ -69,7 +72,7 @@ async def azure_blob(
 
         async with ConditionalDeletes(partner, signed, egress, silence) as deletes:
             yield ObjectPlace(
-                partner, store, credentials, pace, None, lambda: tunnel.refused, deletes
+                partner, store, credentials, pace, None, lambda: tunnel.refused, deletes, _PART
             )
 
 

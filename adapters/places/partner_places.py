@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.folder import FolderPlace, FolderThreads
-from adapters.places.https import https
 from adapters.places.object_stores import azure_blob, s3
 from adapters.places.pace import Pace, Paces
 from adapters.places.pool import SessionPool
@@ -123,6 +122,9 @@ class PartnerPlaces:
             case PlaceKind.S3:
                 return s3(partner, credentials, self.egress, pace, silence)
             case PlaceKind.HTTPS:
+                # The HTTP client takes 7 MB, likewise.
+                from adapters.places.https import https
+
                 return https(partner, credentials, self.egress, pace, silence, self.tls)
             case PlaceKind.SFTP:
                 raise AssertionError("its sessions are handed on")

@@ -25,8 +25,9 @@ from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split, temporary
 
 _BLOCK: Final = 1 << 20
-_IN_FLIGHT: Final = 4
-"""Blocks; each of them travels in requests of the size that the server takes."""
+_IN_FLIGHT: Final = 3
+"""Blocks; each of them travels in requests of the size that the server takes. The window of a
+channel of `asyncssh` has 2 MB: more blocks would only wait for each other, in memory."""
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import asyncssh
 
-from adapters.http.guarded import AddressRefused
+from adapters.http.resolved import AddressRefused
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.pace import Pace

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
-from adapters.http.guarded import AddressRefused
+from adapters.http.resolved import AddressRefused
 from adapters.places.egress import Egress
 
 _HEAD_BYTES = 16 * 1024

@@ -77,16 +77,19 @@ class Blobs(Protocol):
         """
         ...
 
-    async def write(self, name: str, chunks: AsyncIterator[bytes]) -> BlobRef:
+    async def write(
+        self, name: str, chunks: AsyncIterator[bytes], *, hashed: bool = True
+    ) -> BlobRef:
         """Stream bytes into a new blob as they arrive; it appears when all of them are there.
 
-        The returned reference carries size and sha256 of what was written.
+        The returned reference carries the size of what was written, and its sha256.
 
         When `chunks` raises, there is no blob and the error passes through. Memory stays bounded.
 
         Args:
             name: Blob name.
             chunks: Pieces of any size.
+            hashed: False: the sha256 is not asked for, and may be missing.
 
         Raises:
             FileExistsError: There is a blob of that name.

@@ -9,7 +9,7 @@ whether it is the last one (1 byte).
 import base64
 import hashlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -57,13 +57,16 @@ def _from_base64(text: str, /) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-async def encrypted(chunks: AsyncIterator[bytes], key: bytes, name: str) -> AsyncGenerator[bytes]:
+async def encrypted(
+    chunks: AsyncIterator[bytes], key: bytes, name: str, seen: Callable[[bytes], None]
+) -> AsyncGenerator[bytes]:
     """What is stored for plain bytes.
 
     Args:
         chunks: Pieces of any size.
         key: 32 bytes.
         name: Of the blob.
+        seen: Called with the plain bytes of each chunk, in order, in the thread that encrypts it.
     """
     salt = os.urandom(_SALT_BYTES)
     yield MAGIC + _key_name(key) + salt
@@ -71,10 +74,10 @@ async def encrypted(chunks: AsyncIterator[bytes], key: bytes, name: str) -> Asyn
     number, held = 0, b""
     async for block in in_blocks(chunks, CHUNK):
         if held:
-            yield await _sealed(cipher, _nonce(number, last=False), held)
+            yield await _sealed(cipher, _nonce(number, last=False), held, seen)
             number += 1
         held = block
-    yield await _sealed(cipher, _nonce(number, last=True), held)
+    yield await _sealed(cipher, _nonce(number, last=True), held, seen)
 
 
 async def decrypted(
@@ -128,8 +131,14 @@ async def _then(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes
         yield piece
 
 
-async def _sealed(cipher: AESGCM, nonce: bytes, block: bytes) -> bytes:
-    return await computed(lambda plain: cipher.encrypt(nonce, plain, None), block)
+async def _sealed(
+    cipher: AESGCM, nonce: bytes, block: bytes, seen: Callable[[bytes], None]
+) -> bytes:
+    def seal(plain: bytes) -> bytes:
+        seen(plain)
+        return cipher.encrypt(nonce, plain, None)
+
+    return await computed(seal, block)
 
 
 async def _opened(cipher: AESGCM, nonce: bytes, block: bytes, name: str) -> bytes:

@@ -20,11 +20,12 @@ UNUSED: Final = {
     "aiosmtplib",
     "asyncssh",
     "chardet",
+    "httpx",
     "stream_unzip",
     "stream_zip",
     "xlsxwriter",
 }
-"""Of partners, actions and pipelines that this worker may never meet: 17 MB of memory."""
+"""Of partners, actions and pipelines that this worker may never meet: 24 MB of memory."""
 
 
 def test_libraries_of_single_protocols_and_formats_are_loaded_when_they_are_used() -> None:
