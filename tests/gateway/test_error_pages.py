@@ -112,6 +112,8 @@ async def test_an_address_of_a_form_that_is_opened_names_its_methods(stack: Stac
         refused = await anna.get("/sign-out")
         assert "Open the page that has the form" in page(refused, 405, "Not a page")
         assert refused.headers["allow"] == "POST"
+        answered = page(await anna.get("/imports/a%22%3E/columns"), 405, "Not a page")
+        assert '<a href="/imports/a%22%3E"><bdi>/imports/a&#34;&gt;</bdi></a>' in answered
         refused = await anna.post("/")
         assert "takes no form" in page(refused, 405, "Not allowed")
         assert refused.headers["allow"] == "GET"

@@ -1,9 +1,11 @@
 """Pages for errors that no page has caught: unknown addresses, other methods, outages, defects."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, cast
+from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
+from starlette.routing import Match
 
 from workers.gateway.http.accept import prefers_page
 from workers.gateway.pages.language import gettext, negotiated, speaking
@@ -50,6 +52,16 @@ class ErrorPages:
         return is_fragment(request) or prefers_page(request.headers.get("Accept", ""))
 
 
+def _page_above(request: Request) -> tuple[str, str] | None:
+    """The page that an address of one of its forms begins with, where there is one."""
+    path = request.scope["path"].rpartition("/")[0]
+    routes = cast("FastAPI", request.app).routes
+    scope = {**request.scope, "method": "GET", "path": path}
+    if path and any(route.matches(scope)[0] is Match.FULL for route in routes):
+        return quote(path), printable(path)
+    return None
+
+
 def _alert(request: Request, status: int) -> Alert:
     match status:
         case 404:
@@ -59,7 +71,7 @@ def _alert(request: Request, status: int) -> Alert:
             return Alert(NotFound.title, said, items=(address,))
         case 405 if request.method in ("GET", "HEAD"):
             said = gettext("Only a form is sent to this address. Open the page that has the form.")
-            return Alert(gettext("Not a page"), said)
+            return Alert(gettext("Not a page"), said, link=_page_above(request))
         case 405:
             return Alert(Forbidden.title, gettext("This address takes no form."))
         case 413:
