@@ -163,6 +163,8 @@ VISITS: Mapping[str, Mapping[str, Show]] = {
         "new import": at("/imports/new"),
         "sign in": at("/sign-in"),
         "not found": at("/imports/00000000-0000-4000-8000-000000000000"),
+        "no such page": at("/nosuchpage/" + "x" * 300),
+        "not a page": at("/sign-out"),
     },
     "an import": {
         "columns": layout_of_columns,

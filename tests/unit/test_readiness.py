@@ -302,6 +302,20 @@ async def test_a_gateway_that_is_not_ready_answers_everything_with_503() -> None
         assert "shelf" not in refused.text and refused.headers["retry-after"] == "5"
 
 
+async def test_a_browser_is_shown_a_page_by_a_gateway_that_is_not_ready() -> None:
+    transport = httpx.ASGITransport(Entrance(Health(missing=[SAYS])))
+    headers = {"accept": "text/html,*/*;q=0.8", "accept-language": "de"}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://gateway", headers=headers
+    ) as client:
+        refused = await client.get("/imports")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        assert "docflow startet gerade." in refused.text and "shelf" not in refused.text
+        assert "default-src 'none'" in refused.headers["content-security-policy"]
+        style = refused.text.split('<link rel="stylesheet" href="')[1].split('"')[0]
+        assert (await client.get(style)).headers["content-type"].startswith("text/css")
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from workers import catalogue
 from workers.gateway import inbox as inbox_api
@@ -18,7 +19,8 @@ from workers.gateway.http.auth import Tokens
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.http.request_metrics import CountedResponses
-from workers.gateway.pages.routes import pages_router
+from workers.gateway.pages.errors import ErrorPages
+from workers.gateway.pages.routes import open_site, pages_router
 from workers.gateway.parts import GatewayPart
 from workers.health_server import live, readiness_answer
 from workers.pipelines.base import Audience
@@ -78,12 +80,21 @@ def create_app(
         for route in router.routes
         if isinstance(route, APIRoute)
     }
-    handle_problems(app, problems, partial(refusal_of, importing=importing))
-    _describe(app)
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}
-    pages = pages_router(own, inbox, started_by, tokens, settings, namespace=namespace)
+    site = open_site(own, tokens, settings)
+    errors = ErrorPages(site, _first_parts(parts))
+    handle_problems(app, problems, partial(refusal_of, importing=importing), errors.instead_of)
+    _describe(app)
+    pages = pages_router(site, own, inbox, started_by, namespace=namespace)
     app.include_router(pages, include_in_schema=False)
     return app
+
+
+def _first_parts(parts: Mapping[str, GatewayPart]) -> set[str]:
+    """What the addresses for programs begin with: those of the API, its description, health."""
+    routers = [inbox_api.router, *(router for part in parts.values() for router in part.routers)]
+    paths = [route.path for each in routers for route in each.routes if isinstance(route, Route)]
+    return {"health", "openapi.json", *(path.split("/")[1] for path in paths)}
 
 
 def _operation_id(route: APIRoute) -> str:

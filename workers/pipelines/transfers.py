@@ -368,6 +368,7 @@ TRANSFERS = Pipeline(
         "workflows.transfers.assignment",
         "workflows.transfers.attempts",
         "workflows.transfers.job_end",
+        "workflows.transfers.job_record",
         "workflows.transfers.progress",
         "workflows.transfers.receipt_steps",
         "workflows.transfers.sequence",

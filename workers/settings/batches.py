@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from adapters.aws.session import AwsSettings
+from contracts.base import built_when_used
 from contracts.batches import (
     API_KEY,
     API_KEY_SECRET,
@@ -40,7 +41,7 @@ _HINT: Final = (
     "batches need it, see docs/batches.md, or run `make dev` for a stack that has everything"
 )
 _QUEUE_HINT: Final = "the SQS queue that case events come through"
-_TEXTS: Final = TypeAdapter(dict[str, str])
+_TEXTS: Final = TypeAdapter(dict[str, str], config=built_when_used())
 
 
 def _as_in_plan(field: str) -> AfterValidator:

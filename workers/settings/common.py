@@ -16,7 +16,7 @@ from pydantic import (
     field_validator,
 )
 
-from contracts.base import problem_text
+from contracts.base import built_when_used, problem_text
 from domain.notices import NoticePolicies, NoticePolicy
 from workers.settings.base import (
     Missing,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 DEFAULT_POLICY: Final = "default"
 """Names the policy of every pipeline that has none of its own."""
-_POLICIES: Final[TypeAdapter[Mapping[str, NoticePolicy]]] = TypeAdapter(Mapping[str, NoticePolicy])
+_POLICIES: Final[TypeAdapter[Mapping[str, NoticePolicy]]] = TypeAdapter(
+    Mapping[str, NoticePolicy], config=built_when_used()
+)
 
 
 def web_address(value: str | None) -> str | None:

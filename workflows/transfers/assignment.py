@@ -5,18 +5,17 @@ from typing import NoReturn
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from activities.transfers.reception import Receiving
 from contracts.answers import Retry
 from contracts.errors import WRONG_STATE
 from contracts.transfers import (
     FileJobOrder,
-    StatusOrder,
     TransferAssign,
     TransferStatus,
     queue_task_queue,
 )
-from workflows import attributes, policies
+from workflows import attributes
 from workflows.parking import Answered, Decision, Parking
+from workflows.transfers.job_record import record, standing
 from workflows.waiting import Waiting
 
 SETTINGS = "settings"
@@ -80,18 +79,14 @@ class Assignment:
         """
         answer = self._answer
         assert answer is not None
-        record = StatusOrder(
-            transfer_id=self._order.transfer_id,
-            status=TransferStatus.ASSIGNED,
-            at=workflow.now(),
-            run=workflow.info().workflow_id,
-            digest=self._order.digest,
-            event=self._order.event,
+        order = standing(
+            self._order,
+            TransferStatus.ASSIGNED,
             queue=answer.queue,
             reason=answer.reason or f"assigned anew by a person, before to {self._order.queue}",
             by=answer.by,
         )
-        await self._waiting.done(lambda: _recorded(record))
+        await self._waiting.done(lambda: record(order, f"record {order.status}"))
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
             self._order.model_copy(update={"queue": answer.queue}),
@@ -100,9 +95,3 @@ class Assignment:
                 "transfers", answer.queue, self._order.event.account_id
             ),
         )
-
-
-async def _recorded(record: StatusOrder) -> None:
-    await workflow.execute_local_activity_method(
-        Receiving.record, record, summary=f"record {record.status}", **policies.SHORT
-    )

@@ -8,7 +8,6 @@ from temporalio.exceptions import FailureError
 
 from activities.transfers.job_end import JobClosing
 from activities.transfers.receipt import Receipts
-from activities.transfers.reception import Receiving
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     AfterSource,
@@ -20,7 +19,6 @@ from contracts.transfers import (
     ReceiptOrder,
     SettleOrder,
     SettleResult,
-    StatusOrder,
     StoredReceipt,
     TransferClosing,
     TransferPlan,
@@ -29,6 +27,7 @@ from contracts.transfers import (
 from workflows import policies
 from workflows.failures import explain, failures_logged
 from workflows.parking import Answered
+from workflows.transfers.job_record import record, standing
 from workflows.transfers.receipt_steps import ReceiptSteps
 from workflows.waiting import OnFailure, Waiting
 
@@ -153,21 +152,15 @@ class Ending:
                 await self._waiting.done(lambda: self._noted(job, note, answered.by))
 
     async def _noted(self, job: str | None, note: str, by: str | None = None) -> None:
-        order = StatusOrder(
-            transfer_id=self._order.transfer_id,
-            status=TransferStatus.READ_MESSAGE,
-            at=workflow.now(),
-            run=workflow.info().workflow_id,
-            digest=self._order.digest,
-            event=self._order.event,
+        order = standing(
+            self._order,
+            TransferStatus.READ_MESSAGE,
             queue=self._order.queue,
             job=job,
             reason=note[:500],
             by=by,
         )
-        await workflow.execute_local_activity_method(
-            Receiving.record, order, summary="record where it stands", **policies.SHORT
-        )
+        await record(order, "record where it stands")
 
     def closing(
         self,

@@ -21,15 +21,34 @@ NEVER = (*CLOUDS, *WEB, *FILES, *SCHEMA, "stack")
 """What no command needs that only reads."""
 
 
+IMPORTED = "sys.modules"
+BUILT = """(
+    f"{module}.{name}"
+    for module in list(sys.modules)
+    if module.partition(".")[0] in ("adapters", "contracts", "domain", "workers")
+    for name, value in vars(sys.modules[module]).items()
+    if isinstance(value, TypeAdapter) and value.pydantic_complete
+)"""
+"""Validators that have a name and are built; one of them takes as long as fifty contracts."""
+
+
 def imported(*arguments: str, fails: bool = False, **environment: str) -> set[str]:
     """The modules that a command has imported at its end."""
+    ended, said, modules = at_the_end(IMPORTED, *arguments, **environment)
+    assert (ended, said == "") == (("1", False) if fails else ("0", True)), said
+    return modules
+
+
+def at_the_end(what: str, *arguments: str, **environment: str) -> tuple[str, str, set[str]]:
+    """Exit code of a command, what it says of errors, and names by an expression at its end."""
     code = f"""
 import os, sys
+from pydantic import TypeAdapter
 from workers.cli.app import app
 try:
     app({list(arguments)!r})
 except SystemExit as ended:
-    print(ended.code, *sys.modules, flush=True)
+    print(ended.code, *{what}, flush=True)
 # Threads of Temporal's SDK may abort an interpreter that ends in the usual way.
 os._exit(0)
 """
@@ -42,9 +61,8 @@ os._exit(0)
         check=True,
         timeout=120,
     )
-    ended, *modules = done.stdout.splitlines()[-1].split()
-    assert (ended, done.stderr == "") == (("1", False) if fails else ("0", True)), done.stderr
-    return set(modules)
+    ended, *names = done.stdout.splitlines()[-1].split()
+    return ended, done.stderr, set(names)
 
 
 def found(modules: set[str], unwanted: tuple[str, ...]) -> list[str]:
@@ -82,6 +100,17 @@ def test_a_command_that_asks_temporal_needs_nothing_else(command: str) -> None:
     modules = imported(*command.split(), fails=True, TEMPORAL_ADDRESS="127.0.0.1:1")
     assert "temporalio" in modules
     assert found(modules, (*NEVER, *DATABASE)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("list", "0"), ("retry batch/7/1", "1"), ("status", "1")]
+)
+def test_a_command_builds_no_validator_that_it_does_not_use(
+    command: str, code: str, database: str
+) -> None:
+    settings = {"DATABASE_URL": database, "TEMPORAL_ADDRESS": "127.0.0.1:1"}
+    ended, _, built = at_the_end(BUILT, *command.split(), **settings)
+    assert (ended, built) == (code, set())
 
 
 def test_modules_are_loaded_without_a_collection_and_a_process_collects() -> None:

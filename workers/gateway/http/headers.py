@@ -1,7 +1,7 @@
 """What every answer carries, and how much a request may bring."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -24,7 +24,7 @@ _POLICY: Final = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS: Final = {
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -34,6 +34,7 @@ _HEADERS: Final = {
     # What people import is theirs: no cache keeps it, unless an answer allows it.
     "cache-control": "no-store",
 }
+"""Of every answer that has no value of its own for one of them."""
 
 
 class SecurityHeaders:
@@ -46,7 +47,7 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
-        self._headers = dict(_HEADERS)
+        self._headers = dict(SECURITY_HEADERS)
         if https:
             self._headers["strict-transport-security"] = "max-age=31536000"
 

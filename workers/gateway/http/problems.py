@@ -18,6 +18,7 @@ from starlette.routing import Match
 from adapters.ports import PortError
 from contracts.base import problem_text
 from workers.gateway.http.auth import KeysUnavailable, Unauthorised
+from workers.gateway.http.headers import SECURITY_HEADERS
 from workers.services.bodies import printable
 from workers.services.errors import (
     Conflict,
@@ -47,14 +48,16 @@ _RETRY_SECONDS: Final = "5"
 def handle_problems(
     app: FastAPI,
     further: Mapping[type[ServiceError], MakeProblem],
-    refusal: Callable[[Request], Awaitable[Exception | None]] | None = None,
+    refusal: Callable[[Request], Awaitable[Exception | None]],
+    for_people: Callable[[Response, Request], Awaitable[Response]],
 ) -> None:
-    """Answer every error of an application with a problem.
+    """Answer every error of an application with a problem, and people with a page.
 
     Args:
         app: What raises them.
         further: Refusals that say more than others.
         refusal: Finds why the sender of a malformed request has no access; None where they have.
+        for_people: Makes a page of a problem where a person asks; else returns the problem.
     """
     handler = ExceptionHandler(
         # The first that matches counts.
@@ -71,14 +74,24 @@ def handle_problems(
         },
         documentation_uri_template=_TYPES,
     )
-    for kind in handler.handlers:
-        app.add_exception_handler(kind, handler)
+
+    async def answered(request: Request, error: Exception) -> Response:
+        return await for_people(handler(request, error), request)
 
     async def malformed(request: Request, error: Exception) -> Response:
-        found = None if refusal is None else await refusal(request)
-        return handler(request, found or error)
+        return await answered(request, await refusal(request) or error)
 
+    async def unexpected(request: Request, error: Exception) -> Response:
+        answer = await answered(request, error)
+        # The only answer that is made outside of what adds them.
+        for name, value in SECURITY_HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    for kind in handler.handlers:
+        app.add_exception_handler(kind, answered)
     app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(Exception, unexpected)
 
 
 def _handler(make: MakeProblem) -> Callable[[ExceptionHandler, Request, Any], Problem]:

@@ -20,6 +20,8 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from markupsafe import Markup
 
+from workers.gateway.http.accept import quality
+
 LOCALE: Final = Path(__file__).parent / "locale"
 CATALOGUE: Final = Path("LC_MESSAGES", "docflow.po")
 _LONGEST: Final = 1_000
@@ -76,9 +78,9 @@ def negotiated(header: str) -> Language:
     wanted: list[tuple[float, str]] = []
     for item in header[:_LONGEST].split(","):
         tag, _, parameter = item.partition(";")
-        wanted.append((_quality(parameter), tag.strip().lower()))
-    for quality, tag in sorted(wanted, key=lambda each: -each[0]):
-        if quality <= 0:
+        wanted.append((quality(parameter), tag.strip().lower()))
+    for weight, tag in sorted(wanted, key=lambda each: -each[0]):
+        if weight <= 0:
             break
         if tag == "*":
             return ENGLISH
@@ -87,17 +89,6 @@ def negotiated(header: str) -> Language:
                 return known[tag]
             tag = tag.rpartition("-")[0]
     return ENGLISH
-
-
-def _quality(parameter: str) -> float:
-    name, _, value = parameter.partition("=")
-    if not name.strip():
-        return 1.0
-    try:
-        quality = float(value)
-    except ValueError:
-        return 0.0
-    return quality if name.strip().lower() == "q" and 0 <= quality <= 1 else 0.0
 
 
 @contextmanager

@@ -147,15 +147,18 @@ class Site:
         )
 
     async def refusal(self, request: Request, error: ServiceError) -> Response:
-        """Report why something cannot be done: in place to a script, else as a page."""
-        alert = Alert(error.title, sentence(error))
+        """Report why something cannot be done."""
+        return await self.report(request, Alert(error.title, sentence(error)), error.status)
+
+    async def report(self, request: Request, alert: Alert, status: int) -> Response:
+        """Say what is wrong: in place to a script, else as a page."""
         if is_fragment(request):
-            return self.in_place(request, alert, error.status)
+            return self.in_place(request, alert, status)
         try:
             visitor = await self.visitor(request)
         except (SignInNeeded, ServiceUnavailable):
             visitor = None
-        return self.page(request, visitor, "error.html", error.status, problem=alert)
+        return self.page(request, visitor, "error.html", status, problem=alert)
 
     def in_place(self, request: Request, alert: Alert, status: int) -> Response:
         """A notice at the top of the page that is open; all else on it stays as it is.

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
+from contracts.base import built_when_used
 from contracts.imports import DocumentType, ImportState, Key, encoded, workflow_id
 from domain.imports.chunks import TaskKey
 from workers import catalogue
@@ -22,7 +23,7 @@ from workers.services.verbs import AnswerRequest, Filters, Report, RunEntry, Run
 if TYPE_CHECKING:
     from adapters.database.imports.views import ImportTaskRow
 
-_KEY: Final[TypeAdapter[str]] = TypeAdapter(Key)
+_KEY: Final[TypeAdapter[str]] = TypeAdapter(Key, config=built_when_used())
 _COUNTS: Final = ("created", "updated", "unchanged", "rejected")
 
 
