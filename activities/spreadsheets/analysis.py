@@ -36,6 +36,7 @@ from domain.spreadsheets.header import (
     SheetHeader,
     column_titles,
     find_header,
+    rows_above,
 )
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.sheet_types import SheetTypes
@@ -73,6 +74,8 @@ class _Top:
     """The first rows below the header that hold anything."""
     other_sheets: tuple[str, ...]
     """Further sheets that hold something."""
+    lines_above: tuple[int, ...]
+    """Lines of another table above the header."""
 
     def titles(self) -> list[tuple[int, str]]:
         """Place and title of each column that holds anything.
@@ -120,6 +123,7 @@ class _Top:
                 for (index, _), field in zip(titles, targets, strict=True)
             ],
             self.other_sheets,
+            self.lines_above,
         )
 
     def distinct(self, index: int, limit: int) -> Sequence[str]:
@@ -194,6 +198,7 @@ class SpreadsheetAnalysis:
                 columns=columns,
                 fields=tuple(each.facts for each in fields),
                 other_sheets=top.other_sheets,
+                lines_above=top.lines_above,
             )
             preview = top.preview(titles, columns, {each.name: each for each in fields})
             await self._store.save_analysis(order, analysis, preview, work.version)
@@ -247,7 +252,8 @@ class SpreadsheetAnalysis:
         filled = tuple(name for name in others if self._holds_rows(path, filename, name))
         if not sampled and not (filled and layout.sheet is None):
             raise InvalidDocument(ONLY_HEADERS if header.cells else NO_ROWS)
-        return _Top(source.format, found, sheets, header, sampled, filled)
+        above = () if layout.no_header else rows_above(top, header, fields)
+        return _Top(source.format, found, sheets, header, sampled, filled, above)
 
     def _holds_rows(self, path: Path, filename: str, sheet: str) -> bool:
         """Whether there is more in a sheet than a row of headers; one with a long name counts."""

@@ -15,6 +15,8 @@ FIELDS: Final = 128
 """Fields of one import type, custom lists included."""
 FIELD_TITLE: Final = 80
 """Characters of what people call a field."""
+LINES_ABOVE: Final = 30
+"""Rows above a header, as far down as it is looked for."""
 DECISIONS: Final = 200
 """Value decisions of one update."""
 RULES: Final = 20
@@ -272,6 +274,8 @@ class MappingsAnswer(Contract):
     """Headers of columns that fill no field."""
     left_out_sheets: tuple[Header, ...] = Field(default=(), max_length=50)
     """Further sheets of the file that hold something and are not read."""
+    left_out_lines: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
+    """Lines of another table above the header, which are not read."""
 
 
 class DecisionRecord(Contract):

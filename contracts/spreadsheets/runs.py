@@ -12,6 +12,7 @@ from contracts.dependencies import Dependency
 from contracts.spreadsheets.mappings import (
     COLUMNS,
     FIELDS,
+    LINES_ABOVE,
     RULES,
     CellDecision,
     CellRule,
@@ -109,6 +110,8 @@ class Analysis(Contract):
     """Fields of the import type, for this organisation; kept in the run."""
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     """Further sheets that hold something."""
+    lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
+    """Lines of another table above the header, which are not read."""
 
 
 class StageInput(Contract):
@@ -286,6 +289,7 @@ class SpreadsheetProgress(Contract):
     columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
     fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
+    lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False

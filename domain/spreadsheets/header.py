@@ -21,6 +21,8 @@ HEADER_WITHIN: Final = 30
 HEADER_CHARACTERS: Final = 200
 _LONGEST_TITLE: Final = 80
 _MOSTLY: Final = 0.8
+_FILLED_OF_ROW: Final = 2
+"""Cells of a row that holds more than a note below a table."""
 _DATA: Final = re.compile(r"[-+\d\s.,:/%()]+|\S+@\S+\.\S+")
 """Numbers, dates, times, phone numbers and mail addresses: no title looks like that."""
 
@@ -80,16 +82,36 @@ def find_header(
     if not rows:
         raise InvalidDocument("the sheet holds no rows; choose another one or another file")
     top = rows[:HEADER_WITHIN]
-    known = frozenset[str]().union(
-        *(
-            headers
-            for each in fields
-            for headers in (each.own_headers, each.other_headers, each.headers_beside)
-        )
-    )
+    known = _known(fields)
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
     return SheetHeader(*top[ranks.index(max(ranks))])
+
+
+def rows_above(
+    rows: Sequence[tuple[int, Sequence[Cell]]], header: SheetHeader, fields: Sequence[SheetField]
+) -> tuple[int, ...]:
+    """Lines of a table above the header, whose own header names several fields too.
+
+    They are not read. Titles, logos and legends above a header name no fields.
+
+    Args:
+        rows: Line and cells, from the top, as the header was looked for in.
+        header: The header that was found.
+        fields: Fields of the import type.
+    """
+    known = _known(fields)
+    lines: list[int] = []
+    begun = False
+    for line, cells in rows:
+        if line >= header.line:
+            break
+        filled = _filled(cells)
+        if _rank(cells, known, filled).fields:
+            begun = True
+        elif begun and filled >= _FILLED_OF_ROW:
+            lines.append(line)
+    return tuple(lines)
 
 
 def reads_like_a_row(headers: Iterable[str]) -> bool:
@@ -113,6 +135,17 @@ def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> lis
         for index in sorted(valued | titles.keys())
         if titles.get(index) or index in valued
     ]
+
+
+def _known(fields: Sequence[SheetField]) -> frozenset[str]:
+    """Keys of all headers that name a field."""
+    return frozenset[str]().union(
+        *(
+            headers
+            for each in fields
+            for headers in (each.own_headers, each.other_headers, each.headers_beside)
+        )
+    )
 
 
 def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:

@@ -25,6 +25,8 @@ class Preview:
     """Texts of each column that count as blank, as far as they were looked at."""
     other_sheets: Sequence[str] = ()
     """Further sheets that hold something."""
+    lines_above: Sequence[int] = ()
+    """Lines of another table above the header, which are not read."""
 
 
 @dataclass(frozen=True, slots=True)

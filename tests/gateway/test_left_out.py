@@ -43,6 +43,26 @@ async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_list
         await anna.delete(f"/api/imports/{uuid}")
 
 
+async def test_a_table_above_the_header_is_asked_about(stack: Stack) -> None:
+    few = [",".join(map(str, each[:3])) for each in (HEADER, *GOOD)]
+    rows = "\n".join((*few, "", ",".join(HEADER), ",".join(map(str, GOOD[0])), ""))
+    above = list(range(2, 1 + len(few)))
+    async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
+        uuid = await import_in(
+            anna, "COLUMN_MAPPING", rows.encode(), filename="two.csv", autoStart="true"
+        )
+        browser.cookies.set(COOKIE, token("anna"))
+        page = (await browser.get(f"/imports/{uuid}")).text
+        layout = await anna.put(f"/api/imports/{uuid}/layout", json={"headerLine": 1})
+        assert layout.status_code == 202, layout.text
+        assert layout.json()["leftOutLines"] == []
+        back = await anna.put(f"/api/imports/{uuid}/layout", json={})
+        assert back.json()["leftOutLines"] == above
+        await anna.delete(f"/api/imports/{uuid}")
+    listed = page.split('id="left-out"')[1].split("</div>")[0]
+    assert f"lines {', '.join(map(str, above))}" in " ".join(listed.split())
+
+
 async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> None:
     rows = "Ada,Lovelace,ada@headless.example.org\nAlan,Turing,alan@headless.example.org\n"
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:

@@ -120,6 +120,7 @@ class SpreadsheetAnswers:
                     columns=analysis.columns,
                     fields=analysis.fields,
                     other_sheets=analysis.other_sheets,
+                    lines_above=analysis.lines_above,
                     version=version,
                     staged=None,
                 )

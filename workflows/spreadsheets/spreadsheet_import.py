@@ -113,12 +113,13 @@ class SpreadsheetImport(Parkable, retry=Answer):
             columns=analysis.columns,
             fields=analysis.fields,
             other_sheets=analysis.other_sheets,
+            lines_above=analysis.lines_above,
             version=1,
         )
         # Before anyone can answer: columns that are confirmed are not to change any more. Which of
-        # several sheets is meant is asked.
+        # several sheets or tables is meant is asked.
         asks_sheet = analysis.other_sheets and run.order.layout.sheet is None
-        is_clear = not run.missing_fields and not asks_sheet
+        is_clear = not (run.missing_fields or asks_sheet or analysis.lines_above)
         run.set(columns_confirmed=run.order.auto_start and is_clear)
         await self._pauses.move(SpreadsheetState.COLUMN_MAPPING)
 

@@ -114,6 +114,7 @@ class SpreadsheetRun:
             cells=self.now.cells,
             left_out_columns=decisions.left_out(self.now.columns),
             left_out_sheets=self.now.other_sheets,
+            left_out_lines=self.now.lines_above,
         )
 
     def trail(self, kind: str, decision: str, by: str) -> DecisionRecord:

@@ -319,6 +319,35 @@ async def test_sheets_that_are_not_read_are_named(setup: SpreadsheetSetup) -> No
     assert (await setup.analyse(order, Layout(sheet="Second"))).other_sheets == ("First",)
 
 
+async def test_rows_of_a_table_above_the_header_are_named(setup: SpreadsheetSetup) -> None:
+    people = table(
+        ("Runners of the club",),
+        ("First name", "Last name", "E-mail"),
+        ("Ada", "Lovelace", "ada@example.org"),
+        ("Alan", "Turing", "alan@example.org"),
+        (),
+        ("First name", "Last name", "E-mail", "Date of birth", "Shoe size"),
+        ("Grace", "Hopper", "grace@example.org", "1906-12-09", "38"),
+    )
+    order = await setup.upload(people)
+    found = await setup.analyse(order)
+    assert (found.layout.header_line, found.lines_above) == (6, (3, 4))
+    again = await setup.analyse(order, Layout(header_line=2))
+    assert again.lines_above == ()
+
+
+async def test_titles_and_legends_above_the_header_are_no_rows(setup: SpreadsheetSetup) -> None:
+    people = table(
+        ("Runners", "Season 2026"),
+        ("Contact", "Ada"),
+        ("Club", "Harriers"),
+        ("First name", "Last name", "E-mail"),
+        ("Grace", "Hopper", "grace@example.org"),
+    )
+    order = await setup.upload(people)
+    assert (await setup.analyse(order)).lines_above == ()
+
+
 async def test_a_file_without_rows_says_so_at_once(setup: SpreadsheetSetup) -> None:
     order = await setup.upload(table(("First name", "Last name")))
     with pytest.raises(ApplicationError, match="holds headers and no rows below them") as caught:

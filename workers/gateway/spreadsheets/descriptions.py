@@ -58,6 +58,7 @@ PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "firstOpenValues": ("The first values without a meaning; at most 50", []),
     "leftOutColumns": ("Headers of columns that fill no field", ["Shirt size"]),
     "leftOutSheets": ("Further sheets that hold something and are not read", ["Waiting list"]),
+    "leftOutLines": ("Lines of another table above the header, which are not read", [2, 3]),
     "rowNumber": ("Line of the row, as a spreadsheet shows it, from 1", 17),
     "cells": ("Its cells, as a person sees them", ["Anna", "Meier"]),
     "format": ("Kind of the file", "xlsx"),

@@ -140,6 +140,8 @@ class AnswerView(View):
     """Headers of columns that fill no field."""
     left_out_sheets: list[str]
     """Further sheets that hold something and are not read."""
+    left_out_lines: list[int]
+    """Lines of another table above the header, which are not read."""
 
 
 class PreviewRowView(View):
@@ -351,6 +353,7 @@ def answer_fields(answer: MappingsAnswer) -> dict[str, Any]:
         "missingFields": list(answer.missing_fields),
         "leftOutColumns": list(answer.left_out_columns),
         "leftOutSheets": list(answer.left_out_sheets),
+        "leftOutLines": list(answer.left_out_lines),
         "openValues": answer.cells.open,
         "firstOpenValues": [
             {

@@ -148,6 +148,7 @@ def answer_view(uuid: str, answer: MappingsAnswer) -> schemas.AnswerView:
         open_values=answer.cells.open,
         left_out_columns=list(answer.left_out_columns),
         left_out_sheets=list(answer.left_out_sheets),
+        left_out_lines=list(answer.left_out_lines),
         first_open_values=[
             schemas.OpenValueView(
                 id=value.id,

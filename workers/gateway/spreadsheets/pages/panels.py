@@ -56,6 +56,7 @@ async def columns(
         "header_is_row": reads_like_a_row(column.header for column in found.columns),
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
+        "lines_above": preview.lines_above if preview else (),
         "missing": [field for field in fields if field.required and field.name not in filled],
         "pending": any(line.is_changed for line in lines),
         "preview": preview,
