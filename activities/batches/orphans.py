@@ -9,7 +9,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic, Denied, OpenRuns
-from contracts.batches import BatchKey, BatchPlan, Orphans, SweepOrder
+from contracts.batches import LEFT_ALONE, BatchKey, BatchPlan, Orphans, SweepOrder
 from domain.batches.resources import FoundResource
 from domain.batches.validation import is_strange, is_young, only_dead_letters
 
@@ -52,21 +52,30 @@ class BatchOrphans:
         empty was kept on purpose.
 
         Returns:
-            Up to `order.most` batches, by case and id.
+            Up to `order.most` batches, by case and id, and those met on the way that are not ours.
         """
         grace = timedelta(seconds=order.grace)
         keys: list[BatchKey] = []
+        strange: list[BatchKey] = []
         async with Heartbeater():
             batches = await self._batches()
             # Asked after the listing: a run that is open now may have made what was listed.
             now = datetime.now(UTC)
             for key in sorted(batches, key=lambda key: (key.case_id, key.batch_id)):
-                if is_young(batches[key], now, grace) or not await self._is_left(key, batches[key]):
+                made = batches[key]
+                if is_young(made, now, grace) or await self._runs.is_open(key.workflow_id):
                     continue
-                if len(keys) == order.most:
-                    return Orphans(keys=tuple(keys), more=True)
-                keys.append(key)
-        return Orphans(keys=tuple(keys))
+                if not _all_ours(key, made):
+                    strange.append(key)
+                elif not await self._are_kept(made):
+                    keys.append(key)
+                if len(keys) > order.most:
+                    break
+        return Orphans(
+            keys=tuple(keys[: order.most]),
+            more=len(keys) > order.most,
+            not_ours=tuple(strange[:LEFT_ALONE]),
+        )
 
     async def _batches(self) -> dict[BatchKey, list[FoundResource]]:
         batches: dict[BatchKey, list[FoundResource]] = defaultdict(list)
@@ -94,18 +103,21 @@ class BatchOrphans:
                 raise
             activity.logger.info("policies of releases before are not looked for: %s", error)
 
-    async def _is_left(self, key: BatchKey, made: Sequence[FoundResource]) -> bool:
-        if await self._runs.is_open(key.workflow_id):
-            return False
-        if strange := [found for found in made if is_strange(found)]:
-            activity.logger.warning(
-                "%s is not swept: %s has one of our names but is not tagged as %s",
-                *(key, ", ".join(f"{each.resource} {each.name}" for each in strange)),
-                key.workflow_id,
-            )
-            return False
+    async def _are_kept(self, made: Sequence[FoundResource]) -> bool:
+        """Whether all there is are dead letters that were kept on purpose."""
         alone = only_dead_letters(made)
         if alone is None:
-            return True
+            return False
         depth = await self._queues.depth(alone.name)
-        return depth is not None and depth.total == 0
+        return depth is None or depth.total > 0
+
+
+def _all_ours(key: BatchKey, made: Sequence[FoundResource]) -> bool:
+    strange = [found for found in made if is_strange(found)]
+    if strange:
+        activity.logger.warning(
+            "%s is not swept: %s has one of our names but is not tagged as %s",
+            *(key, ", ".join(f"{each.resource} {each.name}" for each in strange)),
+            key.workflow_id,
+        )
+    return not strange

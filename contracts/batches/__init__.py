@@ -87,6 +87,7 @@ from contracts.batches.plans import (
 )
 from contracts.batches.runs import (
     DEPTHS_KEPT,
+    LEFT_ALONE,
     OPEN_BATCHES,
     Announce,
     BatchAnswer,
@@ -147,6 +148,7 @@ __all__ = [
     "GROUP_BYTES",
     "GROUP_MESSAGES",
     "LARGEST_ID",
+    "LEFT_ALONE",
     "LOADING_TASK_QUEUE",
     "LONGEST_PREFIX",
     "LONGEST_RETENTION",

@@ -24,6 +24,8 @@ OPEN_BATCHES: Final = 1_000
 """Batches of one case that wait at once."""
 DEPTHS_KEPT: Final = 10
 """Polls that the run's details show."""
+LEFT_ALONE: Final = 50
+"""Batches that the sweeper left alone, by name; the log has them all."""
 LOSS: Final = 150
 """Characters that say what was lost."""
 
@@ -367,6 +369,8 @@ class Orphans(Contract):
 
     keys: tuple[BatchKey, ...] = Field(default=(), max_length=200)
     more: bool = False
+    not_ours: tuple[BatchKey, ...] = Field(default=(), max_length=LEFT_ALONE)
+    """Batches that are left alone: something has one of our names and another owner's tag."""
 
 
 class Swept(Contract):
@@ -376,3 +380,5 @@ class Swept(Contract):
     left: int = 0
     """Batches of which something could not be removed."""
     more: bool = False
+    not_ours: tuple[BatchKey, ...] = Field(default=(), max_length=LEFT_ALONE)
+    """Batches that were left alone: something has one of our names and another owner's tag."""

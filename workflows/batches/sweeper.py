@@ -30,15 +30,14 @@ class BatchSweeper:
     async def run(self, order: SweepOrder) -> Swept:
         """Sweep up to `order.most` batches."""
         orphans = await Waiting().done(lambda: _orphans(order))
-        workflow.set_current_details(
-            "Sweeping\n\n" + "\n".join(f"- {key}" for key in orphans.keys) if orphans.keys else ""
-        )
+        workflow.set_current_details(_details(orphans))
         room = asyncio.Semaphore(AT_ONCE)
         swept = await asyncio.gather(*(self._sweep(key, room) for key in orphans.keys))
         return Swept(
             batches=sum(clean is not None for clean in swept),
             left=sum(clean is False for clean in swept),
             more=orphans.more,
+            not_ours=orphans.not_ours,
         )
 
     async def _sweep(self, key: BatchKey, room: asyncio.Semaphore) -> bool | None:
@@ -62,6 +61,19 @@ class BatchSweeper:
                 workflow.logger.warning("%s not swept: %s", key, explain(error))
                 return False
             return not result.left
+
+
+def _details(orphans: Orphans) -> str:
+    """What an operator sees of the run."""
+    parts = {
+        "Sweeping": orphans.keys,
+        "Left alone: something has one of our names and another owner's tag": orphans.not_ours,
+    }
+    return "\n\n".join(
+        f"{title}\n\n" + "\n".join(f"- {key}" for key in keys)
+        for title, keys in parts.items()
+        if keys
+    )
 
 
 async def _orphans(order: SweepOrder) -> Orphans:

@@ -237,9 +237,16 @@ class ScriptedBatch(ScriptedActivities):
 class ScriptedSweep:
     """A sweep over batches that have left something behind, and the activities that remove it."""
 
-    def __init__(self, keys: Sequence[BatchKey], batch: ScriptedBatch | None = None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[BatchKey],
+        batch: ScriptedBatch | None = None,
+        *,
+        not_ours: Sequence[BatchKey] = (),
+    ) -> None:
         self.batch = batch or ScriptedBatch()
-        self.orphans = scripted(BatchOrphans, results={"orphans": Orphans(keys=tuple(keys))})
+        found = Orphans(keys=tuple(keys), not_ours=tuple(not_ours))
+        self.orphans = scripted(BatchOrphans, results={"orphans": found})
 
     def activities(self) -> list[Callable[..., Any]]:
         """For the worker."""

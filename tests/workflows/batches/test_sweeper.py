@@ -60,6 +60,12 @@ async def test_what_cannot_be_removed_is_counted_and_the_others_go(
     assert script.batch.made("delete_dead_letters") == 3
 
 
+async def test_the_result_names_batches_that_were_left_alone(server: Any, run_worker: Any) -> None:
+    left_alone, swept = _keys(2)
+    script = ScriptedSweep([swept], not_ours=[left_alone])
+    assert await _sweep(server, run_worker, script) == Swept(batches=1, not_ours=(left_alone,))
+
+
 async def test_a_batch_that_was_started_meanwhile_is_left_alone(
     server: Any, run_worker: Any
 ) -> None:
