@@ -48,8 +48,8 @@ _RETRY_SECONDS: Final = "5"
 def handle_problems(
     app: FastAPI,
     further: Mapping[type[ServiceError], MakeProblem],
-    refusal: Callable[[Request], Awaitable[Exception | None]],
-    for_people: Callable[[Response, Request], Awaitable[Response]],
+    refusal: Callable[[Request], Awaitable[Exception | None]] | None = None,
+    for_people: Callable[[Response, Request], Awaitable[Response]] | None = None,
 ) -> None:
     """Answer every error of an application with a problem, and people with a page.
 
@@ -57,7 +57,8 @@ def handle_problems(
         app: What raises them.
         further: Refusals that say more than others.
         refusal: Finds why the sender of a malformed request has no access; None where they have.
-        for_people: Makes a page of a problem where a person asks; else returns the problem.
+        for_people: Makes a page of a problem where a person asks; else returns the problem. None:
+            the application has no pages.
     """
     handler = ExceptionHandler(
         # The first that matches counts.
@@ -76,10 +77,12 @@ def handle_problems(
     )
 
     async def answered(request: Request, error: Exception) -> Response:
-        return await for_people(handler(request, error), request)
+        problem = handler(request, error)
+        return problem if for_people is None else await for_people(problem, request)
 
     async def malformed(request: Request, error: Exception) -> Response:
-        return await answered(request, await refusal(request) or error)
+        found = None if refusal is None else await refusal(request)
+        return await answered(request, found or error)
 
     async def unexpected(request: Request, error: Exception) -> Response:
         answer = await answered(request, error)
