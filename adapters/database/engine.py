@@ -225,6 +225,7 @@ class _SqliteConnection(sqlite3.Connection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._cursors = WeakSet[sqlite3.Cursor]()
+        self._is_open = True
 
     def cursor(self, *args: Any, **options: Any) -> Any:
         """A cursor that is closed with the connection."""
@@ -233,7 +234,10 @@ class _SqliteConnection(sqlite3.Connection):
         return cursor
 
     def close(self) -> None:
-        """Finalize every statement, roll back, and close."""
+        """Finalize every statement, roll back, and close; once more, it does nothing."""
+        if not self._is_open:
+            return
+        self._is_open = False
         for cursor in list(self._cursors):
             cursor.close()
         if self.in_transaction:
