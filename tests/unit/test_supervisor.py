@@ -108,14 +108,16 @@ async def test_a_process_that_fails_again_and_again_says_why(tmp_path: Path) -> 
         assert not health.ready
 
 
-async def test_a_process_that_waits_for_its_next_start_is_not_stuck() -> None:
+async def test_a_process_that_waits_for_its_next_start_is_not_stuck(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     health = Health()
 
-    async def failed() -> bool:
-        return bool(health.problems)
+    async def both_have_ended() -> bool:
+        return caplog.text.count("has ended with exit code 1") == 2
 
     async with supervised(fails_after_a_report, health, pauses=LATE, silent=0.0):
-        await eventually(failed)
+        await eventually(both_have_ended)
         loop = asyncio.get_running_loop()
         silent_since = loop.time()
 
