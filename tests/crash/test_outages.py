@@ -148,6 +148,8 @@ async def test_a_minute_of_outage_parks_and_loses_no_import(
             await sending
         setup.goes()
         await asyncio.sleep(OUTAGE_SECONDS)
+        # On a starved machine a minute may pass before an import notices.
+        await until(lambda: is_noticed(client), "an import waits", every=0.2)
         setup.returns()
         await sending
         await system.ended(documents)
@@ -158,6 +160,12 @@ async def test_a_minute_of_outage_parks_and_loses_no_import(
 async def has_begun(client: Client) -> bool:
     """Whether some of the imports have been started."""
     return (await client.count_workflows("WorkflowType = 'DocumentImport'")).count > 20
+
+
+async def is_noticed(client: Client) -> bool:
+    """Whether some of the imports wait."""
+    waiting = "WorkflowType = 'DocumentImport' AND State = 'waiting'"
+    return (await client.count_workflows(waiting)).count > 0
 
 
 async def events(client: Client, document: Document) -> list[object]:

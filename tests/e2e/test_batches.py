@@ -281,7 +281,7 @@ async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Sta
         views = [view for view in await store.list(limit=1_000) if view.key in keys]
         return [view.status for view in views] == [LoaderStatus.COMPLETE] * len(keys)
 
-    await eventually(all_complete, seconds=2 * PATIENCE, pause=0.5)
+    await eventually(all_complete, seconds=10 * PATIENCE, pause=0.5)
     case_of = {key.workflow_id: key.case_id for key in keys}
     runs = defaultdict[int, list[WorkflowExecution]](list)
     query = 'WorkflowType = "BatchLifecycle" AND ExecutionStatus = "Completed"'

@@ -362,7 +362,7 @@ async def test_many_cases_in_any_order_load_every_batch_once(installations: Inst
             assert not await parked(installation.client, installation.task_queue)
             return await all_complete(installation, keys)
 
-        await eventually(all_done, seconds=300, pause=0.2)
+        await eventually(all_done, seconds=900, pause=0.2)
         for case in {key.case_id for key in keys}:
             mine = [key for key in installation.order if key.case_id == case]
             assert mine == keys_of(case, 3)
