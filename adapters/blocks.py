@@ -47,8 +47,8 @@ async def in_blocks(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[by
 async def at_least(pieces: AsyncIterator[bytes], size: int) -> AsyncIterator[bytes]:
     """Join short pieces until they have `size` bytes; longer ones are passed on, uncopied.
 
-    For who takes blocks of any length, and only not too many of them: pieces of a little more than
-    a block would be copied to make blocks of them. Only the last one is shorter, and none is empty.
+    For consumers that take blocks of any length, but should not get too many: exact blocks would be
+    copied from pieces that are a little longer. Only the last one is shorter, and none is empty.
     """
     held = BytesIO()
     async for piece in pieces:

@@ -219,7 +219,8 @@ class _SqliteConnection(sqlite3.Connection):
 
     SQLite keeps a closed connection, its transaction and its lock until the last statement is
     finalized. A task that is cancelled between a statement and the fetch of its rows leaves one
-    behind, which waits in its traceback for the collector: until then nobody could write.
+    behind, which its traceback keeps alive until the garbage collector runs: until then no other
+    connection could write.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

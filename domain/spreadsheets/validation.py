@@ -325,15 +325,21 @@ class RowValidator:
                 checked.problems[i].append(problem)
 
     def _note_headers(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
-        """A row of titles, as on each printed page, is no row, though all of it may be valid."""
+        """A row of titles, as on each printed page, is no row, though all of it may be valid.
+
+        A second table below the first one may have fewer columns.
+        """
         titles = {name: header.strip().casefold() for name, header in self._headers.items()}
         if len(titles) < _TITLES:
             return
-        first, *others = titles
+        first = next(iter(titles))
         for i, cell in enumerate(cells[first]):
             if not _is_title(cell, titles[first]):
                 continue
-            if all(_is_title(cells[name][i], titles[name]) for name in others):
+            filled = [name for name in titles if _filled(cells[name][i])]
+            if len(filled) >= _TITLES and all(
+                _is_title(cells[name][i], titles[name]) for name in filled
+            ):
                 line = checked.source[i].line
                 checked.problems[i] = [Problem(line=line, reason="repeats the header row")]
 

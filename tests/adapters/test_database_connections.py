@@ -66,7 +66,7 @@ async def test_a_writer_that_is_cancelled_keeps_nobody_from_writing(database: Da
     began = time.perf_counter()
     await write_rows(database)
     takes = time.perf_counter() - began
-    # Whoever handles an error keeps what it refers to alive.
+    # Code that handles an error keeps what its traceback refers to alive.
     held: list[BaseException] = []
     for moment in range(MOMENTS):
         task = asyncio.ensure_future(write_rows(database))

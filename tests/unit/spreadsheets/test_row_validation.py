@@ -126,6 +126,13 @@ def test_a_row_of_titles_is_no_person() -> None:
     assert reasons(found) == {3: [(None, None, "repeats the header row")]}
 
 
+def test_titles_of_a_second_table_with_fewer_columns_are_no_person() -> None:
+    rows = [ANNA[:3], ["Vorname", "Nachname", None], ["Vorname", None, None]]
+    found = reasons(validate(rows, HEADERS[:3]))
+    assert found[3] == [(None, None, "repeats the header row")]
+    assert all(reason != "repeats the header row" for _, _, reason in found.get(4, ()))
+
+
 def test_the_second_row_of_a_person_is_a_duplicate() -> None:
     again = ["Anna", " Schmidt ", "ANNA@example.org", date(1990, 5, 31)]
     bert = ["Bert", "Maier", None, "1980-01-01"]
