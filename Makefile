@@ -16,7 +16,13 @@ PROCESSES ?= 3
 # workflow in the sandbox its modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install tools demo dev test chaos smoke lint bench lock clean
+# Tests of the source itself (length of files, names, layers, contracts, what is unused), which start no
+# server and end within a minute.
+HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_in_pages.py \
+  import_contracts.py import_circles.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
+  determinism.py) tests/replay/test_contracts.py
+
+.PHONY: install tools demo dev test house chaos smoke lint bench lock clean
 
 install: $(STAMP)
 
@@ -50,6 +56,9 @@ dev: $(STAMP)
 
 test: tools
 	$(PYTEST) $(ARGS)
+
+house: $(DEV_STAMP)
+	$(PYTEST) $(HOUSE) $(ARGS)
 
 # The tests that kill processes twenty times and more.
 chaos: tools
