@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.batches import beside, documents, lifecycle
+from benchmarks.batches import beside, documents, lifecycle, memory
 from benchmarks.batches import cases as batch_cases
 from benchmarks.report import Table
 
-PARTS = ("up-and-down", "case-events", "orders", "account", "documents", "beside")
+PARTS = ("up-and-down", "case-events", "orders", "account", "documents", "memory", "beside")
 BESIDE = 10_000
 """Documents of the large case."""
+LOADED = 20_000
+"""Documents while whose loading memory is looked at."""
 NEW_CASES = 40
 QUICK_BESIDE = 60
 QUICK_NEW_CASES = 2
@@ -36,6 +38,8 @@ async def measure(
             return await batch_cases.account(folder, cases)
         case "documents":
             return await documents.load(folder, count or 2_000)
+        case "memory":
+            return await memory.memory(folder, count or LOADED)
         case "beside":
             return await beside.beside(folder, count or BESIDE, new_cases)
         case _:
@@ -59,7 +63,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} [all]")
     parser.add_argument("--rounds", type=int, default=5, help="figures are medians [5]")
     parser.add_argument("--cases", type=int, default=500, help="of orders and account [500]")
-    parser.add_argument("--documents", type=int, help="of documents [2000] or beside [10000]")
+    parser.add_argument(
+        "--documents", type=int, help="of documents [2000], memory [20000] or beside [10000]"
+    )
     parser.add_argument("--quick", action="store_true", help="beside: a little of it, once")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):

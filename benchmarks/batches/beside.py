@@ -104,8 +104,9 @@ def _worker(client: Client, task_queue: str, installation: BatchInstallation, sl
 
 
 async def _hand_over(installation: BatchInstallation, key: BatchKey, count: int) -> None:
-    await store_documents(installation, key, count)
-    await deliver(installation, key, _queue(installation, key), count)
+    common = installation.common
+    await store_documents(common.blobs, common.scratch, key, count)
+    await deliver(installation.client, key, _queue(installation, key), count)
 
 
 def _queue(installation: BatchInstallation, key: BatchKey) -> str:

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Final
+
+from temporalio.client import Client
 
 from adapters.ports import Blobs
 from contracts.batches import BatchKey
-from tests.support.batches.installation import BatchInstallation
 from workers.services.batches.documents import DocumentIntake
 from workers.services.verdicts import Settle
 
@@ -17,18 +19,25 @@ _RECEIVES_AT_ONCE: Final = 16
 _WORDS: Final = "The gate is three metres wide.\n" * 60
 
 
-async def store_documents(installation: BatchInstallation, key: BatchKey, count: int) -> None:
+async def store_documents(blobs: Blobs, scratch: Path, key: BatchKey, count: int) -> None:
     """Keep so many documents, each with words of its own, as blobs."""
-    blobs: Blobs = installation.common.blobs
-    file = installation.common.scratch / f"document-{key.case_id}"
+    file = scratch / f"document-{key.case_id}"
     for number in range(count):
         file.write_text(f"{number}\n{_WORDS}")
         await blobs.upload(file, _blob(key, number))
 
 
-async def deliver(installation: BatchInstallation, key: BatchKey, queue: str, count: int) -> None:
-    """Deliver the messages of the documents that were stored, from a queue of that name."""
-    intake = DocumentIntake(installation.client, key, queue)
+async def deliver(client: Client, key: BatchKey, queue: str, count: int, begin: int = 0) -> None:
+    """Deliver the messages of documents that were stored, from a queue of that name.
+
+    Args:
+        client: Of Temporal.
+        key: Their batch.
+        queue: From which they seem to come.
+        count: How many documents there are up to the last one.
+        begin: How many of them were delivered before.
+    """
+    intake = DocumentIntake(client, key, queue)
     room = asyncio.Semaphore(_RECEIVES_AT_ONCE)
 
     async def receive(first: int) -> None:
@@ -39,7 +48,7 @@ async def deliver(installation: BatchInstallation, key: BatchKey, queue: str, co
             )
             assert all(isinstance(verdict, Settle) for verdict in verdicts)
 
-    await asyncio.gather(*(receive(first) for first in range(0, count, RECEIVED_AT_ONCE)))
+    await asyncio.gather(*(receive(first) for first in range(begin, count, RECEIVED_AT_ONCE)))
 
 
 def _blob(key: BatchKey, number: int) -> str:

@@ -57,10 +57,10 @@ async def _loaded(folder: Path, count: int, url: str | None) -> Sequence[str]:
                 activities=installation.activities(),
             ),
         ):
-            await store_documents(installation, KEY, count)
+            await store_documents(installation.common.blobs, folder, KEY, count)
             before, began = _cpu(), time.monotonic()
 
-            await deliver(installation, KEY, names_of("docflow", KEY).queue, count)
+            await deliver(client, KEY, names_of("docflow", KEY).queue, count)
 
             async def is_loaded() -> bool:
                 return (await installation.store.counts(KEY)).loaded == count
