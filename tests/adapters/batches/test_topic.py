@@ -178,12 +178,6 @@ async def test_only_its_own_subscriptions_belong_to_an_installation(setup: Queue
         assert [one async for one in found] == []
 
 
-async def test_a_topic_that_someone_has_deleted_has_no_subscriptions(setup: QueueSetup) -> None:
-    await setup.subscribe()
-    gone = f"{setup.plan.topic_arn}-gone"
-    assert [one async for one in setup.topic.found(setup.plan.prefix, gone)] == []
-
-
 async def test_announcements_are_published(setup: QueueSetup) -> None:
     expected = {
         "eventType": "LOADER_STARTED",
