@@ -15,6 +15,14 @@ from adapters.ports import OpenRow, OpenRows, RunEnd, Runs
 from contracts.metrics import DOCUMENTS, DOCUMENTS_DESCRIPTION
 from contracts.sweep import NAMED, TERMINATED, RunsSwept, RunSweepOrder
 
+_ENDS: Final = {
+    "canceled": "was cancelled",
+    "completed": "ended",
+    "failed": "failed",
+    "terminated": "was terminated",
+    "timed_out": "ran out of time",
+}
+"""What Temporal calls the end of a run, as people do."""
 _UNCOUNTED: Final = frozenset({"terminated", "timed_out", "unknown"})
 """Ends that no worker sees; of any other the run itself is counted."""
 PAGE: Final = 500
@@ -87,5 +95,5 @@ def reason_of(run: str, end: RunEnd) -> str:
     """Why a row that was left open is closed, for people."""
     if end.at is None:
         return f"Temporal knows no run {run}"
-    status = end.status.replace("_", " ")
-    return f"its run {run} was {status} at {end.at:%Y-%m-%d %H:%M} UTC and could not record its end"
+    said = _ENDS.get(end.status, "ended")
+    return f"its run {run} {said} at {end.at:%Y-%m-%d %H:%M} UTC and could not record its end"

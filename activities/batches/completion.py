@@ -40,7 +40,8 @@ class BatchCompletion:
 
         A second run publishes it again under the same message id, by which receivers see that it
         is the same one. The run's id is part of it: a batch loaded again is announced again. What
-        docflow does not use of the batch's events is passed on.
+        docflow does not use of the batch's events is passed on. Until its row says that
+        LOADER_FINISHED is published, the sweeper publishes it where the run is gone.
 
         Raises:
             ApplicationError: `Permanent` when there is no such announcement.
@@ -55,6 +56,8 @@ class BatchCompletion:
         async with Heartbeater():
             passed_on = await self._store.passed_on(order.key, event)
             await self._topic.publish(order.plan, _publication(order, event, passed_on))
+            if event is Announcement.LOADER_FINISHED:
+                await self._store.announced(order.key)
 
     @activity.defn(name="batches.close")
     @translate_failures
@@ -75,8 +78,12 @@ class BatchCompletion:
             facts = await self._store.facts(key)
         if facts is None:
             return SweepFacts()
-        is_processing = facts.status is LoaderStatus.PROCESSING
-        return SweepFacts(processing=is_processing, cancelled=facts.cancelled)
+        return SweepFacts(
+            processing=facts.status is LoaderStatus.PROCESSING,
+            cancelled=facts.cancelled,
+            unannounced=facts.status if facts.unannounced and facts.status.terminal else None,
+            not_loaded=max(facts.dead_letters, int(facts.lost is not None)),
+        )
 
     @activity.defn(name="batches.count")
     @translate_failures

@@ -8,7 +8,15 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports import BatchFunctions, BatchGrants, BatchQueues, BatchTopic, Denied, OpenRuns
+from adapters.ports import (
+    BatchFunctions,
+    BatchGrants,
+    BatchQueues,
+    BatchStore,
+    BatchTopic,
+    Denied,
+    OpenRuns,
+)
 from contracts.batches import LEFT_ALONE, BatchKey, BatchPlan, Orphans, SweepOrder
 from domain.batches.resources import FoundResource
 from domain.batches.validation import is_strange, is_young, only_dead_letters
@@ -24,6 +32,7 @@ class BatchOrphans:
         grants: What functions may do.
         runs: The open runs in Temporal.
         plan_defaults: What every batch of the installation has in common.
+        store: Which batches have ended unannounced; None: that is not asked.
     """
 
     def __init__(
@@ -34,6 +43,7 @@ class BatchOrphans:
         grants: BatchGrants,
         runs: OpenRuns,
         plan_defaults: BatchPlan,
+        store: BatchStore | None = None,
     ) -> None:
         self._queues = queues
         self._topic = topic
@@ -41,15 +51,19 @@ class BatchOrphans:
         self._grants = grants
         self._runs = runs
         self._plan = plan_defaults
+        self._store = store
 
     @activity.defn(name="batches.orphans")
     @translate_failures
     async def orphans(self, order: SweepOrder) -> Orphans:
-        """Name batches of which something exists and no run is open; changes nothing.
+        """Name batches that left something, or the word of their end, and have no open run.
+
+        Changes nothing.
 
         Whatever was made a moment ago is left alone, and so is a batch of which anything carries
         another owner's tag: names alone are not proof. A dead-letter queue that is alone and not
-        empty was kept on purpose.
+        empty was kept on purpose. A batch whose LOADER_FINISHED is not published is swept although
+        nothing of it exists: its run was terminated at the very end.
 
         Returns:
             Up to `order.most` batches, by case and id, and those met on the way that are not ours.
@@ -58,16 +72,19 @@ class BatchOrphans:
         keys: list[BatchKey] = []
         strange: list[BatchKey] = []
         async with Heartbeater():
+            unsaid = await self._unannounced(grace)
             batches = await self._batches()
             # Asked after the listing: a run that is open now may have made what was listed.
             now = datetime.now(UTC)
+            for key in unsaid:
+                batches.setdefault(key, [])
             for key in sorted(batches, key=lambda key: (key.case_id, key.batch_id)):
                 made = batches[key]
                 if is_young(made, now, grace) or await self._runs.is_open(key.workflow_id):
                     continue
                 if not _all_ours(key, made):
                     strange.append(key)
-                elif not await self._are_kept(made):
+                elif key in unsaid or not await self._are_kept(made):
                     keys.append(key)
                 if len(keys) > order.most:
                     break
@@ -76,6 +93,11 @@ class BatchOrphans:
             more=len(keys) > order.most,
             not_ours=tuple(strange[:LEFT_ALONE]),
         )
+
+    async def _unannounced(self, grace: timedelta) -> frozenset[BatchKey]:
+        if self._store is None:
+            return frozenset()
+        return frozenset(await self._store.unannounced(datetime.now(UTC) - grace))
 
     async def _batches(self) -> dict[BatchKey, list[FoundResource]]:
         batches: dict[BatchKey, list[FoundResource]] = defaultdict(list)
@@ -94,8 +116,9 @@ class BatchOrphans:
             return
         async for found in self._functions.found(plan.prefix):
             yield found
-        source = await self._functions.source(plan)
         try:
+            # Someone may have deleted it, which is no reason to leave everything else.
+            source = await self._functions.source(plan)
             async for found in self._grants.found(plan.prefix, source.role):
                 yield found
         except Denied as error:

@@ -76,8 +76,8 @@ class BatchTeardown:
         """
         if not work.plan.with_function:
             return _NO_FUNCTION
-        source = await self._functions.source(work.plan)
         try:
+            source = await self._functions.source(work.plan)
             return _gone(await self._grants.revoke(_names(work), source.role))
         except Denied as error:
             if not work.plan.static_permissions:

@@ -26,6 +26,7 @@ from contracts.transfers import (
 from domain.errors import RuleViolation
 from domain.transfers.events import NoEvent, file_of, read_event
 from domain.transfers.queues import Queue
+from domain.transfers.standing import standing
 
 _UNKNOWN = "unknown"
 
@@ -203,7 +204,8 @@ class Receiving:
     async def _refuse_other(self, order: FileEventOrder, known: StatusRow) -> Reception:
         reason = (
             f"another event came with the source and id of this one, at {known.at:%Y-%m-%d %H:%M} "
-            f"UTC it was {known.status}: this one was not used; send it again with another id"
+            f"UTC, and {standing(known.status)}: this one was not used; send it again with another "
+            "id"
         )
         await self._ports.rejected.record(
             order.way_in, order.transfer_id, KEY_REUSED, reason, order.body.encode()

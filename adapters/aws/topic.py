@@ -141,11 +141,15 @@ class AwsTopic:
         await self._publish(plan, body, CANARY, key)
 
     async def found(self, prefix: str, topic_arn: str) -> AsyncIterator[FoundResource]:
-        """Subscriptions of the queues of every batch of an installation."""
-        async for each in self._subscriptions(topic_arn):
-            key = key_of(prefix, _queue_of(each))
-            if key is not None:
-                yield FoundResource(key=key, resource=Resource.SUBSCRIPTION, name=_arn(each))
+        """Subscriptions of the queues of every batch of an installation; none without its topic."""
+        try:
+            async for each in self._subscriptions(topic_arn):
+                key = key_of(prefix, _queue_of(each))
+                if key is not None:
+                    yield FoundResource(key=key, resource=Resource.SUBSCRIPTION, name=_arn(each))
+        except Missing:
+            # They went with it.
+            return
 
     async def _publish(
         self, plan: BatchPlan, body: Mapping[str, Any], event_type: str, key: BatchKey

@@ -1,10 +1,11 @@
-"""Names and streams at the top of a compound file, the container of old Office files and mails.
+"""Names, streams and objects of a compound file, the container of old Office files and mails.
 
 Source: MS-CFB, 2.2 (header), 2.3 to 2.5 (chains of sectors), 2.6 (directory).
 """
 
+import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -77,6 +78,84 @@ def stream_of(file: BinaryIO, names: Sequence[str]) -> Iterator[bytes]:
         raise DamagedCompound(str(error)) from error
 
 
+Streams = Mapping[str, bytes]
+"""Directory entries of the streams and storages in a storage, by name, in lower case."""
+
+
+class CompoundObjects:
+    """Objects of other programs in an old Office file: each is a storage with streams.
+
+    Args:
+        file: Open for reading; it stays open as long as objects are read.
+
+    Raises:
+        DamagedCompound: The directory is cut off or contradicts itself.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            self._directory = _Directory(file)
+            self._top = self._directory.children()
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise DamagedCompound(str(error)) from error
+
+    def within(self, pool: str | None, name: re.Pattern[str]) -> Iterator[Streams]:
+        """What is in each storage of such a name.
+
+        Args:
+            pool: The storage at the top that holds them; None: they are at the top themselves.
+            name: Matches all of a name, in lower case.
+
+        Raises:
+            DamagedCompound: The directory is cut off or contradicts itself.
+        """
+        try:
+            held = self._top
+            if pool is not None:
+                held = self._directory.children(held[pool]) if pool in held else {}
+            for called, entry in held.items():
+                if name.fullmatch(called):
+                    yield self._directory.children(entry)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise DamagedCompound(str(error)) from error
+
+    def content(self, entry: bytes, most: int) -> bytes:
+        """The bytes of a stream.
+
+        Raises:
+            DamagedCompound: It is cut off, or has more bytes than may be read.
+        """
+        try:
+            return self._directory.content(entry, most)
+        except (struct.error, IndexError) as error:
+            raise DamagedCompound(str(error)) from error
+
+
+def with_own_workbook(path: Path) -> bytes | None:
+    """An old workbook whose cells a reader finds that takes the first stream of their name.
+
+    Such a reader takes those of a workbook that is embedded in it, where these come first.
+
+    Returns:
+        The file, with the streams of embedded workbooks under other names; None: it finds its own
+        cells as it is.
+
+    Raises:
+        DamagedCompound: The directory is cut off or contradicts itself.
+    """
+    with path.open("rb") as file:
+        try:
+            inner = _Directory(file).in_front_of(("workbook", "book"))
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise DamagedCompound(str(error)) from error
+    if not inner:
+        return None
+    content = bytearray(path.read_bytes())
+    for place in inner:
+        content[place : place + 1] = b"_"
+    return bytes(content)
+
+
 class _Directory:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -91,15 +170,29 @@ class _Directory:
         (self._more_sectors,) = struct.unpack_from("<L", header, 68)
         self._table_sectors = struct.unpack_from(f"<{_HEADER_SECTORS}L", header, 76)
         self._entries: list[bytes] = []
+        self._places: list[int] = []
+        """Of the entries in the file."""
 
     def top_level_names(self) -> frozenset[str]:
-        return frozenset(self._top_level())
+        return frozenset(self.children())
 
     def stream(self, names: Sequence[str]) -> Iterator[bytes]:
-        found = self._top_level()
+        found = self.children()
         entry = next((found[name] for name in names if name in found), None)
         if entry is None:
             raise DamagedCompound("the stream is missing")
+        yield from self._sectors(entry)
+
+    def content(self, entry: bytes, most: int) -> bytes:
+        (size,) = struct.unpack_from("<L", entry, 120)
+        if size > most:
+            raise DamagedCompound(f"a stream of {size:,} bytes")
+        found = b"".join(self._sectors(entry))
+        if len(found) < size:
+            raise DamagedCompound("a stream is cut off")
+        return found
+
+    def _sectors(self, entry: bytes) -> Iterator[bytes]:
         start, size = struct.unpack_from("<2L", entry, 116)
         sectors = self._small(start) if size < self._small_bytes else self._chain(start)
         for content in sectors:
@@ -128,10 +221,24 @@ class _Directory:
             yield content[sector * _SMALL : (sector + 1) * _SMALL]
             (sector,) = struct.unpack_from("<L", table, sector * 4)
 
-    def _top_level(self) -> dict[str, bytes]:
-        """Directory entries by name, in lower case."""
-        self._read_entries()
-        (child,) = struct.unpack_from("<L", self._entries[0], 76)
+    def in_front_of(self, names: Sequence[str]) -> Sequence[int]:
+        """Where in the file the names of inner streams are that come before the one at the top."""
+        top = self.children()
+        own = next((top[name] for name in names if name in top), None)
+        inner: list[int] = []
+        for name in names:
+            for entry, place in zip(self._entries, self._places, strict=True):
+                if entry is own:
+                    return inner
+                if _name(entry) == name:
+                    inner.append(place)
+        return ()
+
+    def children(self, storage: bytes | None = None) -> dict[str, bytes]:
+        """Directory entries in a storage, or at the top, by name, in lower case."""
+        if not self._entries:
+            self._read_entries()
+        (child,) = struct.unpack_from("<L", storage or self._entries[0], 76)
         names: dict[str, bytes] = {}
         seen: set[int] = set()
         waiting = [child]
@@ -141,9 +248,7 @@ class _Directory:
                 continue
             seen.add(number)
             entry = self._entries[number]
-            (length,) = struct.unpack_from("<H", entry, 64)
-            name = entry[: max(min(length, 64) - 2, 0)].decode("utf-16-le").casefold()
-            names[name] = entry
+            names[_name(entry)] = entry
             waiting += struct.unpack_from("<2L", entry, 68)
         return names
 
@@ -151,7 +256,9 @@ class _Directory:
         sector = self._start
         while sector < _LAST_SECTOR:
             content = self._sector(sector)
-            self._entries += [content[at : at + _ENTRY] for at in range(0, len(content), _ENTRY)]
+            starts = range(0, len(content), _ENTRY)
+            self._entries += [content[at : at + _ENTRY] for at in starts]
+            self._places += [(sector + 1) * self._sector_bytes + at for at in starts]
             if len(self._entries) > _MOST_ENTRIES:
                 raise DamagedCompound("the directory does not end")
             sector = self._next(sector)
@@ -183,3 +290,9 @@ class _Directory:
         if not content:
             raise DamagedCompound("a sector lies behind the end of the file")
         return content
+
+
+def _name(entry: bytes) -> str:
+    """Of a directory entry, in lower case."""
+    (length,) = struct.unpack_from("<H", entry, 64)
+    return entry[: max(min(length, 64) - 2, 0)].decode("utf-16-le").casefold()

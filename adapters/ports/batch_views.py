@@ -25,6 +25,8 @@ class BatchFacts:
     """Of its case: `max_processing_daemons`."""
     processing: Sequence[tuple[int, datetime]] = ()
     """Other batches of the case in `processing`: id, and when that was set (UTC)."""
+    unannounced: bool = False
+    """It has ended, and LOADER_FINISHED has not been published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class BatchView:
     """Which queue was deleted behind its back, with documents that no row counts."""
     unused_fields: Sequence[str] = ()
     """Fields of its events that docflow does not use, and passes on."""
+    unannounced: bool = False
+    """It has ended, and LOADER_FINISHED has not been published."""
 
 
 @dataclass(frozen=True, slots=True)

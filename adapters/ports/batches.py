@@ -309,7 +309,19 @@ class BatchStore(Protocol):
         ...
 
     async def close(self, closing: Closing) -> None:
-        """Give a batch its final status, and forget what was noted for this run of it."""
+        """Give a batch its final status, and forget what was noted for this run of it.
+
+        LOADER_FINISHED is owed from then on, where something was built, or a sweep finds that the
+        batch was cancelled.
+        """
+        ...
+
+    async def announced(self, key: BatchKey) -> None:
+        """Note that LOADER_FINISHED of a batch is published."""
+        ...
+
+    async def unannounced(self, before: datetime) -> Sequence[BatchKey]:
+        """Batches that ended before a moment and whose end was not announced; the oldest 1,000."""
         ...
 
     async def stop_documents(self, key: BatchKey) -> DocumentCounts:

@@ -220,6 +220,10 @@ class SweepFacts(Contract):
     """It is in `processing`: its end has not been announced."""
     cancelled: CancelMode | None = None
     """It was cancelled."""
+    unannounced: LoaderStatus | None = None
+    """How it ended, where that has not been announced: its run was terminated after its end."""
+    not_loaded: int = 0
+    """Dead letters that it kept; where it lost a queue, one at least."""
 
 
 class RedriveOrder(Contract):

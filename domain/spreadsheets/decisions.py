@@ -30,6 +30,7 @@ from contracts.spreadsheets import (
 from domain.notices import LAST_REMINDERS
 from domain.spreadsheets import review_guidance
 from domain.spreadsheets.plain_words import field_titles, titled
+from domain.spreadsheets.standing import standing
 
 CHOICES: Final = "targetEntityId, confirm, ignore, create and reset"
 """What can be decided about a value."""
@@ -249,8 +250,9 @@ def refuse_other_state(state: SpreadsheetState, wanted: Sequence[SpreadsheetStat
         AnswerRefused: `WrongState`.
     """
     if state not in wanted:
-        names = " or ".join(wanted)
-        raise AnswerRefused(f"the import is {state}; this answer needs {names}", WRONG_STATE)
+        names = " or ".join(map(standing, wanted))
+        said = f"the import {standing(state)}; this answer is for one that {names}"
+        raise AnswerRefused(said, WRONG_STATE)
 
 
 def refuse_open_fields(answer: MappingsAnswer, titles: Mapping[str, str]) -> None:

@@ -187,10 +187,10 @@ async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None
     await terminal.docflow("cancel", "14", "1")
     await terminal.until(BatchKey(case_id=14, batch_id=1), LoaderStatus.CANCELLED, "done")
     refused = await terminal.refused("cancel", "14", "1")
-    assert "batch 1 of case 14 is cancelled already: there is nothing to cancel" in refused
+    assert "batch 1 of case 14 was cancelled: there is nothing to cancel" in refused
     for command in ("start", "finish"):
         refused = await terminal.refused(command, "14", "1")
-        assert "is cancelled already, and not loaded again: send its documents in" in refused
+        assert "was cancelled, and not loaded again: send its documents in" in refused
 
 
 async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: Person) -> None:

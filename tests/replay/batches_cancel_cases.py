@@ -84,6 +84,10 @@ CASES = {
         SweepFacts(processing=True), SweepFacts(cancelled=CancelMode.FULL)
     ),
     "swept-without-a-cancel": _sweep(SweepFacts(processing=True)),
+    "swept-after-its-end": _sweep(SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=1)),
+    "recorded-as-cancelled-while-swept": _sweep(
+        SweepFacts(processing=True), SweepFacts(unannounced=LoaderStatus.CANCELLED)
+    ),
     "prepared": _prepared(leased=True),
     "prepared-without-room": _prepared(leased=False),
     "no-documents-counted": Case(ScriptedBatch(counts=DocumentCounts(loaded=2)), _none_counted),

@@ -117,6 +117,7 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("adapters/database/migrations/versions/0017_batches.py", "batches"): "a table in a release",
     ("adapters/database/migrations/versions/0018_batches.py", "batches"): "a table in a release",
     ("adapters/database/migrations/versions/0033_batches.py", "batches"): "a table in a release",
+    ("adapters/database/migrations/versions/0034_batches.py", "batches"): "a table in a release",
     ("adapters/database/migrations/versions/0009_jobs.py", "jobs"): "a table in a release",
     (
         "adapters/database/migrations/versions/0011_transfers.py",

@@ -121,7 +121,7 @@ def activities(common: "Resources", own: "BatchResources") -> Sequence[object]:
         BatchDrain(own.queues, own.runs, own.store, own.functions, own.topic),
         BatchCompletion(own.store, own.topic),
         BatchTeardown(*cloud),
-        BatchOrphans(*cloud, own.runs, own.plan),
+        BatchOrphans(*cloud, own.runs, own.plan, own.store),
         # Loads that a release before started on this task queue, or a function of one.
         *_loading(common, own),
     )

@@ -7,6 +7,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from contracts.origins import MEMO
 from workers.services.bodies import RefusedMessage
 from workers.services.intake import START_TIMEOUT
+from workers.services.standing import standing
 from workers.services.verdicts import KEY_REUSED
 
 
@@ -39,9 +40,9 @@ class EarlierRun:
             return
         raise RefusedMessage(
             KEY_REUSED,
-            f"{self.workflow_id} was started by a message with other content and is "
-            f"{self.status.name.lower().replace('_', ' ')} in Temporal: this message was not used; "
-            "send it again under a key that was not used before",
+            f"{self.workflow_id} was started by a message with other content and "
+            f"{standing(self.status)}: this message was not used; send it again under a key that "
+            "was not used before",
         )
 
 

@@ -270,7 +270,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             status, lambda: self._pauses.do_or_leave("read its row", self._steps.sweep_facts)
         )
         if announced is not None:
-            outcome = outcome_of(announced, counts, self._view.not_loaded)
+            outcome = outcome_of(announced, counts, self._view.not_loaded or self._requests.kept)
             await self._pauses.do_or_leave(
                 "announce",
                 lambda: self._steps.announce(plan, Announcement.LOADER_FINISHED, outcome, counts),

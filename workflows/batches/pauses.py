@@ -331,7 +331,11 @@ class BatchPauses:
             raise BatchClosed(LoaderStatus.FAILED, answered.explain(why))
 
     async def _is_to_be_retried(self, step: str, reason: str) -> bool:
-        return self._asks and (await self.ask(step, reason)).decision is Decision.RETRY
+        if not self._asks:
+            # The result of the sweep says it.
+            self._view.reason = self._view.with_reason(f"{step}: {reason}")
+            return False
+        return (await self.ask(step, reason)).decision is Decision.RETRY
 
     async def ask(self, step: str, reason: str) -> Answered:
         """Park until a person decides, or the time for that is over."""

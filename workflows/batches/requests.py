@@ -44,6 +44,7 @@ class BatchRequests:
         cancelled: How much of it is stopped.
         cancelled_because: Why, for people.
         unannounced: A sweep has found the batch in `processing`.
+        kept: Dead letters that an earlier run kept; where it lost a queue, one at least.
     """
 
     def __init__(self, purpose: Purpose, before: BatchProgress | None) -> None:
@@ -55,6 +56,8 @@ class BatchRequests:
         self.cancelled = before and before.cancelled
         self.cancelled_because = before and before.cancelled_because
         self.unannounced = False
+        self.kept = 0
+        self._unsaid: LoaderStatus | None = None
         self._is_sweep = purpose is Purpose.SWEEP
 
     def add_earlier(self, validation: Validation, purpose: Purpose) -> None:
@@ -96,18 +99,23 @@ class BatchRequests:
             before = await facts()
             self.unannounced = before.processing
             self.cancelled = before.cancelled if before.processing else None
+            self._unsaid, self.kept = before.unannounced, before.not_loaded
         return LoaderStatus.CANCELLED if self.cancelled else LoaderStatus.TERMINATED
 
     async def announced_as(
         self, status: LoaderStatus, facts: Callable[[], Awaitable[SweepFacts | None]]
     ) -> LoaderStatus | None:
-        """How the end of the batch is announced; None: a sweep announces that of cancels alone."""
+        """How the end of the batch is announced; None: not at all.
+
+        A sweep announces cancels, and ends that were recorded and not announced. A batch that it
+        sets to `terminated` is loaded again, and announced then.
+        """
         if self.cancelled or not self._is_sweep:
             return status
-        if self.unannounced and (after := await facts()) is not None and after.cancelled:
-            # The cancel came while it was swept, and its row has become `cancelled`.
-            return LoaderStatus.CANCELLED
-        return None
+        if self.unannounced and (after := await facts()) is not None:
+            # A cancel may have come while it was swept: its row has become `cancelled`.
+            return LoaderStatus.CANCELLED if after.cancelled else after.unannounced
+        return self._unsaid
 
     def cancel(self, event: ImportCancelled) -> bool:
         """Add a cancel; False: all of the batch is stopped already."""

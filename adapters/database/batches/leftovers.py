@@ -38,6 +38,9 @@ AFTER_RESOURCES: Final = timedelta(minutes=45)
 LOADS_ASKED_FOR: Final = timedelta(days=2)
 """One whose load has failed stays `loading`, and is not asked for any longer."""
 
+MOST_UNANNOUNCED: Final = 1_000
+"""Those whose run is open, and which are torn down, are among them."""
+
 _FROM_OUTSIDE: Final = frozenset({"terminated", "timed_out", "canceled"})
 _PROCESSING: Final = LoaderStatus.PROCESSING.value
 _REQUESTED: Final = and_(
@@ -170,8 +173,7 @@ async def terminate(
     if row is None or unchanged_since not in (None, row.updated_at):
         return False
     now = datetime.now(UTC)
-    status, why = cancelled_or(row, LoaderStatus.TERMINATED, reason)
-    values: dict[str, Any] = {**ended(status, now), "reason": None if why is None else clean(why)}
+    values = ended_without_run(row, LoaderStatus.TERMINATED, reason, now)
     await connection.execute(update(batches).where(own).values(**values, updated_at=now))
     for table in TEMPORARY:
         mine = and_(table.c.case_id == key.case_id, table.c.batch_id == key.batch_id)
@@ -180,19 +182,43 @@ async def terminate(
     return True
 
 
-def cancelled_or(
-    row: Any, status: LoaderStatus, reason: str | None
-) -> tuple[LoaderStatus, str | None]:
-    """How a batch without a run ends, and why: one that was cancelled is not started again.
+def ended_without_run(
+    row: Any, status: LoaderStatus, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Columns of a batch that ends without a run of its own.
+
+    One that was cancelled is not started again, and its end is announced; another one is loaded
+    again, and announced then.
 
     Args:
         row: The batch as it is; its reason says who cancelled it.
         status: What it becomes where it was not cancelled.
         reason: Why, for people.
+        now: UTC.
     """
     if row.cancelled_mode is None:
-        return status, reason
-    return LoaderStatus.CANCELLED, "; ".join(filter(None, (row.reason, reason))) or None
+        return {**ended(status, now), "reason": None if reason is None else clean(reason)}
+    why = "; ".join(filter(None, (row.reason, reason)))
+    return {
+        **ended(LoaderStatus.CANCELLED, now),
+        "reason": clean(why) or None,
+        "unannounced_since": now,
+    }
+
+
+async def unannounced(connection: AsyncConnection, before: datetime) -> Sequence[BatchKey]:
+    """Batches that ended before a moment and whose end was not announced, the oldest first."""
+    rows = await connection.execute(
+        select(batches.c.case_id, batches.c.batch_id)
+        .where(
+            batches.c.unannounced_since <= before,
+            # One that was started again announces its next end.
+            batches.c.loader_status.not_in((LoaderStatus.WAITING.value, _PROCESSING)),
+        )
+        .order_by(batches.c.unannounced_since, batches.c.case_id, batches.c.batch_id)
+        .limit(MOST_UNANNOUNCED)
+    )
+    return [BatchKey(case_id=row.case_id, batch_id=row.batch_id) for row in rows]
 
 
 async def fail_dead_letters(connection: AsyncConnection, key: BatchKey) -> None:

@@ -3,12 +3,15 @@
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import and_, or_, select, tuple_
+from sqlalchemy import Select, and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.database.batches.document_counts import counts_of
 from adapters.database.models.batches import batches, documents, failed_messages
-from adapters.ports import DocumentView, FailedMessage
-from contracts.batches import BatchKey, DocumentState
+from adapters.ports import BatchView, DocumentView, FailedMessage
+from contracts.batches import BatchKey, DocumentCounts, DocumentState, LoaderStatus
+from domain.batches.events import NOT_KNOWN
+from domain.batches.passed_on import names_of_fields
 
 NEWEST_FIRST: Final = (
     batches.c.updated_at.desc(),
@@ -30,6 +33,14 @@ def is_later(before: datetime, behind: BatchKey | None) -> Any:
         return at < before
     same_case = and_(case == behind.case_id, batch < behind.batch_id)
     return and_(at <= before, or_(at < before, case < behind.case_id, same_case))
+
+
+async def views_of(connection: AsyncConnection, chosen: Select[Any]) -> list[BatchView]:
+    """Rows of batches, with their documents by state."""
+    rows = (await connection.execute(chosen)).all()
+    keys = [BatchKey(case_id=row.case_id, batch_id=row.batch_id) for row in rows]
+    counts = await counts_of(connection, keys)
+    return [_view(row, key, counts[key]) for row, key in zip(rows, keys, strict=True)]
 
 
 async def documents_of(
@@ -79,6 +90,21 @@ async def failed_messages_of(
         )
         for row in await connection.execute(query)
     ]
+
+
+def _view(row: Any, key: BatchKey, counts: DocumentCounts) -> BatchView:
+    return BatchView(
+        key=key,
+        status=LoaderStatus(row.loader_status),
+        reason=row.reason if row.known else row.reason or NOT_KNOWN,
+        updated_at=row.updated_at,
+        documents=counts,
+        dead_letters=row.dead_letters,
+        known=row.known,
+        lost=row.lost,
+        unused_fields=names_of_fields(row.passed_on),
+        unannounced=row.unannounced_since is not None and LoaderStatus(row.loader_status).terminal,
+    )
 
 
 def _document(row: Any) -> DocumentView:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Select, and_, delete, not_, select, update
+from sqlalchemy import CursorResult, and_, delete, not_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import leftovers, listings
 from adapters.database.batches.document_counts import counts_of
-from adapters.database.batches.listings import documents_of, failed_messages_of
+from adapters.database.batches.listings import documents_of, failed_messages_of, views_of
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.leases import release
@@ -31,8 +31,8 @@ from contracts.batches import (
     WaitingBatch,
     WaitingBatches,
 )
-from domain.batches.events import NOT_KNOWN, changes_of, ended, new_row
-from domain.batches.passed_on import fields_for, names_of_fields
+from domain.batches.events import changes_of, ended, new_row
+from domain.batches.passed_on import fields_for
 
 _OPEN = (LoaderStatus.WAITING.value, LoaderStatus.PROCESSING.value)
 
@@ -103,6 +103,7 @@ class SqlBatchStore:
                 cancelled=row.cancelled_mode and CancelMode(row.cancelled_mode),
                 concurrency=await _concurrency(connection, key.case_id),
                 processing=await _others_in_processing(connection, key),
+                unannounced=row.unannounced_since is not None,
             )
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
@@ -115,25 +116,22 @@ class SqlBatchStore:
         now = datetime.now(UTC)
         async with self._database.transaction() as connection:
             # A caller that claims another batch of the case waits here.
-            locked = await connection.execute(
-                select(batches.c.batch_id, batches.c.loader_status)
-                .where(batches.c.case_id == key.case_id)
-                .order_by(batches.c.batch_id)
-                .with_for_update()
-            )
-            if (key.batch_id, LoaderStatus.CANCELLED.value) in {tuple(row) for row in locked}:
+            query = select(batches).where(batches.c.case_id == key.case_id)
+            query = query.order_by(batches.c.batch_id).with_for_update()
+            rows = {row.batch_id: row for row in await connection.execute(query)}
+            mine = rows.get(key.batch_id)
+            if mine is not None and mine.loader_status == LoaderStatus.CANCELLED.value:
                 return False
             others = {other for other, _ in await _others_in_processing(connection, key)}
             if others - set(orphans):
                 return False
             for orphan in sorted(others):
-                await self._set(
-                    connection,
-                    BatchKey(case_id=key.case_id, batch_id=orphan),
-                    now,
-                    **ended(LoaderStatus.INCOMPLETE, now),
-                    reason="its run and its function were gone",
+                gone = "its run and its function were gone"
+                changes = leftovers.ended_without_run(
+                    rows[orphan], LoaderStatus.INCOMPLETE, gone, now
                 )
+                other = BatchKey(case_id=key.case_id, batch_id=orphan)
+                await self._set(connection, other, now, **changes)
             await self._set(
                 connection,
                 key,
@@ -145,6 +143,8 @@ class SqlBatchStore:
                 purpose=None,
                 reason=None,
                 skipped=False,
+                # It announces its own end.
+                unannounced_since=None,
             )
         return True
 
@@ -180,12 +180,8 @@ class SqlBatchStore:
             query = select(batches).where(condition).with_for_update()
             row = (await connection.execute(query)).one_or_none()
             if row is not None:
-                status, reason = closing.status, closing.reason
-                if closing.only_processing:
-                    status, reason = leftovers.cancelled_or(row, status, reason)
                 changes = {
-                    **ended(status, now),
-                    "reason": None if reason is None else clean(reason),
+                    **_ended(row, closing, now),
                     "dead_letters": closing.dead_letters,
                     "lost": row.lost if closing.lost is None else clean(closing.lost),
                 }
@@ -194,6 +190,16 @@ class SqlBatchStore:
                 await leftovers.fail_dead_letters(connection, closing.key)
             if closing.unbuilt:
                 await release(connection, closing.key.workflow_id)
+
+    async def announced(self, key: BatchKey) -> None:
+        """Note that LOADER_FINISHED of a batch is published."""
+        async with self._database.transaction() as connection:
+            await connection.execute(update(batches).where(_is(key)).values(unannounced_since=None))
+
+    async def unannounced(self, before: datetime) -> Sequence[BatchKey]:
+        """Batches that ended before a moment and whose end was not announced; the oldest 1,000."""
+        async with self._database.reading() as connection:
+            return await leftovers.unannounced(connection, before)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Batches that are open, leases of those that are not, and documents that are loading."""
@@ -273,12 +279,12 @@ class SqlBatchStore:
         if before is not None:
             chosen = chosen.where(listings.is_later(before, behind))
         async with self._database.reading() as connection:
-            return await _views(connection, chosen.order_by(*listings.NEWEST_FIRST))
+            return await views_of(connection, chosen.order_by(*listings.NEWEST_FIRST))
 
     async def get(self, key: BatchKey) -> BatchView | None:
         """One batch."""
         async with self._database.reading() as connection:
-            views = await _views(connection, select(batches).where(_is(key)))
+            views = await views_of(connection, select(batches).where(_is(key)))
         return views[0] if views else None
 
     async def _ensure(
@@ -318,6 +324,17 @@ class SqlBatchStore:
 
 def _is(key: BatchKey) -> Any:
     return and_(batches.c.case_id == key.case_id, batches.c.batch_id == key.batch_id)
+
+
+def _ended(row: Any, closing: Closing, now: datetime) -> dict[str, Any]:
+    status, reason = closing.status, closing.reason
+    if closing.only_processing:
+        return leftovers.ended_without_run(row, status, reason, now)
+    return {
+        **ended(status, now),
+        "reason": None if reason is None else clean(reason),
+        "unannounced_since": None if closing.unbuilt else now,
+    }
 
 
 async def _concurrency(connection: AsyncConnection, case_id: int) -> int | None:
@@ -361,25 +378,4 @@ def _waiting(row: Any) -> WaitingBatch:
         since=row.loader_status_updated_at,
         skipped=row.skipped,
         cancelled=None if row.cancelled_mode is None else CancelMode(row.cancelled_mode),
-    )
-
-
-async def _views(connection: AsyncConnection, chosen: Select[Any]) -> list[BatchView]:
-    rows = (await connection.execute(chosen)).all()
-    keys = [BatchKey(case_id=row.case_id, batch_id=row.batch_id) for row in rows]
-    counts = await counts_of(connection, keys)
-    return [_view(row, key, counts[key]) for row, key in zip(rows, keys, strict=True)]
-
-
-def _view(row: Any, key: BatchKey, counts: DocumentCounts) -> BatchView:
-    return BatchView(
-        key=key,
-        status=LoaderStatus(row.loader_status),
-        reason=row.reason if row.known else row.reason or NOT_KNOWN,
-        updated_at=row.updated_at,
-        documents=counts,
-        dead_letters=row.dead_letters,
-        known=row.known,
-        lost=row.lost,
-        unused_fields=names_of_fields(row.passed_on),
     )

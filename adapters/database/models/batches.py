@@ -27,6 +27,8 @@ def _number(name: str) -> Column[Any]:
     return Column(name, Integer, nullable=False, default=0)
 
 
+_UNANNOUNCED = text("unannounced_since IS NOT NULL")
+
 cases = Table(
     "cases",
     metadata,
@@ -51,11 +53,20 @@ batches = Table(
     Column("job_documents", Integer),
     *_texts("passed_on", "lost"),
     Column("known", Boolean, nullable=False, server_default=true()),
+    Column("unannounced_since", UtcDateTime),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Index(None, "updated_at"),
+    Index(
+        None,
+        "unannounced_since",
+        postgresql_where=_UNANNOUNCED,
+        sqlite_where=_UNANNOUNCED,
+    ),
 )
 """`purpose` is what was requested and is not begun; None: nothing.
+
+`unannounced_since` is when the batch ended, until its LOADER_FINISHED is published.
 
 `lost` says which queue was deleted behind the batch's back, with documents that no row counts.
 

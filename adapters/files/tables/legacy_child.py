@@ -6,6 +6,7 @@ name or ''. Writes frames to standard output, each a marshalled pair:
 ('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
 """
 
+import io
 import marshal
 import sys
 from collections.abc import Iterator
@@ -36,10 +37,15 @@ def main() -> None:
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-    from adapters.files.compound import DamagedCompound
+    from adapters.files.compound import DamagedCompound, with_own_workbook
 
     try:
-        workbook = CalamineWorkbook.from_path(name)
+        renamed = None if kind == _ODS else with_own_workbook(path)
+        workbook = (
+            CalamineWorkbook.from_path(name)
+            if renamed is None
+            else CalamineWorkbook.from_filelike(io.BytesIO(renamed))
+        )
         date1904 = kind != _ODS and _has_1904_days(path)
         if task == "sheets":
             sheets = workbook.sheets_metadata[: limits.SHEETS]

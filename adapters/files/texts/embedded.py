@@ -16,8 +16,9 @@ _FILES: Final = "/embeddings/"
 _OPEN_OBJECT: Final = re.compile(r"/object [^/]*")
 """An object of another program in an OpenDocument file."""
 _PICTURES: Final = ("/media/", "/pictures/")
-_NATIVE: Final = "\x01ole10native"
-_WHOLE_FILES: Final = ("contents", "package")
+NATIVE: Final = "\x01ole10native"
+"""The stream that holds what the Object Packager packed, or what another program has written."""
+WHOLE_FILES: Final = ("contents", "package")
 """Streams that are the file of the program that made the object."""
 _SIGNATURE: Final = 2
 
@@ -48,12 +49,22 @@ def keep_object(name: str, content: bytes, into: Findings) -> None:
     Source: [MS-OLEDS] 2.3.6; the packages of the Object Packager are described nowhere.
     """
     if content.startswith(COMPOUND_HEAD):
-        if wrapped := _stream(content, _NATIVE):
-            # The length of all of it comes first.
-            content = wrapped[4:]
-        elif whole := _stream(content, *_WHOLE_FILES):
+        if wrapped := _stream(content, NATIVE):
+            keep_native(name, wrapped, into)
+            return
+        if whole := _stream(content, *WHOLE_FILES):
             into.keep(name, whole)
             return
+    _keep_unpacked(name, content, into)
+
+
+def keep_native(name: str, wrapped: bytes, into: Findings) -> None:
+    """Keep what the stream `NATIVE` holds."""
+    # The length of all of it comes first.
+    _keep_unpacked(name, wrapped[4:], into)
+
+
+def _keep_unpacked(name: str, content: bytes, into: Findings) -> None:
     packed = _packed(content)
     if packed is None:
         into.keep(name, content)

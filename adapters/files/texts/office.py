@@ -13,6 +13,7 @@ from typing import Final
 import xberg
 
 from adapters.files import limits
+from adapters.files.compound import DamagedCompound, with_own_workbook
 from adapters.files.package import open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
@@ -62,6 +63,8 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
     if kind is TextKind.RTF:
         take_out_objects(content, into)
         content = with_all_words(content)
+    if kind is TextKind.XLS:
+        content = _with_own_workbook(path) or content
     found = _extracted(content, kind)
     into.add_text(f"{found.content}\n")
     _describe(found, into)
@@ -85,6 +88,14 @@ def _left_out(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator
         take_out_embedded(package, into)
         if kind is TextKind.XLSB:
             into.note("comments, headers and footers of a binary workbook are not read")
+
+
+def _with_own_workbook(path: Path) -> bytes | None:
+    try:
+        return with_own_workbook(path)
+    except DamagedCompound:
+        # What can be read of it, the library reads; or it says why not.
+        return None
 
 
 def read_message(path: Path, into: Findings) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.compound import DamagedCompound, stream, top_level_names
+from adapters.files.compound import DamagedCompound, stream
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED, TextKind
+from adapters.files.texts.old_objects import take_out_of_old_office
 from adapters.files.texts.package_words import missing_from, without_codes
 from adapters.ports import UnreadableDocument
 
@@ -28,8 +29,6 @@ _BOF, _FILEPASS, _CONTINUE, _TEXT_OBJECT = 0x809, 0x2F, 0x3C, 0x1B6
 _PAGE_TEXTS: Final = (0x14, 0x15)
 """Header and footer of a sheet."""
 _CHART_TEXT: Final = 0x100D
-_WITH_OBJECTS: Final = {TextKind.DOC: re.compile("objectpool"), TextKind.XLS: re.compile("mbd.*")}
-"""Storages of the files that are embedded."""
 
 
 def old_words(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:
@@ -40,12 +39,10 @@ def old_words(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator
     """
     try:
         found = list(_document(path) if kind is TextKind.DOC else _workbook(path))
-        names = top_level_names(path)
     except (DamagedCompound, struct.error, IndexError):
         into.note("headers and remarks were not read: the document is damaged there")
         return
-    if any(_WITH_OBJECTS[kind].fullmatch(name) for name in names):
-        into.note("files that are embedded in it are not taken out: send them as documents")
+    take_out_of_old_office(path, kind, into)
     yield from missing_from(text, found)
 
 

@@ -1,11 +1,13 @@
 """How batches end in their tables: what was lost, and cancels that no run carried out."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from adapters.ports import BatchStore, BatchView, LoadStore
 from contracts.batches import BatchKey, CancelMode, Closing, DocumentState, LoaderStatus
 from tests.support.batches.scripted import again, cancelled, finished, started
-from tests.support.batches.tables import CASE, FIRST, document, load, source
+from tests.support.batches.tables import CASE, FIRST, SECOND, document, load, source
 from workers.services.batches.outcomes import shown_outcome
 from workers.services.batches.remarks import remark
 
@@ -81,6 +83,73 @@ async def test_the_sweeper_of_rows_knows_of_a_cancel(
     assert await batches.terminate(FIRST.workflow_id, "its run was terminated")
     expected = LoaderStatus.CANCELLED if is_cancelled else LoaderStatus.TERMINATED
     assert (await _view(batches)).status is expected
+
+
+async def _is_owed(batches: BatchStore, key: BatchKey = FIRST) -> bool:
+    owed = await batches.unannounced(datetime.now(UTC))
+    assert (await _view(batches, key)).unannounced is (key in owed)
+    return key in owed
+
+
+async def _begun(batches: BatchStore, key: BatchKey = FIRST) -> None:
+    await batches.note(CASE, [started(key)])
+    await batches.claim(key, ())
+
+
+async def test_the_end_of_a_batch_is_owed_until_it_is_announced(batches: BatchStore) -> None:
+    await _begun(batches)
+    assert not await _is_owed(batches)
+    before = datetime.now(UTC)
+    await batches.close(Closing(key=FIRST, status=LoaderStatus.FAILED))
+    assert await batches.unannounced(before) == [], "its run is given time"
+    assert await _is_owed(batches)
+    await batches.announced(FIRST)
+    assert not await _is_owed(batches)
+
+
+async def test_nothing_is_owed_of_a_batch_that_was_never_built(batches: BatchStore) -> None:
+    await _begun(batches)
+    await batches.close(Closing(key=FIRST, status=LoaderStatus.FAILED, unbuilt=True))
+    assert not await _is_owed(batches)
+
+
+async def test_a_batch_that_is_started_again_announces_its_next_end(batches: BatchStore) -> None:
+    await _begun(batches)
+    await batches.close(Closing(key=FIRST, status=LoaderStatus.FAILED))
+    await batches.note(CASE, [started(FIRST)])
+    assert not await _is_owed(batches), "its next run may be about to begin"
+    await batches.note(CASE, [cancelled(key=FIRST)])
+    assert await _is_owed(batches), "no run of it comes any more"
+    await batches.announced(FIRST)
+
+    await _begun(batches, SECOND)
+    await batches.close(Closing(key=SECOND, status=LoaderStatus.FAILED))
+    await _begun(batches, SECOND)
+    assert not await _is_owed(batches, SECOND)
+    sweep = Closing(key=SECOND, status=LoaderStatus.TERMINATED, only_processing=True)
+    await batches.close(sweep)
+    assert not await _is_owed(batches, SECOND), "it is loaded again, and announced then"
+
+
+@pytest.mark.parametrize("found_by", ["sweeper", "sweeper of rows", "next batch"])
+async def test_the_end_of_a_cancelled_batch_is_owed_whoever_finds_it(
+    batches: BatchStore, found_by: str
+) -> None:
+    await _begun(batches)
+    await batches.note(CASE, [cancelled(key=FIRST)])
+    if found_by == "sweeper":
+        await batches.close(
+            Closing(key=FIRST, status=LoaderStatus.TERMINATED, only_processing=True)
+        )
+    elif found_by == "sweeper of rows":
+        await batches.terminate(FIRST.workflow_id, "its run was terminated")
+    else:
+        await batches.note(CASE, [started(SECOND)])
+        assert await batches.claim(SECOND, [FIRST.batch_id])
+    view = await _view(batches)
+    assert view.status is LoaderStatus.CANCELLED
+    assert view.reason is not None and view.reason.startswith("cancelled")
+    assert await _is_owed(batches)
 
 
 async def test_a_duplicate_says_that_the_document_with_its_bytes_has_failed(

@@ -239,6 +239,14 @@ async def test_every_subscription_of_a_queue_is_deleted_on_any_page(
     assert asked == [f"{PLAN.topic_arn}:{number}" for number in (1, 2)]
 
 
+async def test_a_topic_that_someone_has_deleted_has_no_subscriptions(
+    clients: AwsClients, sns: Answers
+) -> None:
+    sns.refuse("ListSubscriptionsByTopic", "NotFound", 404)
+    found = AwsTopic(clients.sns, clients.sqs).found(PLAN.prefix, PLAN.topic_arn)
+    assert [one async for one in found] == []
+
+
 async def test_of_two_subscriptions_one_stays_and_a_deleted_one_does_not_count(
     clients: AwsClients, sqs: Answers, sns: Answers
 ) -> None:

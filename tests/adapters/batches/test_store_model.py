@@ -115,7 +115,7 @@ def _claim(draw: st.DrawFn) -> Told:
 @st.composite
 def _close(draw: st.DrawFn) -> Told:
     batch, status = draw(st.sampled_from(BATCHES)), draw(st.sampled_from(FINAL))
-    dead, only = draw(st.integers(0, 1)), draw(st.booleans())
+    dead, only, unbuilt = draw(st.integers(0, 1)), draw(st.booleans()), draw(st.booleans())
 
     async def close(tables: Tables, case: int) -> None:
         await tables.batches.close(
@@ -125,6 +125,7 @@ def _close(draw: st.DrawFn) -> Told:
                 reason="so",
                 dead_letters=dead,
                 only_processing=only,
+                unbuilt=unbuilt,
             )
         )
 
@@ -138,6 +139,7 @@ def _small(draw: st.DrawFn) -> Told:
         lambda store, key: store.expect([key]),
         lambda store, key: store.skip(key, "stuck"),
         lambda store, key: store.start_pass(key, 1, final),
+        lambda store, key: store.announced(key),
         lambda store, key: store.set_concurrency(key.case_id, 2 + final),
     ]
     call = draw(st.sampled_from(calls))
@@ -161,7 +163,7 @@ async def _batches(tables: Tables, case: int) -> object:
             continue
         found.append((view.status, view.reason, view.dead_letters, await store.is_final_pass(key)))
         found.append((facts.job_finished, facts.end_finished, facts.concurrency))
-        found.append([other for other, _ in facts.processing])
+        found.append(([other for other, _ in facts.processing], facts.unannounced))
     return found
 
 

@@ -154,4 +154,4 @@ async def test_what_is_missing_is_said(
     gone = await docflow("--file", str(tmp_path / "gone.json"), code=1)
     assert "cannot be read" in gone.output
     await stored(environment, None)
-    assert "no receipt yet" in (await docflow(TRANSFER, code=1)).output
+    assert "has no receipt: it " in (await docflow(TRANSFER, code=1)).output

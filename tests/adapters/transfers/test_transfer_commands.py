@@ -105,4 +105,4 @@ async def test_a_failed_transfer_is_redriven(transfers: Installation, docflow: D
     done = json.loads(await docflow("redrive", id[:12], "--from-action", "1", "--json"))
     assert (done["from_action"], done["done_before"]) == (1, [])
     await ended(transfers, done["transfer_id"])
-    assert "which is Succeeded" in await docflow("redrive", id[:12], code=1)
+    assert "which has succeeded" in await docflow("redrive", id[:12], code=1)

@@ -164,7 +164,7 @@ async def test_an_event_without_a_route_is_assigned_by_a_person(transfers: Insta
     assert (trail[1].queue, trail[1].by, trail[1].reason) == (
         *("jobstmsroute", "olga", "a new customer"),
     )
-    with pytest.raises(WrongState, match="it waits for no queue: it is Succeeded"):
+    with pytest.raises(WrongState, match="it waits for no queue: it has succeeded"):
         await transfers.service.assign(OLGA, id, "jobs")
 
 
@@ -212,7 +212,7 @@ async def test_a_job_of_a_queue_that_has_none_for_it_is_assigned_anew(
         ("Succeeded", "jobstmsroute", None),
     ]
     assert "the wrong queue" in [row.reason for row in trail]
-    with pytest.raises(WrongState, match="it waits for no queue: it is Succeeded"):
+    with pytest.raises(WrongState, match="it waits for no queue: it has succeeded"):
         await transfers.service.assign(OLGA, id, "jobs")
 
 
@@ -352,7 +352,7 @@ async def test_a_failed_transfer_is_redriven_from_the_action_that_failed(
     assert transfers.far.done == [("read acme", again), ("write acme", again)]
     trail = await transfers.store.trail(id)
     assert (trail[-1].reason, trail[-1].by) == (f"redriven from action 3 as {again[:12]}", "olga")
-    with pytest.raises(Refused, match="which is Succeeded"):
+    with pytest.raises(Refused, match="which has succeeded"):
         await redrives.redrive(OLGA, id)
 
 

@@ -48,17 +48,27 @@ class _Batch:
     dead_letters: int = 0
     cancelled: CancelMode | None = None
     lost: str | None = None
+    unannounced: bool = False
 
     def become(self, status: LoaderStatus, reason: str | None = None) -> None:
         self.status, self.reason = status, reason
         self.since = self.updated_at = _now()
 
     def begin_clean(self, status: LoaderStatus, reason: str | None = None) -> None:
-        """Forget everything but its dead letters, and what it lost."""
-        kept = {"dead_letters": self.dead_letters, "known": self.known, "lost": self.lost}
+        """Forget everything but its dead letters, what it lost, and what is not announced."""
+        names = ("dead_letters", "known", "lost", "unannounced")
+        kept = {name: getattr(self, name) for name in names}
         fresh = _Batch(self.key, **kept)
         vars(self).update(vars(fresh))
         self.become(status, reason)
+
+    def end_without_run(self, status: LoaderStatus, reason: str | None) -> None:
+        """End; one that was cancelled is cancelled, and announced."""
+        self.unannounced = self.cancelled is not None
+        if self.cancelled is not None:
+            status = LoaderStatus.CANCELLED
+            reason = "; ".join(filter(None, (self.reason, reason))) or None
+        self.begin_clean(status, reason)
 
     def take(self, event: CaseEvent) -> None:
         match event:
@@ -162,6 +172,7 @@ class BatchModel:
             cancelled=batch.cancelled,
             concurrency=self._concurrency.get(key.case_id),
             processing=[(other.key.batch_id, other.since) for other in self._others(key)],
+            unannounced=batch.unannounced,
         )
 
     async def claim(self, key: BatchKey, orphans: Sequence[int]) -> bool:
@@ -173,10 +184,10 @@ class BatchModel:
         if any(other.key.batch_id not in orphans for other in others):
             return False
         for other in others:
-            other.begin_clean(LoaderStatus.INCOMPLETE, "its run and its function were gone")
+            other.end_without_run(LoaderStatus.INCOMPLETE, "its run and its function were gone")
         if batch is not None:
             batch.become(LoaderStatus.PROCESSING)
-            batch.purpose, batch.skipped = None, False
+            batch.purpose, batch.skipped, batch.unannounced = None, False, False
         return True
 
     async def skip(self, key: BatchKey, reason: str) -> None:
@@ -206,13 +217,19 @@ class BatchModel:
             return
         if closing.only_processing and batch.status is not LoaderStatus.PROCESSING:
             return
-        status, reason = closing.status, closing.reason
-        if closing.only_processing and batch.cancelled is not None:
-            status = LoaderStatus.CANCELLED
-            reason = "; ".join(filter(None, (batch.reason, reason))) or None
-        batch.begin_clean(status, reason)
+        if closing.only_processing:
+            batch.end_without_run(closing.status, closing.reason)
+        else:
+            batch.begin_clean(closing.status, closing.reason)
+            batch.unannounced = not closing.unbuilt
         batch.dead_letters = closing.dead_letters
         batch.lost = closing.lost or batch.lost
+
+    async def announced(self, key: BatchKey) -> None:
+        """Note that LOADER_FINISHED of a batch is published."""
+        batch = self._get(key)
+        if batch is not None:
+            batch.unannounced = False
 
     async def truncate(self, key: BatchKey) -> int:
         """Empty doc_dedupe, tag_dedupe and process_checkpoints of a batch; rows removed."""
@@ -250,6 +267,7 @@ class BatchModel:
             updated_at=batch.updated_at,
             known=batch.known,
             documents=self._loads.counts(batch.key),
+            unannounced=batch.unannounced and batch.status.terminal,
             dead_letters=batch.dead_letters,
             lost=batch.lost,
         )

@@ -212,7 +212,7 @@ def test_a_redelivered_message_is_settled_and_comes_into_another_group(
 def test_a_message_was_sent_when_its_sender_says_so_or_else_when_its_queue_took_it(
     start: Any, address: str
 ) -> None:
-    bodies = {"1": document("undated"), "2": document("dated", sentAt="2026-01-02T00:00:00Z")}
+    bodies = {"1": document("undated"), "2": document("dated", sentAt="2025-12-31T00:00:00Z")}
     asked = event(**bodies)
     for record in asked["Records"]:
         record["attributes"]["SentTimestamp"] = "1767225600500"
@@ -220,8 +220,27 @@ def test_a_message_was_sent_when_its_sender_says_so_or_else_when_its_queue_took_
     [group] = loads(address, "undated")
     assert [load.event.sent_at for load in group] == [
         datetime(2026, 1, 1, 0, 0, 0, 500_000, UTC),
-        datetime(2026, 1, 2, tzinfo=UTC),
+        datetime(2025, 12, 31, tzinfo=UTC),
     ]
+
+
+def test_a_time_that_lies_behind_the_one_at_which_its_queue_took_a_message_is_not_used(
+    start: Any, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bodies = {
+        "1": document("ahead", sentAt="2099-01-01T00:00:00Z"),
+        "2": document("close", sentAt="2026-01-01T00:04:59Z"),
+    }
+    asked = event(**bodies)
+    for record in asked["Records"]:
+        record["attributes"]["SentTimestamp"] = "1767225600000"
+    assert failures(start(address).handle(asked, Invocation())) == set()
+    [group] = loads(address, "ahead")
+    assert [(load.event.sent_at, load.event.unknown_fields) for load in group] == [
+        (datetime(2026, 1, 1, tzinfo=UTC), ("sentAt",)),
+        (datetime(2026, 1, 1, 0, 4, 59, tzinfo=UTC), ()),
+    ]
+    assert "sentAt 2099-01-01 00:00:00+00:00 is later than 2026-01-01" in caplog.text
 
 
 def test_large_messages_have_groups_of_their_own(start: Any, address: str) -> None:

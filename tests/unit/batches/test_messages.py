@@ -269,6 +269,27 @@ def test_fields_of_a_case_event_that_are_not_used_are_kept_to_be_passed_on(kind:
     assert CASE_EVENT.validate_json(CASE_EVENT.dump_json(event)) == event
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "known"),
+    [
+        ("IMPORT_CANCELLED", "Mode", "mode"),
+        ("JOB_FINISHED", "DOCUMENTS", "documents"),
+        ("JOB_STARTED", "Timings", "timings"),
+        ("REDRIVE_REQUESTED", "with_failed", "withFailed"),
+    ],
+)
+def test_a_field_that_decides_something_and_is_spelt_otherwise_is_refused(
+    kind: str, name: str, known: str
+) -> None:
+    body = {**STARTED, "eventType": kind, name: None}
+    said = refused(read_case_event, raw_of(body))
+    assert (said.reason, said.description) == (INVALID_MESSAGE, f"'{name}' is spelt {known}")
+    values = {"mode": "partial", "documents": 3, "timings": {}, "withFailed": True}
+    assert read_case_event(raw_of({**body, known: values[known]})).passed_on is not None
+    remark = read_case_event(raw_of({**STARTED, "eventType": "IMPORT_CANCELLED", "Reason": "x"}))
+    assert remark.passed_on == '{"Reason": "x"}'
+
+
 def test_fields_of_a_document_event_that_are_not_used_are_named() -> None:
     body = {**DOCUMENT, "custodian": "Anna", "tag": ["urgent"], "case_id": 1, "x" * 99: None}
     event = read_document_event(raw_of(body))

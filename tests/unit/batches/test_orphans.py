@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from activities.batches.orphans import BatchOrphans
-from adapters.ports import SourceFunction
+from adapters.ports import Denied, SourceFunction
 from contracts.batches import BatchKey, BatchPlan, Orphans, QueueDepth, Resource, SweepOrder
 from domain.batches.resources import FoundResource
 from tests.support.imports.activities import environment
@@ -37,6 +38,7 @@ class Cloud:
         self.ports["functions"].answer("source", SourceFunction(timeout=3, role="loader"))
         self.found: dict[str, list[FoundResource]] = {name: [] for name in self.ports}
         self.open: set[str] = set()
+        self.store = ScriptedPort(unannounced=[])
 
     def has(self, resource: Resource, key: BatchKey = KEY, **facts: Any) -> None:
         if "owner" not in facts and resource in TAGGED:
@@ -53,7 +55,7 @@ class Cloud:
     async def orphans(self, **order: Any) -> Orphans:
         for name, port in self.ports.items():
             port.lists("found", *self.found[name])
-        sweeping = BatchOrphans(**self.ports, runs=self, plan_defaults=self.plan)
+        sweeping = BatchOrphans(**self.ports, runs=self, plan_defaults=self.plan, store=self.store)
         return await environment().run(sweeping.orphans, SweepOrder(**order))
 
 
@@ -119,6 +121,25 @@ async def test_dead_letters_that_are_alone_were_kept_on_purpose(
     assert await cloud.orphans() == expected
 
 
+async def test_a_batch_whose_end_was_not_announced_is_swept_although_nothing_is_left() -> None:
+    cloud = Cloud()
+    cloud.store.answer("unannounced", [KEY])
+    asked_at = datetime.now(UTC)
+    assert await cloud.orphans(grace=600) == ORPHAN
+    [[before]] = cloud.store.made("unannounced")
+    assert timedelta(0) <= before + timedelta(seconds=600) - asked_at < timedelta(seconds=60)
+    cloud.open = {KEY.workflow_id}
+    assert await cloud.orphans() == NOTHING, "it is being torn down"
+
+
+async def test_kept_dead_letters_do_not_hold_an_announcement_back() -> None:
+    cloud = Cloud()
+    cloud.has(Resource.DEAD_LETTERS)
+    cloud.ports["queues"].answer("depth", QueueDepth(visible=2))
+    cloud.store.answer("unannounced", [KEY])
+    assert await cloud.orphans() == ORPHAN
+
+
 async def test_one_run_sweeps_a_bounded_number_and_reports_that_there_are_more() -> None:
     cloud = Cloud()
     keys = [BatchKey(case_id=case, batch_id=batch) for case in (9, 10) for batch in (2, 11)]
@@ -146,3 +167,15 @@ async def test_every_port_is_asked_about_this_installation_only() -> None:
         "functions": [["p"]],
         "grants": [["p", "loader"]],
     }
+
+
+@pytest.mark.parametrize("static", [True, False])
+async def test_without_the_source_function_everything_else_is_swept(*, static: bool) -> None:
+    cloud = Cloud(PLAN.model_copy(update={"static_permissions": static}))
+    cloud.has(Resource.QUEUE)
+    cloud.ports["functions"].answer("source", Denied("there is no function source"))
+    if static:
+        assert await cloud.orphans() == ORPHAN
+    else:
+        with pytest.raises(ApplicationError, match="there is no function source"):
+            await cloud.orphans()

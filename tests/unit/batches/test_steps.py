@@ -11,7 +11,7 @@ from activities.batches.case_backlog import CaseBacklog
 from activities.batches.completion import BatchCompletion
 from activities.batches.drain import AT_ONCE, LONGEST_STOP, BatchDrain
 from activities.batches.plans import BatchPlans
-from adapters.ports import BatchFacts, FailedMessage, NotYet, Unavailable
+from adapters.ports import BatchFacts, Denied, FailedMessage, NotYet, Unavailable
 from contracts.batches import (
     Announce,
     Announcement,
@@ -30,6 +30,7 @@ from contracts.batches import (
     Resource,
     SkipBatch,
     StepInput,
+    SweepFacts,
     WaitingBatch,
     WaitingBatches,
     names_of,
@@ -289,11 +290,12 @@ async def test_documents_are_closed_although_a_load_does_not_stop() -> None:
     assert store.asked == [("stop_documents", KEY)]
 
 
-async def announce(topic: ScriptedPort, event: str, **info: Any) -> None:
+async def announce(topic: ScriptedPort, event: str, **info: Any) -> ScriptedPort:
     order = Announce(key=KEY, plan=PLAN, event_type=event, status="CANCELLED")
     env = environment(workflow_id="batch/7/3", **info)
     store = ScriptedPort(passed_on={"status": "READY", "source": "rails"})
     await env.run(BatchCompletion(store, topic).announce, order)
+    return store
 
 
 @pytest.mark.parametrize("event", Announcement)
@@ -315,6 +317,41 @@ async def test_an_announcement_is_the_same_at_every_attempt_of_a_run(event: Anno
         ]
         for run in ("first", "first", "second")
     ]
+
+
+@pytest.mark.parametrize("event", Announcement)
+async def test_the_end_is_owed_until_it_is_published(event: Announcement) -> None:
+    store = await announce(ScriptedPort(), event, workflow_run_id="first")
+    assert bool(store.made("announced")) is (event is Announcement.LOADER_FINISHED)
+    store, topic = ScriptedPort(passed_on={}), ScriptedPort(publish=Denied("not allowed"))
+    order = Announce(key=KEY, plan=PLAN, event_type=event)
+    with pytest.raises(ApplicationError):
+        await environment().run(BatchCompletion(store, topic).announce, order)
+    assert store.made("announced") == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (None, SweepFacts()),
+        (BatchFacts(LoaderStatus.PROCESSING, unannounced=True), SweepFacts(processing=True)),
+        (BatchFacts(LoaderStatus.WAITING, unannounced=True), SweepFacts()),
+        (BatchFacts(LoaderStatus.COMPLETE), SweepFacts()),
+        (
+            BatchFacts(LoaderStatus.COMPLETE, unannounced=True, dead_letters=2),
+            SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=2),
+        ),
+        (
+            BatchFacts(LoaderStatus.COMPLETE, unannounced=True, lost="queue deleted"),
+            SweepFacts(unannounced=LoaderStatus.COMPLETE, not_loaded=1),
+        ),
+    ],
+)
+async def test_a_sweep_learns_what_was_not_announced(
+    facts: BatchFacts | None, expected: SweepFacts
+) -> None:
+    completion = BatchCompletion(ScriptedPort(facts=facts), ScriptedPort())
+    assert await environment().run(completion.sweep_facts, KEY) == expected
 
 
 async def test_what_is_no_announcement_is_not_published() -> None:

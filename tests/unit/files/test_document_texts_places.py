@@ -114,13 +114,6 @@ async def test_old_workbooks_are_read_beside_their_cells(read: Reading) -> None:
     assert [each for each in ("Secret", "in metre", "Größ") if each not in found.text] == []
 
 
-async def test_files_in_old_office_files_are_named(read: Reading) -> None:
-    found = await read(office.old_word("text\r", more={"ObjectPool": b"x"}))
-    assert found.notes == [
-        "files that are embedded in it are not taken out: send them as documents"
-    ]
-
-
 async def test_headers_and_end_notes_of_old_word_are_read(read: Reading) -> None:
     found = await read(office.old_word("Größe\r", "Confidential\r", "by whom?\r"))
     assert [each for each in ("Größe", "Confidential", "by whom?") if each not in found.text] == []

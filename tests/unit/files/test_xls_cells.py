@@ -1,16 +1,19 @@
 """What XLS and ODS files show and their library drops: codes, errors, results, days of 1904."""
 
+import io
 import struct
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from olefile import OleFileIO
 
 from adapters.files.compound import DamagedCompound, stream
 from adapters.files.tables.marks import Marks, TooManyMarks
 from adapters.files.tables.source import open_workbook
 from domain.tabular.rows import Uncalculated
+from stack.compound_file import compound_file as in_storages
 from tests.support.files.compound_files import (
     colinfo,
     compound_file,
@@ -39,6 +42,15 @@ def rows_of(path: Path, content: bytes, hidden: set[int] | None = None) -> list[
 
 def special(kind: int, value: int = 0) -> bytes:
     return bytes([kind, 0, value, 0, 0, 0]) + NO_NUMBER
+
+
+def test_an_embedded_workbook_that_comes_first_is_not_taken_for_the_workbook(
+    tmp_path: Path,
+) -> None:
+    own, inner = (xls_of([text(0, 0, words)]) for words in ("Own", "Foreign"))
+    streams = [OleFileIO(io.BytesIO(each)).openstream("Workbook").read() for each in (own, inner)]
+    held = in_storages({"Workbook": streams[0], "MBD1": {"Workbook": streams[1]}})
+    assert rows_of(tmp_path / "a.xls", held) == rows_of(tmp_path / "b.xls", own)
 
 
 def test_cells_of_an_xls_file(tmp_path: Path) -> None:

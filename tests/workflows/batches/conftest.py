@@ -16,6 +16,7 @@ from tests.support.batches.installation import (
 )
 from workflows.batches.batch_lifecycle import BatchLifecycle
 from workflows.batches.case_queue import CaseQueue
+from workflows.batches.sweeper import BatchSweeper
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def installations(server: Any, run_worker: Any, tmp_path: Path) -> Installations
             batch_installation(server.client, tmp_path, queue, **options) as installation,
             run_worker(
                 queue,
-                [CaseQueue, BatchLifecycle],
+                [CaseQueue, BatchLifecycle, BatchSweeper],
                 installation.activities(),
                 # What is being written when a test ends is written.
                 graceful_shutdown_timeout=timedelta(seconds=5),

@@ -12,6 +12,7 @@ from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.output import JsonOption, console, moment, print_json, table, text
 from workers.services.batches import access
+from workers.services.batches.outcomes import standing
 from workers.services.batches.remarks import remark
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ async def _retry_failed(cli: CliContext, key: BatchKey, *, as_json: bool) -> Non
             err=True,
         )
     if view.status.terminal and not recorded and not view.dead_letters:
-        raise CommandError(f"{key} is {view.status}, and no message of it waits to be tried again")
+        raise CommandError(
+            f"{key} {standing(view.status)}, and no message of it waits to be tried again"
+        )
     event = RedriveRequested(case_id=key.case_id, batch_id=key.batch_id, with_failed=True)
     await send(cli, event, as_json=as_json)
 

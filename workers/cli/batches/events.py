@@ -187,13 +187,17 @@ def redrive(
 
 
 async def _redrive(cli: CliContext, case: int, batch: int, *, as_json: bool) -> None:
+    from workers.services.batches.outcomes import standing
+
     key = key_of(case, batch)
     async with access.open_store(cli.environment) as store:
         view = await store.get(key)
     if view is None:
         raise CommandError(f"there is no {key}; `docflow batches list` shows what there is")
     if view.status.terminal and not view.dead_letters:
-        raise CommandError(f"{key} is {view.status} and kept no dead letters: nothing to redrive")
+        raise CommandError(
+            f"{key} {standing(view.status)} and kept no dead letters: nothing to redrive"
+        )
     await send(cli, RedriveRequested(case_id=case, batch_id=batch), as_json=as_json)
 
 

@@ -191,6 +191,7 @@ def _row_pairs(
         ("reason", view.reason),
         ("documents", ", ".join(f"{number:,} {name}" for name, number in documents.items())),
         ("dead letters", f"{view.dead_letters:,}" if view.dead_letters else None),
+        ("LOADER_FINISHED", "not published yet" if view.unannounced else None),
         ("fields not used", ", ".join(view.unused_fields) or None),
         ("changed", moment(view.updated_at)),
     ]
@@ -258,6 +259,7 @@ def _as_json(view: "BatchView", run: BatchStatus | None = None) -> dict[str, Any
         "reason": view.reason,
         "documents": view.documents.model_dump(),
         "dead_letters": view.dead_letters,
+        "unannounced": view.unannounced,
         "unused_fields": view.unused_fields,
         "updated_at": view.updated_at.isoformat(),
     }

@@ -103,6 +103,7 @@ def _read(file: Path) -> _Receipt:
 async def _stored(cli: CliContext, transfer: str) -> _Receipt:
     from adapters.database.transfers.store import SqlTransferStore
     from adapters.ports import BlobNotFound
+    from domain.transfers.standing import standing
     from workers.resources.blobs import open_blobs
     from workers.resources.tables import open_tables
     from workers.settings.blobs import BlobSettings
@@ -116,7 +117,8 @@ async def _stored(cli: CliContext, transfer: str) -> _Receipt:
         raise CommandError(f"several transfers begin with {transfer}: use more of the id")
     (row,) = rows
     if row.receipt is None:
-        raise CommandError(f"transfer {row.transfer_id[:_SHOWN]} has no receipt yet: {row.status}")
+        said = standing(row.status)
+        raise CommandError(f"transfer {row.transfer_id[:_SHOWN]} has no receipt: it {said}")
     try:
         content = b"".join([piece async for piece in blobs.read(row.receipt.name)])
     except BlobNotFound as error:

@@ -223,7 +223,7 @@ def _accepted(found: AcceptedEvent) -> EventView:
         at=found.at,
         queue=None,
         job=None,
-        reason=f"its run was {ended} before a worker had checked the event" if ended else None,
+        reason=f"its run {ended} before a worker had checked the event" if ended else None,
     )
 
 

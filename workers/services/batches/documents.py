@@ -1,11 +1,14 @@
 """The one entry point of a batch's documents, whether a function or a bridge brings them."""
 
-from datetime import UTC, datetime
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from temporalio.client import Client
 
 from contracts.batches import (
     TASK_QUEUE,
+    UNKNOWN_FIELDS,
     BatchKey,
     DocumentEvent,
     DocumentProcessed,
@@ -19,6 +22,12 @@ from workers.services.bodies import RefusedMessage
 from workers.services.intake import refuse, starts_are_taken
 from workers.services.rejections import RecordingRuns
 from workers.services.verdicts import INVALID_MESSAGE, Settle, Verdict
+
+logger = logging.getLogger(__name__)
+
+_SENT_AT: Final = "sentAt"
+CLOCKS_APART: Final = timedelta(minutes=5)
+"""More than clocks that are kept differ by, and than messages overtake each other on their way."""
 
 
 class DocumentIntake:
@@ -66,9 +75,8 @@ class DocumentIntake:
         except RefusedMessage as refused:
             return await refuse(self._rejected, self._queue, message_id, refused, raw)
         origin = Origin(queue=self._queue, message_id=message_id, digest=message_key(event))
-        if isinstance(event, DocumentProcessed) and event.sent_at is None:
-            # It stays with the message, also as a dead letter.
-            event = event.model_copy(update={"sent_at": sent_at or datetime.now(UTC)})
+        if isinstance(event, DocumentProcessed):
+            event = _dated(event, sent_at or datetime.now(UTC))
         return await self._groups.start(LoadOrder(event=event, origin=origin), len(raw))
 
     async def ready(self) -> bool:
@@ -84,3 +92,23 @@ class DocumentIntake:
                 raise RefusedMessage(
                     INVALID_MESSAGE, f"{name}: {given}, but this is the queue of {self._key}"
                 )
+
+
+def _dated(event: DocumentProcessed, taken_at: datetime) -> DocumentProcessed:
+    """An event with the time that counts for it, which stays with it, also as a dead letter.
+
+    No message is sent after the queue has taken it: by the clock of a sender that had run ahead,
+    what is sent later would stay behind for as long as that.
+    """
+    if event.sent_at is not None and event.sent_at <= taken_at + CLOCKS_APART:
+        return event
+    if event.sent_at is not None:
+        logger.warning(
+            "DOCUMENT_PROCESSED of %s in %s: sentAt %s is later than %s, when its queue took it, "
+            "which counts",
+            *(event.document_id, event.key, event.sent_at, taken_at),
+        )
+        # The notes of the document name it.
+        names = dict.fromkeys((*event.unknown_fields, _SENT_AT))
+        event = event.model_copy(update={"unknown_fields": tuple(names)[:UNKNOWN_FIELDS]})
+    return event.model_copy(update={"sent_at": taken_at})

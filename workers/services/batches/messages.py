@@ -1,7 +1,7 @@
 """From the body of a batch's event, as it came from outside, to one that may be trusted."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -24,12 +24,14 @@ from contracts.batches import (
     Relation,
     Timings,
 )
-from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of, text_of
+from workers.services.bodies import RefusedMessage, invalid, kind_of, object_of, shown, text_of
 from workers.services.verdicts import INVALID_MESSAGE, MALFORMED_BODY, UNKNOWN_EVENT_TYPE
 
 _IDS: Final = ("caseId", "batchId")
 _COUNTED: Final = "JOB_FINISHED"
 _PASSED_ON: Final = "passedOn"
+_REMARKS: Final = frozenset({"reason", "by"})
+"""Fields that are shown, and decide nothing."""
 _ITEMS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
     {"relations": Relation, "attachments": AttachedFile}
 )
@@ -58,6 +60,7 @@ def _unused(event: CaseEvent, data: Mapping[str, Any]) -> str | None:
     """The fields of a body that its event does not use, as JSON; None: there are none."""
     used = _used(type(event)) - {_PASSED_ON}
     unused = {name: value for name, value in data.items() if name not in used}
+    _refuse_misspelt(unused, used - _REMARKS, data)
     if isinstance(event, JobStarted) and (times := _unused_times(data)):
         unused["timings"] = times
     if not unused:
@@ -76,6 +79,29 @@ def _unused_times(data: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of `timings` that are no times of a batch."""
     times: dict[str, Any] = data.get("timings") or {}
     return {name: times[name] for name in _unknown_in(times, _used(Timings))}
+
+
+def _refuse_misspelt(
+    names: Iterable[str], known: frozenset[str | None], data: Mapping[str, Any]
+) -> None:
+    """Refuse a name that differs from a known one by capitals and underscores alone.
+
+    Without it, a cancel would stop more than was meant, and a count would not be held against what
+    is loaded.
+
+    Raises:
+        RefusedMessage: There is one, and the known name is missing.
+    """
+    missing = {_folded(name): name for name in known if name is not None and name not in data}
+    wrong = [(name, missing[_folded(name)]) for name in names if _folded(name) in missing]
+    if wrong:
+        raise RefusedMessage(
+            INVALID_MESSAGE, "; ".join(f"{shown(name)} is spelt {known}" for name, known in wrong)
+        )
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").casefold()
 
 
 def read_document_event(raw: bytes) -> DocumentEvent | None:

@@ -1,7 +1,30 @@
 """How a batch ended, as people are shown it."""
 
+from types import MappingProxyType
+from typing import Final
+
 from adapters.ports import BatchView
-from contracts.batches import BatchStatus, outcome_of
+from contracts.batches import BatchStatus, LoaderStatus, outcome_of
+
+_S = LoaderStatus
+
+_STANDS: Final = MappingProxyType(
+    {
+        _S.WAITING: "waits to be started, or for its turn",
+        _S.PROCESSING: "is being loaded",
+        _S.COMPLETE: "is complete",
+        _S.CANCELLED: "was cancelled",
+        _S.FAILED: "has failed",
+        _S.SKIPPED: "was left alone",
+        _S.TERMINATED: "was terminated before its end",
+        _S.INCOMPLETE: "was given up before its end, when its run was gone",
+    }
+)
+
+
+def standing(status: LoaderStatus) -> str:
+    """Where a batch stands, as a part of a sentence: `is complete`, `has failed`."""
+    return _STANDS[status]
 
 
 def shown_outcome(view: BatchView, run: BatchStatus | None) -> str | None:

@@ -24,6 +24,7 @@ from domain.batches.events import STARTABLE
 from workers.connect import connect
 from workers.services.batches import access
 from workers.services.batches.cases import CaseRuns
+from workers.services.batches.outcomes import standing
 from workers.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
 from workers.services.runs import TemporalRuns, temporal_errors
 
@@ -115,7 +116,7 @@ async def refuse_cancel_in_vain(runs: BatchRuns, store: BatchStore, key: BatchKe
     if view is None and not is_coming:
         raise NotFound(f"there is no {key}; `docflow batches list` shows what there is")
     if view is not None and view.status.terminal and not is_coming:
-        raise WrongState(f"{key} is {view.status} already: there is nothing to cancel")
+        raise WrongState(f"{key} {standing(view.status)}: there is nothing to cancel")
 
 
 async def refuse_event_in_vain(
@@ -132,7 +133,7 @@ async def refuse_event_in_vain(
         view = await store.get(event.key)
     if is_coming or view is None or not view.status.terminal:
         return
-    ended = f"{event.key} is {view.status} already"
+    ended = f"{event.key} {standing(view.status)}"
     if view.status not in STARTABLE:
         raise WrongState(f"{ended}, and not loaded again: send its documents in another batch")
     if isinstance(event, JobFinished):

@@ -36,6 +36,7 @@ from workers.services.errors import InvalidRequest, NotFound, WrongState
 from workers.services.intake import START_TIMEOUT, short
 from workers.services.jobs.documents import ENDED
 from workers.services.runs import PARKED, SECONDS_TO_ANSWER, TemporalRuns, temporal_errors
+from workers.services.standing import standing
 from workflows import attributes
 from workflows.jobs.job import Job
 from workflows.parking import Decision
@@ -309,11 +310,11 @@ def _note(job_id: str, found: WorkflowExecutionDescription) -> str | None:
     if found.status is WorkflowExecutionStatus.COMPLETED:
         if state != JobStatus.CANCELLED.lower():
             return None
-        ended = state
+        ended = "was cancelled"
     else:
-        ended = found.status.name.lower().replace("_", " ")
+        ended = standing(found.status)
     return (
-        f"this job was done before and is {ended}: `docflow jobs restart {job_id[:8]}` continues "
+        f"this job was done before and {ended}: `docflow jobs restart {job_id[:8]}` continues "
         "at its failed stage and keeps what is good, --rerun does all of it again"
     )
 

@@ -30,6 +30,7 @@ from contracts.spreadsheets import (
     UndoState,
 )
 from domain.spreadsheets.records import Entity, Preview
+from domain.spreadsheets.standing import standing
 from domain.spreadsheets.types.base import SheetType
 from workers.services.errors import (
     Forbidden,
@@ -175,7 +176,8 @@ class SpreadsheetQueries(SpreadsheetStatuses):
         row = await self.kept(who, uuid)
         if row.report is None:
             if row.state not in FINAL:
-                raise WrongState(f"the report is written at the end; the import is {row.state}")
+                said = standing(row.state)
+                raise WrongState(f"the report is written at the end; the import {said}")
             raise NotFound("there is no error report: no row was refused")
         path = self.scratch / f"report-{uuids.uuid4().hex}.xlsx"
         try:

@@ -16,6 +16,7 @@ from contracts.spreadsheets.reviews import (
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.operations import described, undone
 from domain.spreadsheets.review import ReviewState, StoredOperation
+from domain.spreadsheets.standing import standing
 from workers.services.errors import Conflict, Refused, TemporalUnavailable, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
@@ -167,7 +168,7 @@ class ReviewChanges:
         state = await self._reviews.state(row.uuid)
         if state is None:
             raise WrongState(
-                f"the rows of this import are not reviewed, or not yet; it is {row.state}"
+                f"the rows of this import are not reviewed, or not yet; it {standing(row.state)}"
             )
         # Rows are stored before they are checked; a step that failed in between has to be repeated.
         return replace(state, is_open=False) if has_stopped(row) else state

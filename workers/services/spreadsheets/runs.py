@@ -32,6 +32,7 @@ from contracts.spreadsheets import (
     undo_id,
     workflow_id,
 )
+from domain.spreadsheets.standing import standing
 from workers.services.errors import (
     Conflict,
     NotFound,
@@ -226,5 +227,5 @@ def _refusal(row: SpreadsheetRow, error: WorkflowUpdateFailedError) -> ServiceEr
 
 
 def _ended(row: SpreadsheetRow) -> WrongState:
-    reason = f"it is {row.state}" if row.state in FINAL else "its run is over"
+    reason = f"it {standing(row.state)}" if row.state in FINAL else "its run is over"
     return WrongState(f"the import accepts no further answers: {reason}")

@@ -40,6 +40,7 @@ from contracts.spreadsheets import (
 )
 from contracts.spreadsheets.reviews import CheckAgain
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.standing import standing
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.spreadsheets.choices import Choices
@@ -339,7 +340,8 @@ def _order(kind: type[Order], **fields: object) -> Order:
 
 def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:
     if row.state not in FINAL or row.finished_at is None:
-        raise WrongState(f"only an import that has ended can be undone; it is {row.state}")
+        said = standing(row.state)
+        raise WrongState(f"only an import that has ended can be undone; it {said}")
     if row.dry_run:
         raise WrongState("a dry run has written nothing that could be undone")
     if row.undo_state is UndoState.UNDONE:

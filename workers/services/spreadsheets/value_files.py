@@ -25,6 +25,7 @@ from domain.spreadsheets.bibs import QUESTIONS, SAME_BIB
 from domain.spreadsheets.people import PERSON
 from domain.spreadsheets.resolution import resolver_of
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.spreadsheets.standing import standing
 from domain.tabular.fields import text
 from domain.tabular.rows import Cell
 from domain.tabular.values import cell_text
@@ -105,7 +106,9 @@ class SpreadsheetValueFiles:
         """
         row = await self._answers.kept(who, uuid)
         if row.state in _BEFORE_VALUES:
-            raise WrongState(f"values have not been collected yet; the import is {row.state}")
+            raise WrongState(
+                f"values have not been collected yet; the import {standing(row.state)}"
+            )
         fields = {each.name: each for each in await self._answers.fields(who, uuid)}
         path = self._scratch / f"values-{uuids.uuid4().hex}.xlsx"
         stopped = threading.Event()
@@ -131,7 +134,7 @@ class SpreadsheetValueFiles:
         """
         row = await self._answers.writable(who, uuid)
         if row.state is not SpreadsheetState.CELL_MAPPING:
-            raise WrongState(f"values are not being mapped; the import is {row.state}")
+            raise WrongState(f"values are not being mapped; the import {standing(row.state)}")
         path = self._scratch / f"values-{uuids.uuid4().hex}"
         try:
             await upload.open()

@@ -9,6 +9,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from contracts.transfers import FileEventOrder, FileNotice, transfer_workflow_id
 from domain.transfers.events import NoEvent, read_event
+from workers.services.standing import standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class AcceptedEvent:
     event: FileNotice | None
     """None: the message is not an event, which its run will say."""
     ended: str | None
-    """How its run ended before it wrote a row, as in `terminated`; None: it is open."""
+    """How its run ended before it wrote a row, as in `was terminated`; None: it is open."""
 
 
 async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | None:
@@ -39,7 +40,7 @@ async def accepted_event(client: Client, transfer_id: str) -> AcceptedEvent | No
             return None
         raise
     status = found.status or WorkflowExecutionStatus.RUNNING
-    ended = None if status is WorkflowExecutionStatus.RUNNING else status.name.lower()
+    ended = None if status is WorkflowExecutionStatus.RUNNING else standing(status)
     return AcceptedEvent(transfer_id, order.arrived.astimezone(UTC), _event_of(order), ended)
 
 

@@ -20,6 +20,7 @@ from contracts.transfers import (
 )
 from domain.transfers.continued import where_of
 from domain.transfers.receipts import read_digest
+from domain.transfers.standing import standing
 from workers.services.errors import InvalidRequest, Refused, WrongState
 from workers.services.identity import Identity
 from workers.services.runs import temporal_errors
@@ -88,7 +89,8 @@ class Redrives:
         """
         row = await self._service.row(who, name)
         if row.status is not TransferStatus.FAILED:
-            raise WrongState(f"only what has failed is carried out anew; this is {row.status}")
+            said = standing(row.status)
+            raise WrongState(f"only what has failed is carried out anew; this {said}")
         if run_of(row) != file_job_id(row.transfer_id):
             raise WrongState(
                 "no job of it has begun: send its event again, with another id or after Temporal "
@@ -142,7 +144,7 @@ class Redrives:
             if row is not None and row.status is TransferStatus.FAILED:
                 continue
             if row is not None:
-                raise Refused(f"it was redriven as {id[:SHOWN]}, which is {row.status}")
+                raise Refused(f"it was redriven as {id[:SHOWN]}, which {standing(row.status)}")
             numbered = order.model_copy(update={"transfer_id": id})
             with temporal_errors():
                 started = await self._starts.start_job(numbered, queue and queue.priority)

@@ -19,6 +19,7 @@ from contracts.transfers import (
 from domain.transfers.events import head_of
 from domain.transfers.paths import printable
 from domain.transfers.queues import Queue
+from domain.transfers.standing import standing
 from workers.services.bodies import RefusedMessage
 from workers.services.cursors import Cursor
 from workers.services.errors import (
@@ -269,7 +270,8 @@ class TransferService:
         row = await self.row(who, name)
         kept = row.kept
         if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
-            raise WrongState(f"only what has succeeded can be sent again; this is {row.status}")
+            said = standing(row.status)
+            raise WrongState(f"only what has succeeded can be sent again; this {said}")
         if kept is None:
             raise WrongState("no copy was kept of it: set KeepCopyDays in the settings of its job")
         if kept.until < _today():
@@ -315,7 +317,7 @@ class TransferService:
 
 def _no_queue(row: StatusRow) -> WrongState:
     return WrongState(
-        f"it waits for no queue: it is {row.status}",
+        f"it waits for no queue: it {standing(row.status)}",
         workflow_id=transfer_workflow_id(row.transfer_id),
     )
 

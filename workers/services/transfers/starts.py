@@ -25,6 +25,7 @@ from contracts.transfers import (
     transfer_workflow_id,
 )
 from domain.transfers.events import NoEvent, fairness_of, file_of, head_of, read_event
+from domain.transfers.standing import standing
 from workers.services.bodies import RefusedMessage
 from workers.services.duplicates import EarlierRun, earlier_run
 from workers.services.intake import START_TIMEOUT, short
@@ -118,7 +119,8 @@ class TransferStarts:
             raise RefusedMessage(
                 KEY_REUSED,
                 f"another event came with the source and id of this one, at {row.at:%Y-%m-%d %H:%M}"
-                f" UTC it was {row.status}: this one was not used; send it again with another id",
+                f" UTC, and {standing(row.status)}: this one was not used; send it again with "
+                "another id",
             )
         return row.status is TransferStatus.SUCCEEDED
 

@@ -1,0 +1,44 @@
+"""Sentences say where a run or a row stands as people do, whatever programs call its state."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus
+
+from activities.run_sweep import reason_of
+from adapters.ports import RunEnd
+from contracts.batches import LoaderStatus
+from contracts.spreadsheets import SpreadsheetState
+from contracts.transfers import TransferStatus
+from domain.spreadsheets import standing as spreadsheets
+from domain.transfers import standing as transfers
+from workers.services import standing as runs
+from workers.services.batches import outcomes as batches
+
+
+@pytest.mark.parametrize(
+    ("states", "standing"),
+    [
+        (LoaderStatus, batches.standing),
+        (SpreadsheetState, spreadsheets.standing),
+        (TransferStatus, transfers.standing),
+        (WorkflowExecutionStatus, runs.standing),
+    ],
+)
+def test_every_state_can_be_said(states: type[Enum], standing: Callable[[Any], str]) -> None:
+    for state in states:
+        said = standing(state)
+        assert said.split()[0] in ("is", "has", "was", "waits")
+        assert said == said.lower()
+        assert "_" not in said
+
+
+@pytest.mark.parametrize("status", [each.name.lower() for each in WorkflowExecutionStatus])
+def test_the_end_of_a_run_is_said_in_words(status: str) -> None:
+    end = RunEnd(status, at=datetime(2026, 5, 3, 9, 30, tzinfo=UTC))
+    reason = reason_of("batch/7/1", end)
+    assert "_" not in reason
+    assert reason.endswith(" at 2026-05-03 09:30 UTC and could not record its end")
