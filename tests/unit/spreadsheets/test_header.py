@@ -97,3 +97,23 @@ def test_any_cells_have_a_header_and_titles(rows: list[list[Cell]]) -> None:
 )
 def test_a_row_that_is_taken_for_headers_is_noticed(headers: list[str], is_row: bool) -> None:
     assert reads_like_a_row(headers) is is_row
+
+
+SIDEWAYS_ROWS: list[list[Cell]] = [
+    ["First name", "Ada", "Alan"],
+    ["Last name", "Lovelace", "Turing"],
+    ["E-mail", "ada@example.org", "alan@example.org"],
+]
+
+
+@pytest.mark.parametrize("above", [[], [["Runners of the club"], []]])
+@pytest.mark.parametrize("beside", [[], [None]])
+def test_headers_in_a_column_are_refused(above: list[list[Cell]], beside: list[Cell]) -> None:
+    rows = [*above, *([*beside, *row] for row in SIDEWAYS_ROWS)]
+    with pytest.raises(InvalidDocument, match=r"lie on its side.*Transpose"):
+        line_of(rows)
+    assert line_of(rows, len(rows)) == len(rows)
+
+
+def test_a_list_of_fields_is_not_on_its_side() -> None:
+    assert line_of([["First name"], ["Last name"], ["Ada", "Lovelace"]]) == 3
