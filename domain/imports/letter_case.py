@@ -1,6 +1,7 @@
 """Codes of one document that differ from each other only in the case of letters."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Final
 
 CODES: Final = 100_000
@@ -8,6 +9,7 @@ CODES: Final = 100_000
 _PAIRS: Final = 1_000
 
 
+@dataclass
 class LetterCases:
     """Finds pairs such as `E-1` and `e-1`: two codes, which one person may mean as one.
 
@@ -15,12 +17,11 @@ class LetterCases:
         pairs: The spelling that came first, and another one; as many as are kept.
     """
 
-    def __init__(self) -> None:
-        self.pairs: list[tuple[str, str]] = []
-        self._waiting: list[Collection[str]] = []
-        self._first: dict[str, str] = {}
-        self._known: set[str] = set()
-        self._count = 0
+    pairs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    _waiting: list[Collection[str]] = field(default_factory=list[Collection[str]], repr=False)
+    _first: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    _known: set[str] = field(default_factory=set[str], repr=False)
+    _count: int = field(default=0, repr=False)
 
     def add(self, codes: Collection[str]) -> None:
         """Take the next codes; they may repeat."""
