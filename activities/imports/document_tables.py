@@ -171,6 +171,9 @@ class DocumentTables:
             replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
             for each in tables
         ]
+        self._findings.garbled = {
+            text: said for each in tables for text, said in each.surveyed.garbled.items()
+        }
         first = tables[0].surveyed
         self.memory = ReportMemory(first.notations, self._columns, first.percentages, first.dotted)
         return tables

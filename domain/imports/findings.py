@@ -1,7 +1,7 @@
 """What of a document did not become rows, in words: nothing is left out in silence."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -54,6 +54,7 @@ class Findings:
         unused_rows: Rows that hold something in columns only that are not used.
         filled_down: Cells filled from the merged cell above, by title.
         repeated: Rows that stand on several sheets with the same values, counted once.
+        garbled: Texts that were saved in a wrong encoding, and what was meant.
         cases: Codes that differ in the case of letters only.
         left_keys: What stands in the place of the key in rows that were left out.
     """
@@ -67,6 +68,7 @@ class Findings:
     unused_rows: int = 0
     filled_down: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
+    garbled: Mapping[str, str] = field(default_factory=dict[str, str])
     cases: LetterCases = field(default_factory=LetterCases)
     left_keys: set[str] = field(default_factory=set[str])
 
@@ -100,6 +102,9 @@ class Findings:
             more = ", ..." if count > len(self.left[why]) else ""
             what = f"1 {_ONE[why]} was" if count == 1 else f"{count:,} {why.value} were"
             yield f"{what} left out (line{'' if count == 1 else 's'} {lines}{more})."
+        if self.garbled:
+            texts = [f"{text!r} (meant: {said!r})" for text, said in self.garbled.items()]
+            yield f"Saved in a wrong encoding and taken as they stand: {_listed(texts, most)}."
         if self.cases.pairs:
             pairs = [f"{first!r} and {other!r}" for first, other in self.cases.pairs]
             listed = _listed(pairs, most)

@@ -4,8 +4,9 @@ import re
 from html import unescape
 from typing import Final
 
+from domain.tabular.garbled import meant
+
 _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,6}|#x[0-9a-f]{1,5}|[a-z]{2,8});", re.IGNORECASE)
-_GARBLED: Final = re.compile("[\u00c2-\u00c5\u00d0\u00d1\u00d8\u00d9][^a-zA-Z\\s]")
 _PLACEHOLDERS: Final = frozenset(("n.n.", "n. n.", "n.n", "nn", "n n"))
 
 
@@ -19,16 +20,6 @@ def name_flaw(text: str) -> str | None:
         return "stands for a name that is not known yet"
     if "&" in text and _ENTITY.search(text):
         return f"holds a character as web pages write it; did you mean {unescape(text)!r}?"
-    if _GARBLED.search(text) and (meant := _meant(text)) is not None:
-        return f"was saved in a wrong encoding; did you mean {meant!r}?"
-    return None
-
-
-def _meant(text: str) -> str | None:
-    """A text whose UTF-8 was read as Western European, as it was meant; None: it was not."""
-    for encoding in ("cp1252", "latin-1"):
-        try:
-            return text.encode(encoding).decode("utf-8")
-        except UnicodeError:
-            continue
+    if (said := meant(text)) is not None:
+        return f"was saved in a wrong encoding; did you mean {said!r}?"
     return None
