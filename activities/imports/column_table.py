@@ -10,6 +10,7 @@ from adapters.ports import ColumnBlock, ColumnBlocks, TableSource
 from contracts.imports import Strategy, TableMessage
 from domain.imports.chunks import RowChunk
 from domain.imports.header import TableHeader
+from domain.imports.letter_case import LetterCases
 from domain.imports.lines import LineSorter
 from domain.imports.packing import KEY_CHARACTERS
 from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
@@ -58,6 +59,7 @@ class ColumnTable:
         spec: What the table holds.
         options: What a person has said about how it is written.
         folder: Scratch folder of the step.
+        cases: Is given the codes.
     """
 
     def __init__(
@@ -69,11 +71,13 @@ class ColumnTable:
         spec: TableSpec,
         options: ReadingOptions,
         folder: Path,
+        cases: LetterCases,
     ) -> None:
         header = sheet.header
         if header is None or source.columns is None or header.wrong is not None:
             raise NotPlain
         self._width = width
+        self._cases = cases
         self._spec = spec
         self._scope = tuple(scope_of(message)[name] for name in spec.scope)
         with ExitStack() as opened:
@@ -144,6 +148,7 @@ class ColumnTable:
         if not self._sorter.takes_all(columns):
             raise NotPlain
         spec = self._spec
+        self._cases.add(columns[self.surveyed.header.positions[spec.key[0]]])
         texts = {
             name: self._text(block, spec.by_name[name], position, columns[position])
             for name, position in self.surveyed.header.positions.items()

@@ -1,5 +1,6 @@
 """The tables of a document before their rows are validated: which, and how they are written."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -15,7 +16,7 @@ from activities.seen_keys import SeenKeys
 from adapters.ports import TableBook, TableSource, UnreadableDocument
 from contracts.imports import TableMessage
 from domain.errors import InvalidDocument
-from domain.imports.findings import Findings
+from domain.imports.findings import Findings, HiddenParts
 from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
 from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
@@ -34,6 +35,7 @@ from domain.tabular.columns import NotPlain
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
 from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
+from domain.tabular.values import column_letters
 
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""
@@ -54,6 +56,7 @@ class DocumentTable:
         last_line: Line number of the last one.
         place: Where they stand in the document.
         by_columns: Reads the rows by columns, as far as they are plain enough.
+        hidden: What of it the user's program does not show.
     """
 
     sheet: FoundSheet
@@ -64,6 +67,7 @@ class DocumentTable:
     last_line: int
     place: Place = field(default_factory=Place)
     by_columns: ColumnTable | None = None
+    hidden: HiddenParts = field(default_factory=HiddenParts)
 
     @property
     def header_line(self) -> int:
@@ -163,6 +167,13 @@ class DocumentTables:
         if len(tables) > 1:
             self._compare(tables)
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
+        self._findings.hidden = [
+            replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
+            for each in tables
+        ]
+        self._findings.garbled = {
+            text: said for each in tables for text, said in each.surveyed.garbled.items()
+        }
         first = tables[0].surveyed
         self.memory = ReportMemory(first.notations, self._columns, first.percentages, first.dotted)
         return tables
@@ -225,7 +236,9 @@ class DocumentTables:
             last_line = part[-1][0]
             kept.add(part)
         surveyed = survey.finish(self._options, source.hidden_columns)
-        return DocumentTable(sheet, source, surveyed, list(source.merges), kept, last_line)
+        hidden = _hidden_parts(surveyed.header, source)
+        merges = list(source.merges)
+        return DocumentTable(sheet, source, surveyed, merges, kept, last_line, hidden=hidden)
 
     def _plain(self, sheet: FoundSheet, source: TableSource) -> DocumentTable | None:
         """Look at the columns of a text; None: its rows have to be looked at."""
@@ -233,7 +246,10 @@ class DocumentTables:
         width = _fields_of(sheet.header, source)
         spec, options = self._spec, self._options
         try:
-            columns = ColumnTable(source, sheet, width, self._message, spec, options, self._folder)
+            columns = ColumnTable(
+                *(source, sheet, width, self._message, spec, options, self._folder),
+                self._findings.cases,
+            )
         except NotPlain:
             return None
         self._held.callback(columns.close)
@@ -282,6 +298,15 @@ def _fields_of(header: TableHeader, source: TableSource) -> int:
     """Fields of a text table's header; 0: it is a sheet."""
     lines = range(header.line - len(header.rows) + 1, header.line + 1)
     return max((source.widths.get(line, 0) for line in lines), default=0)
+
+
+def _hidden_parts(header: TableHeader, source: TableSource) -> HiddenParts:
+    used = sorted({*header.positions.values()} & source.hidden_columns)
+    first = bisect_right(source.hidden_rows, header.line)
+    return HiddenParts(
+        rows=source.hidden_rows[first:],
+        columns=[header.titles[place] or f"column {column_letters(place)}" for place in used],
+    )
 
 
 def _below(rows: Rows, line: int) -> Rows:

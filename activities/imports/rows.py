@@ -80,12 +80,21 @@ class _Load:
         """Whether no row is seen before all are.
 
         `append` is staged as well: its rows get their numbers once, in the one transaction that
-        finishes the load, so that no restart can append them again.
+        finishes the load, so that no restart can append them again. So are rows of which one ends
+        another: what becomes of them must not depend on where chunks end.
         """
+        return self._needs_all or self.spec.period is not None
+
+    @property
+    def _needs_all(self) -> bool:
         return self.message.all_or_nothing or self.message.strategy in (
             Strategy.REPLACE,
             Strategy.APPEND,
         )
+
+    def is_single(self, chunk: RowChunk, exhausted: bool) -> bool:
+        """Whether one transaction is all that a document costs: it is small, without problems."""
+        return exhausted and not chunk.rejected and not self._needs_all
 
     def held_back(self, mark: LoadMark) -> bool:
         """Whether rejected rows keep the whole document out."""
@@ -193,10 +202,8 @@ class RowImports:
                 await thread.run(lambda: reading.skip(mark.cursor))
                 chunk = await thread.run(reading.next_chunk)
                 header = (load.identity, *reading.titles)
-                alone = fresh and reading.exhausted
-                if alone and chunk is not None and not chunk.rejected and not load.staged:
-                    # One transaction is all that a small document without problems costs; the
-                    # mark it leaves is as good as a finished one.
+                if fresh and chunk is not None and load.is_single(chunk, reading.exhausted):
+                    # The mark that it leaves is as good as a finished one.
                     only = replace(await spelling.settle(chunk), header=header)
                     return await self._store.write(load.key, only, load.message.strategy)
                 if mark.cursor == 0:

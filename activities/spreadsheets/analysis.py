@@ -21,6 +21,7 @@ from contracts.spreadsheets import (
     Analysis,
     AnalysisInput,
     ColumnMapping,
+    HiddenParts,
     Layout,
     SpreadsheetOrder,
 )
@@ -40,6 +41,7 @@ from domain.spreadsheets.header import (
 )
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.tabular.line_ranges import listed_lines
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -76,6 +78,22 @@ class _Top:
     """Further sheets that hold something."""
     lines_above: tuple[int, ...]
     """Lines of another table above the header."""
+    hidden_columns: frozenset[int]
+    """Places of columns that the owner's program does not show."""
+    hidden_rows: Sequence[int]
+    """Lines of rows among `rows` that it does not show."""
+    hidden_sheet: bool
+
+    def hidden(self, columns: Sequence[ColumnMapping]) -> HiddenParts:
+        """What is read although the owner's program does not show it."""
+        return HiddenParts(
+            rows=len(self.hidden_rows),
+            lines=listed_lines(self.hidden_rows),
+            columns=tuple(
+                each.id for each in columns if each.target and each.index in self.hidden_columns
+            ),
+            sheet=self.hidden_sheet,
+        )
 
     def titles(self) -> list[tuple[int, str]]:
         """Place and title of each column that holds anything.
@@ -110,6 +128,7 @@ class _Top:
         width = 1 + max((index for index, _ in titles), default=-1)
         first = self.header.cells or [column_name(index) for index in range(width)]
         rows = [(self.header.line, first), *self.rows[: PREVIEW_ROWS - 1]]
+        hidden = self.hidden(columns)
         return Preview(
             self.format,
             self.sheets,
@@ -124,6 +143,10 @@ class _Top:
             ],
             self.other_sheets,
             self.lines_above,
+            hidden.rows,
+            hidden.lines,
+            [each.header for each in columns if each.id in hidden.columns],
+            hidden.sheet,
         )
 
     def distinct(self, index: int, limit: int) -> Sequence[str]:
@@ -199,6 +222,7 @@ class SpreadsheetAnalysis:
                 fields=tuple(each.facts for each in fields),
                 other_sheets=top.other_sheets,
                 lines_above=top.lines_above,
+                hidden=top.hidden(columns),
             )
             preview = top.preview(titles, columns, {each.name: each for each in fields})
             await self._store.save_analysis(order, analysis, preview, work.version)
@@ -247,13 +271,19 @@ class SpreadsheetAnalysis:
             )
             sampled = list(islice(below, SAMPLED_ROWS))
             found = _as_found(source, header.line)
+            lines = {line for line, _ in sampled}
+            hidden_rows = [line for line in source.hidden_rows if line in lines]
+            hidden_columns = frozenset(source.hidden_columns)
         sheets = self._documents.sheets(path, filename=filename)[:SHEETS_NAMED]
         others = [name for name in sheets if name != (found.sheet or source.sheet)]
         filled = tuple(name for name in others if self._holds_rows(path, filename, name))
         if not sampled and not (filled and layout.sheet is None):
             raise InvalidDocument(ONLY_HEADERS if header.cells else NO_ROWS)
         above = () if layout.no_header else rows_above(top, header, fields)
-        return _Top(source.format, found, sheets, header, sampled, filled, above)
+        return _Top(
+            *(source.format, found, sheets, header, sampled, filled, above),
+            *(hidden_columns, hidden_rows, source.is_hidden),
+        )
 
     def _holds_rows(self, path: Path, filename: str, sheet: str) -> bool:
         """Whether there is more in a sheet than a row of headers; one with a long name counts."""

@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Iterator
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
 from domain.errors import RuleViolation
+from domain.tabular.line_ranges import listed_lines
 from domain.tabular.merged import filled_down, merged_down
 from domain.tabular.rows import Cell
 
@@ -104,16 +106,27 @@ class SpreadsheetStaging:
             fetched(self._blobs, order.source.name, self._scratch, expected=order.source) as path,
         ):
             target = path.with_name("rows")
-            total = await self._write(work, path, target, heart)
-            await self._store.save_total(order.uuid, total)
+            writing = await self._write(work, path, target, heart)
+            await self._store.save_total(order.uuid, writing.rows)
+            if writing.hidden:
+                await self._store.save_hidden_rows(
+                    order.uuid, len(writing.hidden), listed_lines(writing.hidden)
+                )
             name = staged_name(order.uuid, work.layout)
             # Noted first: a blob without a record would outlive every purge.
             noted = BlobRef(name=name, size=target.stat().st_size)
             await self._store.save_file(order.uuid, noted)
             rows = await self._blobs.upload(target, name)
-        return Staged(rows=rows, total=total)
+        return Staged(
+            rows=rows,
+            total=writing.rows,
+            hidden_rows=len(writing.hidden),
+            hidden_lines=listed_lines(writing.hidden),
+        )
 
-    async def _write(self, work: StageInput, path: Path, target: Path, heart: Heartbeater) -> int:
+    async def _write(
+        self, work: StageInput, path: Path, target: Path, heart: Heartbeater
+    ) -> "_Writing":
         uuid = work.order.uuid
         async with WorkerThread() as thread:
             writing = _Writing(self._documents, work, path, target)
@@ -127,7 +140,7 @@ class SpreadsheetStaging:
                         saved = time.monotonic()
             finally:
                 await thread.run(writing.close)
-        return writing.rows
+        return writing
 
 
 class _Writing:
@@ -135,6 +148,7 @@ class _Writing:
 
     Attributes:
         rows: Rows staged so far.
+        hidden: Lines of rows among them that the owner's program does not show, once all are read.
     """
 
     def __init__(self, documents: Documents, work: StageInput, path: Path, target: Path) -> None:
@@ -146,6 +160,7 @@ class _Writing:
         self._source: Iterator[tuple[int, list[Cell]]] = iter(())
         self._is_filled = False
         self.rows = 0
+        self.hidden: Sequence[int] = ()
 
     def open(self) -> None:
         layout = self._work.layout
@@ -173,7 +188,11 @@ class _Writing:
                 self.rows += 1
             if seen % _ROWS_BETWEEN_LOOKS == 0 and time.monotonic() > ends:
                 return False
-        return self._is_filled or not self._begin_filled(header)
+        if not self._is_filled and self._begin_filled(header):
+            return False
+        hidden = self._table.hidden_rows
+        self.hidden = hidden[bisect_right(hidden, header) :]
+        return True
 
     def _begin_filled(self, header: int) -> bool:
         """Begin anew where cells are merged down, which stands behind the rows of a sheet."""

@@ -1,5 +1,6 @@
 """Files of every format docflow knows, and the report of what did not go in."""
 
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -30,6 +31,11 @@ class TableSource(Protocol):
     included."""
     hidden_columns: set[int]
     """Positions of columns that the user's program does not show."""
+    hidden_rows: "array[int]"
+    """Line numbers, rising, of rows that hold anything and that the user's program does not show,
+    as far as rows have been read."""
+    is_hidden: bool
+    """The user's program does not show the sheet."""
 
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """Rows that hold anything, each with its line number as the user's program shows it.

@@ -71,6 +71,10 @@ class SpreadsheetStore(Protocol):
         """Rows of the file, as far as they are counted."""
         ...
 
+    async def save_hidden_rows(self, uuid: str, rows: int, lines: str) -> None:
+        """Put into the preview how many rows of the whole file are hidden, and the first lines."""
+        ...
+
     async def save_file(self, uuid: str, blob: BlobRef) -> None:
         """Note a blob that is made for an import, so that it goes when the import is purged."""
         ...

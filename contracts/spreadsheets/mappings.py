@@ -261,6 +261,21 @@ class LayoutChange(Deciding):
     layout: Layout
 
 
+class HiddenParts(Contract):
+    """What of a file is read although the program of its owner does not show it."""
+
+    rows: int = 0
+    """Rows, as far as they are known: all of them once the file is staged."""
+    lines: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Their lines, the first ones named: `5-9, 14, ...`."""
+    columns: tuple[Annotated[int, Field(ge=1, le=COLUMNS)], ...] = Field(
+        default=(), max_length=COLUMNS
+    )
+    """Ids of hidden columns that matched a field."""
+    sheet: bool = False
+    """The sheet itself is hidden: no other one holds anything, or it was chosen."""
+
+
 class MappingsAnswer(Contract):
     """What an accepted update answers."""
 
@@ -276,6 +291,9 @@ class MappingsAnswer(Contract):
     """Further sheets of the file that hold something and are not read."""
     left_out_lines: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     """Lines of another table above the header, which are not read."""
+    hidden: HiddenParts = HiddenParts()
+    hidden_columns: tuple[Header, ...] = Field(default=(), max_length=COLUMNS)
+    """Headers of hidden columns that fill a field."""
 
 
 class DecisionRecord(Contract):

@@ -22,6 +22,7 @@ from contracts.spreadsheets.mappings import (
     FieldFacts,
     FieldName,
     Header,
+    HiddenParts,
     Layout,
     Person,
     ReviewCounts,
@@ -112,6 +113,8 @@ class Analysis(Contract):
     """Further sheets that hold something."""
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     """Lines of another table above the header, which are not read."""
+    hidden: HiddenParts = HiddenParts()
+    """Rows among those that were looked at."""
 
 
 class StageInput(Contract):
@@ -127,6 +130,10 @@ class Staged(Contract):
     rows: BlobRef
     total: int
     """Rows that hold anything."""
+    hidden_rows: int = 0
+    """How many of them the program of the file's owner does not show."""
+    hidden_lines: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Their lines, the first ones named."""
 
 
 class CollectInput(Contract):
@@ -290,6 +297,7 @@ class SpreadsheetProgress(Contract):
     fields: tuple[FieldFacts, ...] = Field(default=(), max_length=FIELDS)
     other_sheets: tuple[Header, ...] = Field(default=(), max_length=SHEETS_NAMED)
     lines_above: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
+    hidden: HiddenParts = HiddenParts()
     staged: Staged | None = None
     columns_confirmed: bool = False
     skip_values: bool = False

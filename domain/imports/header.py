@@ -13,6 +13,7 @@ from domain.imports.header_words import (
     title_text,
 )
 from domain.imports.nearest import suggestion
+from domain.imports.sideways import sideways
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Meaning, Specificity, is_unit_cell, meaning_of, plain_title
 from domain.tabular.fields import normalise
@@ -27,6 +28,8 @@ NOT_USED: Final = "-"
 """What a message maps a title to whose column is to be left out."""
 _COLUMNS_OF_TABLE: Final = 2
 """Columns that a table and its rows have at least, where a better header stands below."""
+_FIELDS_OF_SIDEWAYS: Final = 2
+"""Fields that a row of a table names at most that lies on its side."""
 _HEADERS_IN_MESSAGE: Final = 30
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -169,7 +172,7 @@ def find_header(
         names: Normalised title to the field that the message says it means.
 
     Raises:
-        InvalidDocument: No row has every required column.
+        InvalidDocument: No row has every required column, or they stand below each other.
     """
     top = list(rows)
     required = {each.name for each in spec.fields if each.required}
@@ -180,9 +183,13 @@ def find_header(
                 fitting.append(_Fitting(len(header.positions), index, used, header))
     if fitting:
         best = _best(fitting)
+        if best.fields <= _FIELDS_OF_SIDEWAYS:
+            _refuse_sideways(sideways(top, spec, names, best.fields), sheet)
         best = next((each for each in fitting if _has_rows(each, best, top, required)), best)
         return _with_rows_below(best.header, top[best.start + best.rows :])
     closest = _closest(top, spec, names)
+    if closest is not None:
+        _refuse_sideways(sideways(top, spec, names, closest[0]), sheet)
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
 
 
@@ -339,13 +346,22 @@ def _integer(cell: Cell) -> int | None:
     return cell if isinstance(cell, int) and not isinstance(cell, bool) else None
 
 
+def _refuse_sideways(said: str | None, sheet: str | None) -> None:
+    if said is not None:
+        raise InvalidDocument(f"the table of {_place(sheet)} {said}")
+
+
+def _place(sheet: str | None) -> str:
+    return f"sheet {readable(sheet, HEADER_CHARACTERS)!r}" if sheet else "the document"
+
+
 def _nothing_found(
     spec: TableSpec,
     required: set[str],
     closest: tuple[int, TableHeader] | None,
     sheet: str | None,
 ) -> str:
-    where = f"sheet {readable(sheet, HEADER_CHARACTERS)!r}" if sheet else "the document"
+    where = _place(sheet)
     if closest is None:
         return f"{where} holds no rows"
     wanted = [each.name for each in spec.fields if each.name in required]

@@ -6,6 +6,7 @@ from typing import Final
 
 from domain.errors import InvalidDocument
 from domain.imports.header import HEADER_WITHIN, TableHeader
+from domain.imports.sideways import SIDEWAYS
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -86,6 +87,8 @@ def _none_fits(found: Sequence[FoundSheet], visible: Sequence[FoundSheet]) -> st
 
 def _titles(sheet: FoundSheet) -> int:
     """How much of the required columns a sheet seems to have: the fewer it lacks, the more."""
+    if SIDEWAYS in sheet.why_not:
+        return 1
     return -sheet.why_not.partition(":")[0].count(",") if "lacks" in sheet.why_not else -1_000
 
 

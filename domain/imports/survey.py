@@ -16,6 +16,7 @@ from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
+from domain.tabular.garbled import GarbledTexts
 from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
 from domain.tabular.notations import (
     Notation,
@@ -86,6 +87,7 @@ class Surveyed:
         keys: What most keys look like.
         doubtful: Fields whose real dates may have day and month exchanged.
         currencies: Field to the currency that most of its amounts name.
+        garbled: Texts that were saved in a wrong encoding, and what was meant.
         dotted: Some date with dots can only have its month first: dots say no more than slashes.
     """
 
@@ -98,6 +100,7 @@ class Surveyed:
     doubtful: frozenset[str] = frozenset()
     currencies: Mapping[str, str] = field(default_factory=dict[str, str])
     dotted: bool = False
+    garbled: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Survey:
@@ -131,6 +134,8 @@ class Survey:
         self._sample: dict[int, list[Cell]] = {
             position: [] for places in header.candidates.values() for position in places
         }
+        self._texts = header.meanings.keys() - self._written.keys()
+        self._garbled = GarbledTexts()
         self._rows = 0
         self._below = HeadersBelow(spec, header)
         self._keys = KeyShapes(header.positions[spec.key[0]], spec)
@@ -149,6 +154,8 @@ class Survey:
         for position, cells in enumerate(columns):
             if position in self._written:
                 self._look(position, cells)
+            elif position in self._texts:
+                self._garbled.add(cells)
         refuse_other_tables(self._below, self._header, numbered, columns)
         room = SAMPLE_ROWS - self._rows
         if room > 0:
@@ -180,6 +187,8 @@ class Survey:
             self._filled[position] += filled[position]
             if position in self._written:
                 self._look(position, cells)
+            elif position in self._texts:
+                self._garbled.add(cells)
         self._rows += rows
         counted = self._percent.total() + sum(each.total() for each in self._currencies.values())
         return not (counted or self._sample or self._below.may_be_among(columns))
@@ -261,6 +270,7 @@ class Survey:
                 if (usual := usual_currency(self._currencies.get(position, Counter())))
             },
             dotted,
+            self._garbled.found,
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:

@@ -295,6 +295,8 @@ class RowValidator:
         )
         keys = map(_KEY_SEPARATOR.join, zip(*parts, strict=True))
         keyed = [i not in uncounted for i in range(len(lines))]
+        codes = values[self._spec.key[0]]
+        self._findings.cases.add(list(compress(codes, keyed)) if uncounted else codes)
         found = self._seen.add(list(compress(keys, keyed)), list(compress(lines, keyed)))
         if not uncounted and all(number == 1 for number, _ in found):
             return [1] * len(lines), set()

@@ -22,6 +22,7 @@ _CLOCK: Final = re.compile(
     r"(?:([0-9]{1,3}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
 )
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
+_PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)
 _EPOCH: Final = datetime(1899, 12, 31)
 """Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
 _DAY: Final = Decimal(86_400_000)
@@ -174,6 +175,11 @@ def _of_text(text: str) -> Decimal:
             raise Unreadable("has more than 59 minutes to the hour")
         whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
         return (whole + Decimal(f"0.{fraction}")) * 1000
+    if _PART_OF_DAY.fullmatch(text):
+        raise Unreadable(
+            "may be a part of a day, as spreadsheet programs keep times, or of a second; write it "
+            "as 01:23:45"
+        )
     if _SECONDS.fullmatch(text):
         return Decimal(text.replace(",", ".")) * 1000
     raise Unreadable(_NO_TIME)

@@ -16,6 +16,13 @@ ONLY_HEADERS: Final = (
     "the file holds headers and no rows below them; fill it in, or upload it again and say "
     "that it has no header row"
 )
+SIDEWAYS: Final = (
+    "the table seems to lie on its side: its headers stand below each other, and each column "
+    "beside them is a row; transpose it (in Excel: copy it, Paste Special, Transpose) and upload "
+    "it again, or say in which line the headers are"
+)
+_HEADERS_IN_COLUMN: Final = 2
+_COLUMNS_OF_HEADERS: Final = 3
 HEADER_WITHIN: Final = 30
 """Rows among which a header is looked for: titles and logos may stand above it."""
 HEADER_CHARACTERS: Final = 200
@@ -72,7 +79,8 @@ def find_header(
         header_line: Line that a person has set.
 
     Raises:
-        InvalidDocument: There are no rows, or nothing on the given line.
+        InvalidDocument: There are no rows, or nothing on the given line, or the headers stand below
+            each other in a column.
     """
     if header_line is not None:
         for line, cells in rows:
@@ -85,6 +93,8 @@ def find_header(
     known = _known(fields)
     width = max(_filled(cells) for _, cells in top)
     ranks = [_rank(cells, known, width) for _, cells in top]
+    if not max(ranks).fields and _is_sideways([cells for _, cells in top], known):
+        raise InvalidDocument(SIDEWAYS)
     return SheetHeader(*top[ranks.index(max(ranks))])
 
 
@@ -154,6 +164,21 @@ def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
     filled = _filled(cells)
     looks_right = 2 * filled > width and len(titles) >= _MOSTLY * filled and bool(titles)
     return _Rank(len(named) if len(named) > 1 else 0, looks_right, bool(named))
+
+
+def _is_sideways(rows: Sequence[Sequence[Cell]], known: Collection[str]) -> bool:
+    """Whether most texts of one of the first columns name fields, and values stand beside them."""
+    for place in range(_COLUMNS_OF_HEADERS):
+        filled = [row for row in rows if place < len(row) and not _blank(row[place])]
+        named = {
+            key
+            for row in filled
+            if (key := header_key(readable(row[place], HEADER_CHARACTERS))) in known
+        }
+        beside = sum(_filled(row[place + 1 :]) > 0 for row in filled)
+        if len(named) >= _HEADERS_IN_COLUMN and 2 * min(len(named), beside) > len(filled):
+            return True
+    return False
 
 
 def _is_title(text: str) -> bool:

@@ -27,6 +27,14 @@ class Preview:
     """Further sheets that hold something."""
     lines_above: Sequence[int] = ()
     """Lines of another table above the header, which are not read."""
+    hidden_rows: int = 0
+    """Rows that are read although the program of the file's owner does not show them."""
+    hidden_lines: str = ""
+    """Their lines, the first ones named."""
+    hidden_columns: Sequence[str] = ()
+    """Headers of hidden columns that matched a field."""
+    hidden_sheet: bool = False
+    """The sheet itself is hidden."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRo
 from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.no_rows import REPEATED, is_filled, notes, repeated_headers
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import ParkedRow
@@ -31,8 +32,6 @@ VALUE_CHARACTERS: Final = 200
 REASON_CHARACTERS: Final = 500
 NOTHING_MAPPED: Final = "holds nothing in the mapped columns"
 
-_TITLES: Final = 2
-"""Columns of which a row repeats the titles: one title alone may be a value."""
 _MISSING: Final = Flaw("is missing")
 _LEFT_OUT: Final = Flaw("is required, but its value is ignored; choose one or correct the cell")
 
@@ -115,7 +114,7 @@ class RowValidator:
         checked = CheckedRows(rows)
         cells = self._convert(checked, self._mapped, counted=counted)
         self._apply_rule(cells, checked)
-        self._note_headers(cells, checked)
+        self._note_no_rows(cells, checked)
         self._set_blank_aside(cells, checked)
         if self._people is not None:
             checked.identities = self._identities(checked)
@@ -324,30 +323,19 @@ class RowValidator:
                 problem = self._problem(checked.source[i].line, name, cell, fault.reason)
                 checked.problems[i].append(problem)
 
-    def _note_headers(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
-        """A row of titles, as on each printed page, is no row, though all of it may be valid.
-
-        A second table below the first one may have fewer columns.
-        """
-        titles = {name: header.strip().casefold() for name, header in self._headers.items()}
-        if len(titles) < _TITLES:
-            return
-        first = next(iter(titles))
-        for i, cell in enumerate(cells[first]):
-            if not _is_title(cell, titles[first]):
-                continue
-            filled = [name for name in titles if _filled(cells[name][i])]
-            if len(filled) >= _TITLES and all(
-                _is_title(cells[name][i], titles[name]) for name in filled
-            ):
-                line = checked.source[i].line
-                checked.problems[i] = [Problem(line=line, reason="repeats the header row")]
+    def _note_no_rows(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
+        """Rows that are none are refused as such, though all of their values may be valid."""
+        rows = checked.source
+        found = dict(notes([row.cells for row in rows]))
+        found.update(dict.fromkeys(repeated_headers(self._headers, cells), REPEATED))
+        for i, reason in found.items():
+            checked.problems[i] = [Problem(line=rows[i].line, reason=reason)]
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
-            if not any(_filled(column[i]) for column in cells.values()):
+            if not any(is_filled(column[i]) for column in cells.values()):
                 checked.blank.add(i)
                 checked.problems.pop(i, None)
 
@@ -388,11 +376,3 @@ class RowValidator:
             value=readable(cell, VALUE_CHARACTERS) or None,
             reason=reason[:REASON_CHARACTERS],
         )
-
-
-def _is_title(cell: Cell, title: str) -> bool:
-    return isinstance(cell, str) and cell.strip().casefold() == title
-
-
-def _filled(cell: Cell) -> bool:
-    return bool(cell.strip()) if isinstance(cell, str) else cell is not None

@@ -6,6 +6,7 @@ import pytest
 import xlsxwriter
 
 from tests.support.gateway import GOOD, HEADER, Stack, import_in, token
+from tests.support.waiting import eventually
 from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -61,6 +62,41 @@ async def test_a_table_above_the_header_is_asked_about(stack: Stack) -> None:
         await anna.delete(f"/api/imports/{uuid}")
     listed = page.split('id="left-out"')[1].split("</div>")[0]
     assert f"lines {', '.join(map(str, above))}" in " ".join(listed.split())
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"), [((3, 2_000), "2 rows, lines 3, 2000."), ((2_000,), "1 row, line 2000.")]
+)
+async def test_hidden_rows_are_asked_about(
+    stack: Stack, tmp_path: Path, lines: tuple[int, ...], shown: str
+) -> None:
+    """Whether the first look at the file shows them, or only the reading of all of it."""
+    path = tmp_path / "filtered.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        sheet = book.add_worksheet("Runners")
+        sheet.write_row(0, 0, ["Vorname", "Nachname"])
+        for line in range(1, 2_001):
+            sheet.write_row(line, 0, [f"Hide {line}", f"Seek {line}"])
+        for line in lines:
+            sheet.set_row(line - 1, None, None, {"hidden": True})
+    async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
+        uuid = await import_in(
+            anna, "COLUMN_MAPPING", path.read_bytes(), filename="filtered.xlsx", autoStart="true"
+        )
+        browser.cookies.set(COOKIE, token("anna"))
+        page = ""
+
+        async def is_shown() -> bool:
+            nonlocal page
+            page = (await browser.get(f"/imports/{uuid}")).text
+            return shown in " ".join(page.split())
+
+        await eventually(is_shown)
+        german = {"Accept-Language": "de"}
+        translated = (await browser.get(f"/imports/{uuid}", headers=german)).text
+        await anna.delete(f"/api/imports/{uuid}")
+    assert 'id="hidden"' in page
+    assert "ausgeblendet und trotzdem gelesen" in translated
 
 
 async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> None:

@@ -115,15 +115,8 @@ class SpreadsheetAnswers:
             version = self._run.now.version + 1
             analysis = await self._analyse_again(change.layout, version)
             if self._run.now.state is SpreadsheetState.COLUMN_MAPPING:
-                self._run.set(
-                    layout=analysis.layout,
-                    columns=analysis.columns,
-                    fields=analysis.fields,
-                    other_sheets=analysis.other_sheets,
-                    lines_above=analysis.lines_above,
-                    version=version,
-                    staged=None,
-                )
+                self._run.take(analysis, version)
+                self._run.set(staged=None)
                 self._run.touch()
                 self._staging.restart()
                 line = self._run.trail("layout", analysis.layout.model_dump_json(), change.by)

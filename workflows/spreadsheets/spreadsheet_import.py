@@ -108,32 +108,25 @@ class SpreadsheetImport(Parkable, retry=Answer):
         run = self._run
         await self._pauses.do("make the status row", self._steps.begin)
         analysis = await self._pauses.do("read the top of the file", self._steps.analyse)
-        run.set(
-            layout=analysis.layout,
-            columns=analysis.columns,
-            fields=analysis.fields,
-            other_sheets=analysis.other_sheets,
-            lines_above=analysis.lines_above,
-            version=1,
-        )
-        # Before anyone can answer: columns that are confirmed are not to change any more. Which of
-        # several sheets or tables is meant is asked.
-        asks_sheet = analysis.other_sheets and run.order.layout.sheet is None
-        is_clear = not (run.missing_fields or asks_sheet or analysis.lines_above)
-        run.set(columns_confirmed=run.order.auto_start and is_clear)
+        run.take(analysis, version=1)
+        # Before anyone can answer: columns that are confirmed are not to change any more.
+        run.set(columns_confirmed=run.order.auto_start and run.is_clear)
         await self._pauses.move(SpreadsheetState.COLUMN_MAPPING)
 
     async def _map_columns(self) -> None:
         run = self._run
         self._staging.restart()
         try:
-            await self._pauses.wait_for_person(
-                lambda: run.now.columns_confirmed or self._staging.is_hopeless()
-            )
-            if run.now.staged is None:
-                # A large file takes a while longer; no answer is awaited any more.
-                await self._pauses.do("put the rows aside", run.record)
-            staged = await self._pauses.do("put the rows aside", self._staging.result)
+            while True:
+                await self._pauses.wait_for_person(
+                    lambda: run.now.columns_confirmed or self._staging.is_hopeless()
+                )
+                if run.now.staged is None:
+                    # A large file takes a while longer; no answer is awaited any more.
+                    await self._pauses.do("put the rows aside", run.record)
+                staged = await self._pauses.do("put the rows aside", self._staging.result)
+                if not run.asks_about_rows(staged):
+                    break
         finally:
             self._staging.cancel()
         run.set(staged=staged)

@@ -9,14 +9,17 @@ from temporalio.exceptions import FailureError
 from activities.spreadsheets.lifecycle import SpreadsheetLifecycle
 from contracts.spreadsheets import (
     NEXT,
+    Analysis,
     Answer,
     ColumnMappings,
     DecisionRecord,
+    HiddenParts,
     MappingsAnswer,
     SpreadsheetOrder,
     SpreadsheetProgress,
     SpreadsheetState,
     SpreadsheetStatus,
+    Staged,
     StatusRecord,
 )
 from domain.spreadsheets import decisions
@@ -105,6 +108,38 @@ class SpreadsheetRun:
         """Required fields that no column has, as people call them."""
         return titled(self.missing_fields, self.titles)
 
+    def take(self, analysis: Analysis, version: int) -> None:
+        """How the file is read from now on, and what its columns mean."""
+        self.set(
+            layout=analysis.layout,
+            columns=analysis.columns,
+            fields=analysis.fields,
+            other_sheets=analysis.other_sheets,
+            lines_above=analysis.lines_above,
+            hidden=analysis.hidden,
+            version=version,
+        )
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the file leaves no doubt: which of several sheets or tables is meant is asked,
+        and whether what is hidden is meant at all."""
+        asks_sheet = self.now.other_sheets and self.order.layout.sheet is None
+        hidden = self.now.hidden != HiddenParts()
+        return not (self.missing_fields or asks_sheet or self.now.lines_above or hidden)
+
+    def asks_about_rows(self, staged: Staged) -> bool:
+        """Whether a person has to look at columns again: hidden rows stand further down than the
+        file was looked at, and nobody would see them before they are imported."""
+        known = self.now.hidden.rows
+        if staged.hidden_rows > known:
+            rows = {"rows": staged.hidden_rows, "lines": staged.hidden_lines}
+            self.set(hidden=self.now.hidden.model_copy(update=rows))
+        asks = self.order.auto_start and staged.hidden_rows > 0 and known == 0
+        if asks:
+            self.set(columns_confirmed=False)
+        return asks
+
     def mappings(self) -> MappingsAnswer:
         """What an accepted update returns."""
         return MappingsAnswer(
@@ -115,6 +150,12 @@ class SpreadsheetRun:
             left_out_columns=decisions.left_out(self.now.columns),
             left_out_sheets=self.now.other_sheets,
             left_out_lines=self.now.lines_above,
+            hidden=self.now.hidden,
+            hidden_columns=tuple(
+                each.header
+                for each in self.now.columns
+                if each.target and each.id in self.now.hidden.columns
+            ),
         )
 
     def trail(self, kind: str, decision: str, by: str) -> DecisionRecord:

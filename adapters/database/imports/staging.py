@@ -130,22 +130,32 @@ async def _write_pages(
 async def _pages(
     connection: AsyncConnection, load: Load, table_name: str
 ) -> AsyncIterator[tuple[RowBatch, list[list[Cell]]]]:
-    """Staged rows in the order of the file, with their cells as read."""
+    """Staged rows in the order of the file, with their cells as read.
+
+    Crew members come by person, all of one together: one assignment ends another, and counts must
+    not depend on where pages end.
+    """
     staged, columns = STAGED[table_name], load.staged_columns
-    after = -1
+    line = staged.c.source_line
+    every = select(*(staged.c[name] for name in (*columns, "source_line", "cells"))).where(
+        staged.c.load_id == load.id
+    )
+    by_person = DOMAIN[table_name] is crew_members
+    order = (staged.c.employee_no, line) if by_person else (line,)
+    place = columns.index("employee_no") if by_person else -2
+    following = every
     while True:
-        query = (
-            select(*(staged.c[name] for name in (*columns, "source_line", "cells")))
-            .where(staged.c.load_id == load.id, staged.c.source_line > after)
-            .order_by(staged.c.source_line)
-            .limit(_PAGE)
-        )
-        rows = [tuple(row) for row in await connection.execute(query)]
+        page = following.order_by(*order).limit(_PAGE)
+        rows = [tuple(row) for row in await connection.execute(page)]
         if not rows:
             return
+        last = rows[-1][place]
+        if by_person and len(rows) == _PAGE:
+            rest = every.where(order[0] == last, line > rows[-1][-2]).order_by(line)
+            rows += [tuple(row) for row in await connection.execute(rest)]
+        following = every.where(order[0] > last)
         lines = [row[-2] for row in rows]
         batch = RowBatch(
             DOMAIN[table_name], columns, [row[:-2] for row in rows], lines, range(len(rows))
         )
         yield batch, [load_cells(row[-1] or "[]") for row in rows]
-        after = lines[-1]

@@ -57,6 +57,16 @@ async def save_analysis(
     )
 
 
+async def save_hidden_rows(connection: AsyncConnection, uuid: str, rows: int, lines: str) -> None:
+    """Put into the preview how many rows of the whole file are hidden, and the first lines."""
+    opened = await lock_known(connection, uuid)
+    if opened.purged or opened.row.preview is None:
+        return
+    more = {"hidden_rows": rows, "hidden_lines": lines}
+    kept = json.loads(opened.row.preview) | more
+    await save(connection, opened, {"preview": json.dumps(kept, ensure_ascii=False)})
+
+
 async def save_columns(connection: AsyncConnection, bulk: BulkEngine, save_: SaveColumns) -> None:
     """Write the mappings of a version, unless a later one is written; add to the trail."""
     opened = await lock_known(connection, save_.uuid)
@@ -114,6 +124,7 @@ def _dump_preview(preview: Preview) -> str:
     kept = asdict(preview) | {
         "sheets": [clean(sheet) for sheet in preview.sheets],
         "other_sheets": [clean(sheet) for sheet in preview.other_sheets],
+        "hidden_columns": [clean(header) for header in preview.hidden_columns],
         "rows": [(line, [clean(cell) for cell in cells]) for line, cells in preview.rows],
         "samples": [[clean(value) for value in values] for values in preview.samples],
         "blanks": [[clean(value) for value in values] for values in preview.blanks],

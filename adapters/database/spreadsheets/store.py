@@ -117,6 +117,11 @@ class SqlSpreadsheetStore:
         async with self._database.transaction() as connection:
             await status.save_total(connection, uuid, total)
 
+    async def save_hidden_rows(self, uuid: str, rows: int, lines: str) -> None:
+        """Put into the preview how many rows of the whole file are hidden, and the first lines."""
+        async with self._database.transaction() as connection:
+            await columns.save_hidden_rows(connection, uuid, rows, lines)
+
     async def save_file(self, uuid: str, blob: BlobRef) -> None:
         """Note a blob that was made for an import; `files_of` names it from then on."""
         async with self._database.transaction() as connection:

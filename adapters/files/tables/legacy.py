@@ -101,11 +101,16 @@ def _child(
 
 
 def _rows(frames: Iterator[list[Any]], marks: list[Any], table: Table) -> Iterator[Row]:
-    hidden, *merges = marks
+    table.is_hidden, hidden, hidden_rows, *merges = marks
     table.hidden_columns.update(hidden)
     table.merges.extend(Merge(*each) for each in merges)
+    waiting = hidden_rows[::-1]
     for frame in frames:
         for line, cells in frame:
+            while waiting and waiting[-1][1] < line:
+                waiting.pop()
+            if waiting and waiting[-1][0] <= line:
+                table.hidden_rows.append(line)
             yield line, [_cell(value) for value in cells]
 
 

@@ -2,7 +2,8 @@
 
 Arguments: memory limit in bytes, processor time in seconds, format, 'sheets' or 'rows', path, sheet
 name or ''. Writes frames to standard output, each a marshalled pair:
-('sheets', [date1904, (name, hidden), ...]), ('sheet', [name, date1904, hidden, *merges]),
+('sheets', [date1904, (name, hidden), ...]),
+('sheet', [name, date1904, is hidden, hidden columns, hidden rows, *merges]),
 ('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
 """
 
@@ -73,7 +74,8 @@ def _read(workbook: "CalamineWorkbook", wanted: str, path: Path, kind: str, date
         )
     marks = _marks(workbook, sheet, path, kind)
     merges = _merges(sheet) if kind != _ODS else marks.merges
-    _send("sheet", [sheet.name, date1904, sorted(marks.hidden), *merges])
+    hidden = (sheet.name in _hidden(workbook), sorted(marks.hidden), sorted(marks.hidden_rows))
+    _send("sheet", [sheet.name, date1904, *hidden, *merges])
     frame: list[tuple[int, list[Any]]] = []
     size = 0
     for line, cells in _marked(_rows(sheet), marks):

@@ -1,4 +1,4 @@
-"""What an ODS sheet shows and the library that reads it drops: errors, leading zeros, merges.
+"""What an ODS sheet shows and the library that reads it drops: errors, zeros, merges, hidden rows.
 
 Source: OpenDocument 1.3 part 3, 9.1 (tables), 19.385 (value types); errors as LibreOffice marks
 them, `calcext:value-type`.
@@ -61,6 +61,8 @@ class _Reading:
         elif name == "table-row":
             self._rows = _count(attributes, "table:number-rows-repeated")
             self._column = 0
+            if attributes.get("table:visibility", "visible") != "visible":
+                self.found.hide_rows(self._line, self._rows)
         elif name in _COUNTED:
             self._cell, self._pieces = attributes, []
         elif name == "annotation":

@@ -1,5 +1,6 @@
 """What every table reader returns."""
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -24,12 +25,15 @@ class Table:
     merges: list[Merge] = field(default_factory=list[Merge])
     widths: dict[int, int] = field(default_factory=dict[int, int])
     hidden_columns: set[int] = field(default_factory=set[int])
+    hidden_rows: "array[int]" = field(default_factory=lambda: array("I"))
+    is_hidden: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Rows that hold anything, each with its line number as the user's program shows it."""
         self.merges.clear()
         self.widths.clear()
         self.hidden_columns.clear()
+        del self.hidden_rows[:]
         return self._rows()
 
 

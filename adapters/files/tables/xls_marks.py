@@ -32,6 +32,8 @@ _BOUNDSHEET: Final = 0x85
 _RECALCID: Final = 0x1C1
 _UNCALCED: Final = 0x5E
 _COLINFO: Final = 0x7D
+_ROW: Final = 0x208
+_HIDDEN_ROW: Final = 0x20
 _NUMBER: Final = 0x203
 _RK: Final = 0x27E
 _MULRK: Final = 0xBD
@@ -183,6 +185,9 @@ class _Sheet:
             first, last = struct.unpack_from("<HH", body)
             if body[8] & 1:
                 self._marks.hide(first, last - first + 1)
+        elif kind == _ROW and len(body) >= 16:
+            if body[12] & _HIDDEN_ROW:
+                self._marks.hide_rows(_short(body, 0) + 1, 1)
         elif kind == _MULRK and len(body) >= 12:
             line, first = struct.unpack_from("<HH", body)
             for n in range((len(body) - 6) // 6):

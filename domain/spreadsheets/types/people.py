@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
+from domain.spreadsheets.names import name_flaw
 from domain.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 from domain.spreadsheets.types.base import (
     CellKind,
@@ -216,7 +217,11 @@ def of_person(table: str, context: str) -> Target:
 
 
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
-    """A birth date lies in the past."""
+    """A birth date lies in the past, and a name is one as a person would write it."""
+    for name in (FIRST_NAME.name, LAST_NAME.name):
+        for row, text in enumerate(rows[name]):
+            if text is not None and (reason := name_flaw(text)) is not None:
+                yield Fault(row, name, reason)
     for row, day in enumerate(rows[BIRTHDATE.name]):
         if day is not None and day > context.today:
             yield Fault(row, BIRTHDATE.name, "is in the future")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.database import Database
 from adapters.database.bulk.protocol import RowBatch
+from adapters.database.imports import staging
 from adapters.database.imports.crew_validity import without_overlaps
 from adapters.database.imports.store import SqlImportStore
 from adapters.database.models.tables import crew_members
@@ -157,3 +158,34 @@ def test_no_assignment_lasts_into_the_next(
             assert end is not None
             assert end < start
     assert not set(closed) & set(bounded.keys())
+
+
+@pytest.mark.parametrize("strategy", [Strategy.MERGE, Strategy.CREATE_ONLY, Strategy.APPEND])
+async def test_counts_do_not_depend_on_where_chunks_and_pages_end(
+    store: SqlImportStore,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: Strategy,
+) -> None:
+    seen: list[tuple[Counts, list[tuple[str, int, date | None]]]] = []
+    people = ["E1", "E2", "E3"]
+    for project, (chunk_rows, page) in enumerate(((100, 100), (1, 1), (2, 2), (4, 3))):
+        monkeypatch.setattr(staging, "_PAGE", page)
+
+        def of(person: str, start: int, name: str = f"q{project}") -> tuple[Any, ...]:
+            return (name, *member(person, start)[1:])
+
+        before = [of(person, start) for person in people for start in (2021, 2024)]
+        await store.write(key(100 + project), chunk("crew_members", COLUMNS, *before), strategy)
+        rows = [of(person, start) for start in (2026, 2020, 2025, 2023) for person in people]
+        for first in range(0, len(rows), chunk_rows):
+            part = rows[first : first + chunk_rows]
+            more = chunk("crew_members", COLUMNS, *part, first_line=first, cursor=first + 1)
+            await store.stage(key(project), more)
+        scope = {"project_id": f"q{project}"}
+        mark = await store.swap(key(project), "crew_members", scope, strategy, YEAR[2026])
+        every = await stored(database, "crew_members", "project_id employee_no valid_from valid_to")
+        kept = [(row[1], row[2].year, row[3]) for row in every if row[0] == f"q{project}"]
+        seen.append((mark.counts, kept))
+    assert seen == [seen[0]] * 4
+    assert seen[0][0] == Counts(created=12, updated=6)

@@ -63,7 +63,9 @@ WORDS = (
         "\u00dcbertrag",
         "Seite 7",
     ),
-    *("Printed on 5 March", "Total Station", "Carried forward"),
+    *("Printed on 5 March", "Total Station", "Carried forward", "Stand: 01.05.2026"),
+    *("As of 5/1/2026", "Created with X", "Export vom 1. Mai", "Kontakt: Ada", "www.example.org"),
+    *("Anzahl Teilnehmer", "Number of rows", "Ort, Datum", "gez. Meier", "\u00a9 2026", "(c) X"),
 )
 TEXTS = st.sampled_from((*NUMBERS, *OTHERS, "", " "))
 CELLS = st.one_of(

@@ -149,3 +149,12 @@ def test_every_field_of_every_type_takes_any_cell() -> None:
             if field.resolver is None:
                 values, _ = convert(field, cells, None)
                 assert len(values) == len(cells)
+
+
+@pytest.mark.parametrize("text", ["0.0431", "0,043125", "0.5000"])
+def test_a_part_of_a_day_that_is_written_as_text_is_asked_about(text: str) -> None:
+    with pytest.raises(Unreadable, match="may be a part of a day"):
+        read_duration(text)
+    assert read_duration("0.5") == 500
+    assert read_duration("0.0000") == 0
+    assert read_duration("0.431") == 431

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidDocument
 from domain.spreadsheets.header import (
     HEADER_WITHIN,
+    SIDEWAYS,
     column_titles,
     find_header,
     reads_like_a_row,
@@ -79,7 +80,11 @@ CELLS = st.one_of(
 @settings(deadline=None)
 @given(st.lists(st.lists(CELLS, max_size=5), min_size=1, max_size=8))
 def test_any_cells_have_a_header_and_titles(rows: list[list[Cell]]) -> None:
-    header = find_header(list(enumerate(rows, 1)), FIELDS)
+    try:
+        header = find_header(list(enumerate(rows, 1)), FIELDS)
+    except InvalidDocument as error:
+        assert str(error) == SIDEWAYS
+        return
     titles = column_titles(header.cells, rows)
     assert all(title and len(title) <= 200 for _, title in titles)
     assert [index for index, _ in titles] == sorted({index for index, _ in titles})
@@ -97,3 +102,23 @@ def test_any_cells_have_a_header_and_titles(rows: list[list[Cell]]) -> None:
 )
 def test_a_row_that_is_taken_for_headers_is_noticed(headers: list[str], is_row: bool) -> None:
     assert reads_like_a_row(headers) is is_row
+
+
+SIDEWAYS_ROWS: list[list[Cell]] = [
+    ["First name", "Ada", "Alan"],
+    ["Last name", "Lovelace", "Turing"],
+    ["E-mail", "ada@example.org", "alan@example.org"],
+]
+
+
+@pytest.mark.parametrize("above", [[], [["Runners of the club"], []]])
+@pytest.mark.parametrize("beside", [[], [None]])
+def test_headers_in_a_column_are_refused(above: list[list[Cell]], beside: list[Cell]) -> None:
+    rows = [*above, *([*beside, *row] for row in SIDEWAYS_ROWS)]
+    with pytest.raises(InvalidDocument, match=r"lie on its side.*Transpose"):
+        line_of(rows)
+    assert line_of(rows, len(rows)) == len(rows)
+
+
+def test_a_list_of_fields_is_not_on_its_side() -> None:
+    assert line_of([["First name"], ["Last name"], ["Ada", "Lovelace"]]) == 3

@@ -113,8 +113,8 @@ def test_problems_hold_no_more_than_they_may() -> None:
 
 
 def test_formulas_are_text() -> None:
-    (anna,) = written(validate([["=1+1", "@SUM(A1)", None]]), "persons")
-    assert (anna["first_name"], anna["last_name"]) == ("=1+1", "@SUM(A1)")
+    (anna,) = written(validate([["=A1+1", "@SUM(A1)", None]]), "persons")
+    assert (anna["first_name"], anna["last_name"]) == ("=A1+1", "@SUM(A1)")
 
 
 def test_a_row_of_titles_is_no_person() -> None:

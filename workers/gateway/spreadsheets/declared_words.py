@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.spreadsheets import plain_words
 from domain.spreadsheets.bibs import QUESTIONS
-from domain.spreadsheets.header import NO_ROWS, ONLY_HEADERS
+from domain.spreadsheets.header import NO_ROWS, ONLY_HEADERS, SIDEWAYS
 from domain.spreadsheets.sheet_types import SheetTypes
 from workers.pipelines.spreadsheets import SPREADSHEETS
 from workers.services.spreadsheets.upload_form import EMPTY_FILE
@@ -23,4 +23,4 @@ def declared_words() -> Iterator[str]:
             yield from (plain_words.column_title(column) for column in target.key)
     yield from (question.title for question in QUESTIONS.values())
     yield plain_words.record_title("custom_list_values")
-    yield from (EMPTY_FILE, NO_ROWS, ONLY_HEADERS)
+    yield from (EMPTY_FILE, NO_ROWS, ONLY_HEADERS, SIDEWAYS)

@@ -142,6 +142,11 @@ class AnswerView(View):
     """Further sheets that hold something and are not read."""
     left_out_lines: list[int]
     """Lines of another table above the header, which are not read."""
+    hidden_rows: int
+    """Rows that are read although they are hidden in the file."""
+    hidden_lines: str
+    hidden_columns: list[str]
+    hidden_sheet: bool
 
 
 class PreviewRowView(View):
@@ -354,6 +359,10 @@ def answer_fields(answer: MappingsAnswer) -> dict[str, Any]:
         "leftOutColumns": list(answer.left_out_columns),
         "leftOutSheets": list(answer.left_out_sheets),
         "leftOutLines": list(answer.left_out_lines),
+        "hiddenRows": answer.hidden.rows,
+        "hiddenLines": answer.hidden.lines,
+        "hiddenColumns": list(answer.hidden_columns),
+        "hiddenSheet": answer.hidden.sheet,
         "openValues": answer.cells.open,
         "firstOpenValues": [
             {

@@ -1,6 +1,7 @@
 """Cells of a worksheet by an XML parser: complete and slow; `xlsx_grammar` is its fast twin."""
 
 import re
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -24,6 +25,8 @@ from domain.tabular.rows import Cell, Merge, Uncalculated
 
 _REFERENCE = re.compile("([A-Z]{1,4})([0-9]{1,7})", re.ASCII)
 _RANGE = re.compile("([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})", re.ASCII)
+HIDDEN = ("1", "true")
+"""What the attribute of a hidden row or column says."""
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?Z?", re.ASCII)
 
 
@@ -97,9 +100,11 @@ class CellParser:
         lines: LineNumbers,
         merges: list[Merge] | None = None,
         hidden: set[int] | None = None,
+        hidden_rows: "array[int] | None" = None,
     ) -> None:
         self._merges = merges
         self._hidden = hidden
+        self._hidden_rows = hidden_rows
         self.stream = XmlStream(self._start, self._end, self._text)
         self._rows: list[Row] = []
         self.started = False
@@ -118,6 +123,7 @@ class CellParser:
         self._phonetic = False
         self._in_row = False
         self._in_cell = False
+        self._is_hidden = False
 
     @property
     def between_rows(self) -> bool:
@@ -147,6 +153,7 @@ class CellParser:
                 self._column = -1
                 self._in_row = True
                 self._within_data = False
+                self._is_hidden = attributes.get("hidden") in HIDDEN
             elif name == "mergeCell" and self._merges is not None:
                 self._add_merge(attributes.get("ref", ""), self._merges)
             elif name == "col" and self._hidden is not None:
@@ -168,7 +175,7 @@ class CellParser:
     def _add_hidden(self, attributes: dict[str, str], hidden: set[int]) -> None:
         first, last = (attributes.get(name, "") for name in ("min", "max"))
         is_range = first.isdecimal() and last.isdecimal() and len(last) < 8
-        if is_range and attributes.get("hidden") in ("1", "true"):
+        if is_range and attributes.get("hidden") in HIDDEN:
             hidden.update(range(int(first) - 1, min(int(last), limits.COLUMNS)))
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
@@ -238,6 +245,8 @@ class CellParser:
         self._mark_boundary(b"</row>")
         if self._cells:
             self._rows.append((self._line, self._cells))
+            if self._is_hidden and self._hidden_rows is not None:
+                self._hidden_rows.append(self._line)
 
     def _value(self) -> Cell:
         kind = self._attributes.get("t", "n")

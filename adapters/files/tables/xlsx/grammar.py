@@ -7,6 +7,7 @@ parser, and teaches the grammar. Values of many rows are then converted column b
 """
 
 import re
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import ge
@@ -14,7 +15,7 @@ from operator import ge
 from adapters.files import limits
 from adapters.files.package import DAMAGED
 from adapters.files.tables.table import Row
-from adapters.files.tables.xlsx.cells import LineNumbers, Workbook
+from adapters.files.tables.xlsx.cells import HIDDEN, LineNumbers, Workbook
 from adapters.files.tables.xlsx.values import (
     NUMBER,
     TEXT_BYTES,
@@ -53,6 +54,7 @@ _BODIES = {
 }
 
 _ROW = re.compile(rb'<row r="(\d{1,7})"([^<>]{0,200})>((?:<c .*)?)</row>', re.DOTALL)
+_HIDES = re.compile(rb'\shidden="(?:%b)"' % "|".join(HIDDEN).encode())
 _CELL = re.compile(
     rb'<c r="([A-Z]{1,3})(\d{1,7})"((?: s="\d{1,5}")?)((?: t="[A-Za-z]{1,9}")?)'
     rb"(?:/>|>(?:(?!</c>).)*</c>)",
@@ -105,9 +107,14 @@ class Grammar:
     _MISSES = 256
     """Rows in a row that taught nothing, after which the grammar stops learning."""
 
-    def __init__(self, workbook: Workbook, lines: LineNumbers) -> None:
+    def __init__(
+        self, workbook: Workbook, lines: LineNumbers, hidden_rows: "array[int] | None" = None
+    ) -> None:
         self._workbook = workbook
         self._lines = lines
+        self._hidden_rows = array("I") if hidden_rows is None else hidden_rows
+        self._hides = False
+        """The pattern has a group for rows that are hidden."""
         self._heads: set[bytes] = set()
         self._columns: dict[bytes, _Column] = {}
         self._pattern: re.Pattern[bytes] | None = None
@@ -160,7 +167,12 @@ class Grammar:
         cells = b"".join(
             column.pattern(letters, calculates_on_load=on_load) for _, letters, column in columns
         )
-        heads = _one_of(self._heads)
+        hidden = {head for head in self._heads if _HIDES.search(head)}
+        self._hides = bool(hidden)
+        shown = self._heads - hidden
+        heads = _one_of(shown)
+        if hidden:
+            heads = rb"(?:%b(%b))" % (heads + b"|" if shown else b"", _one_of(hidden))
         self._pattern = re.compile(
             rb'<row r="(?P<line>\d{1,7}+)"' + heads + rb">" + cells + b"</row>"
         )
@@ -198,6 +210,7 @@ class Grammar:
     def _rows(self, found: list[tuple[bytes | None, ...]]) -> list[Row]:
         groups = zip(*found, strict=True)
         lines = self._line_numbers(next(groups))
+        hidden = next(groups) if self._hides else None
         if not self._layout:
             return []
         columns: list[Sequence[Cell]] = []
@@ -214,6 +227,9 @@ class Grammar:
                 if not cells:
                     continue
             rows.append((line, cells))
+        if hidden is not None:
+            marks = dict(zip(lines, hidden, strict=True))
+            self._hidden_rows.extend(line for line, _ in rows if marks[line] is not None)
         return rows
 
     def _line_numbers(self, raw: Sequence[bytes | None]) -> list[int]:

@@ -4,6 +4,7 @@ Source: ECMA-376 part 1, SpreadsheetML, transitional and strict.
 """
 
 import posixpath
+from array import array
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ def open_xlsx(path: Path, sheet: str | None = None) -> Generator[Table]:
     """
     with _opened(path) as (package, parts, workbook):
         name, used = _choose(package, parts, workbook, sheet)
-        yield _table(package, parts.sheets[name], name, workbook, used)
+        yield _table(package, parts, name, workbook, used)
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def open_xlsx_book(path: Path) -> Generator[Book]:
     """
     with _opened(path) as (package, parts, workbook):
         sheets = [SheetFacts(name, name in parts.hidden) for name in parts.sheets]
-        yield Book(sheets, lambda name: _table(package, parts.sheets[name], name, workbook))
+        yield Book(sheets, lambda name: _table(package, parts, name, workbook))
 
 
 @contextmanager
@@ -73,7 +74,7 @@ def _opened(path: Path) -> Generator[tuple[Package, "_Parts", Workbook]]:
 
 def _table(
     package: Package,
-    part: str,
+    parts: "_Parts",
     name: str,
     workbook: Workbook,
     begun: "_Begun | None" = None,
@@ -84,10 +85,16 @@ def _table(
     def rows() -> Iterator[Row]:
         if first:
             return first.pop().rest(table)
-        blocks = package.stream(part, limits.SHEET_BYTES)
-        return read_rows(blocks, workbook, merges=table.merges, hidden=table.hidden_columns)
+        return read_rows(
+            package.stream(parts.sheets[name], limits.SHEET_BYTES),
+            workbook,
+            merges=table.merges,
+            hidden=table.hidden_columns,
+            hidden_rows=table.hidden_rows,
+        )
 
     table = Table("xlsx", name, None, rows, date1904=workbook.date1904)
+    table.is_hidden = name in parts.hidden
     return table
 
 
@@ -109,6 +116,7 @@ def read_rows(
     use_grammar: bool = True,
     merges: list[Merge] | None = None,
     hidden: set[int] | None = None,
+    hidden_rows: "array[int] | None" = None,
 ) -> Iterator[Row]:
     """Rows of a worksheet part that hold anything, in order.
 
@@ -118,13 +126,14 @@ def read_rows(
         use_grammar: False leaves every row to the XML parser, with the same outcome.
         merges: Filled with the sheet's merged cells, which stand behind its rows.
         hidden: Filled with the positions of its hidden columns.
+        hidden_rows: Filled with the line numbers of hidden rows among them.
 
     Raises:
         UnreadableDocument: The part is damaged or hostile.
     """
     lines = LineNumbers()
-    parser = CellParser(workbook, lines, merges, hidden)
-    grammar = Grammar(workbook, lines)
+    parser = CellParser(workbook, lines, merges, hidden, hidden_rows)
+    grammar = Grammar(workbook, lines, hidden_rows)
     buffer = b""
     for block in blocks:
         buffer = buffer + block if buffer else block
@@ -176,8 +185,13 @@ def _choose(
     visible_first = sorted(sheets, key=parts.hidden.__contains__)
     for name in visible_first:
         begun = _Begun()
-        blocks = package.stream(sheets[name], limits.SHEET_BYTES)
-        rows = read_rows(blocks, workbook, merges=begun.merges, hidden=begun.hidden)
+        rows = read_rows(
+            package.stream(sheets[name], limits.SHEET_BYTES),
+            workbook,
+            merges=begun.merges,
+            hidden=begun.hidden,
+            hidden_rows=begun.hidden_rows,
+        )
         first = next(rows, None)
         if first is not None:
             begun.rows = chain([first], rows)
@@ -192,11 +206,13 @@ class _Begun:
     rows: Iterator[Row] = field(default_factory=lambda: iter(()))
     merges: list[Merge] = field(default_factory=list[Merge])
     hidden: set[int] = field(default_factory=set[int])
+    hidden_rows: "array[int]" = field(default_factory=lambda: array("I"))
 
     def rest(self, table: Table) -> Iterator[Row]:
         """Its rows; the table then knows of the sheet what any other reading tells it."""
         # Columns stand before the rows, merged cells behind them.
         table.hidden_columns |= self.hidden
+        table.hidden_rows = self.hidden_rows
         yield from self.rows
         table.merges.extend(self.merges)
 
