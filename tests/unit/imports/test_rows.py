@@ -341,3 +341,16 @@ async def test_a_report_that_fails_half_way_ends_cleanly(ports: ActivityPorts) -
     with pytest.raises(ApplicationError, match="unexpected OSError: disk full at line 3"):
         await environment().run(activities.load_rows, work)
     assert (await load(ports, None)).counts == Counts(created=3, rejected=3)
+
+
+async def test_crew_members_of_several_chunks_go_in_together(ports: ActivityPorts) -> None:
+    rows = b"Employee No,From\n1,2026-01-01\n2,2026-01-01\n1,2026-03-01\n"
+    outcome = await load(ports, rows, type="crew_member", chunk_rows=1)
+    assert outcome.counts == Counts(created=3)
+    assert (ports.store.calls.count("stage"), ports.store.calls.count("swap")) == (3, 1)
+    assert "write" not in ports.store.calls
+
+
+async def test_a_small_list_of_crew_members_is_one_transaction(ports: ActivityPorts) -> None:
+    await load(ports, b"Employee No,From\n1,2026-01-01\n", type="crew_member", chunk_rows=10)
+    assert ports.store.calls == ["mark", "write"]
