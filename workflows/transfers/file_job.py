@@ -93,8 +93,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     async def run(self, order: FileJobOrder) -> TransferView:
         """Carry out the job; one that fails has the state Failed in its row too."""
         self._notices.begin()
-        file = file_of(order.event)
-        if file is not None:
+        if (file := file_of(order.event)) is not None:
             self._notices.facts["about"] = {"filename": file}
         try:
             is_complete = await self._cancellation.completes(self._work())
@@ -264,8 +263,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     async def _ask(self, step: str, reason: str) -> Answered:
         self._reason = reason
         job = self._plan and self._plan.job.job
+        said = self._progress.named(self._index, reason)
         answered = await self._parking.wait(
-            step, reason, lambda: self._ending.record_parked(job, reason)
+            step, reason, lambda: self._ending.record_parked(job, said)
         )
         self._parking.resume()
         self._reason = None

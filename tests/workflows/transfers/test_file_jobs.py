@@ -113,7 +113,7 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     [closed] = script.received["close"]
     assert closed.reason == "3. WriteFile: Partner and Path changed by ann"
     assert [(each.reason, each.by) for each in script.received["record"]] == [
-        ("parked: no such folder", None),
+        ("parked: store: no such folder", None),
         ("retry: 3. WriteFile", "ann"),
     ]
 
