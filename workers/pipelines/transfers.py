@@ -313,6 +313,7 @@ TRANSFERS = Pipeline(
                 TransferStatus.FAILED.lower(),
                 TransferStatus.SUCCEEDED.lower(),
             ),
+            parks_alike=True,
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
         *transfer_clocks.RUNS,

@@ -261,11 +261,10 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         raise JobFailed(said or reason, answered.by)
 
     async def _ask(self, step: str, reason: str) -> Answered:
-        self._reason = reason
+        self._reason = reason = self._progress.named(self._index, reason)
         job = self._plan and self._plan.job.job
-        said = self._progress.named(self._index, reason)
         answered = await self._parking.wait(
-            step, reason, lambda: self._ending.record_parked(job, said)
+            step, reason, lambda: self._ending.record_parked(job, reason)
         )
         self._parking.resume()
         self._reason = None

@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.transfers import SettingsJob
+from domain.causes import cause_key, cause_of
 from domain.transfers.action_places import PLACE, partner_of, place_of
-from domain.transfers.causes import cause_key, cause_of
 from domain.transfers.paths import printable
 from tests.support.transfers.events import FIRE, READ, SCAN, WRITE, a_job
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.transfers.store import SqlTransferStore
-from domain.transfers.causes import cause_key, cause_of
+from domain.causes import cause_key, cause_of
 from workers.gateway.pages.contribution import Alike, PageRoute, PipelinePages
 from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry

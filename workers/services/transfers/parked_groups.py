@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import TransferStatus
-from domain.transfers.causes import cause_key, cause_of
+from domain.causes import cause_key, cause_of
 from workers.services.errors import NotFound, ServiceError
 from workers.services.identity import Identity
 from workers.services.parked_runs import gathered

@@ -1,4 +1,4 @@
-"""What many failures have in common: their reason without the names of files."""
+"""What many failures have in common: their reason without the names that it quotes."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ def cause_key(kind: str, reason: str) -> str:
     """What names a cause in addresses and commands.
 
     Args:
-        kind: The queue of the transfers, or what else tells their answers apart.
+        kind: What tells apart runs that are answered differently, as their queue.
         reason: Why one of them waits.
     """
     return hashlib.sha256(f"{kind}\n{cause_of(reason)}".encode()).hexdigest()[:_DIGITS]
