@@ -1,5 +1,6 @@
 """Sends notices to people, for runs of every pipeline."""
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
@@ -9,16 +10,23 @@ from temporalio.exceptions import ApplicationError
 
 from adapters.ports import Notifications, PortError, Throttled, Unavailable
 from contracts.errors import PERMANENT, TRANSIENT
-from contracts.notices import Notice, NoticeOrder, NoticeReceipt
+from contracts.notices import REASON_CHARACTERS, Notice, NoticeOrder, NoticeReceipt
+from domain.notice_groups import Due, Held, NoticeGroups
 from domain.notices import NoticePolicies
 
 Compose = Callable[[NoticeOrder], Notice]
 """Adds to what a run says of itself what its register and the settings know of it."""
+Cause = Callable[[NoticeOrder], str | None]
+"""What a notice shares with those of other runs, so that many are sent as one; None: nothing."""
 
 AT_ONCE: Final = 2
 """Notices that a process sends at a time: a receiver that is slow must not occupy every worker
 slot. The others come back a little later."""
 LATER: Final = timedelta(seconds=5)
+
+
+def _no_cause(order: NoticeOrder) -> str | None:
+    return None
 
 
 async def deliver(channels: Mapping[str, Notifications], notice: Notice) -> None:
@@ -47,6 +55,18 @@ async def deliver(channels: Mapping[str, Notifications], notice: Notice) -> None
         raise _as_error(next(passing, failures[0]), failures)
 
 
+def for_others(notice: Notice, others: int) -> Notice:
+    """A notice that stands for others of its cause as well."""
+    more = f"and {others:,} more"
+    said = f"; {more} for the same cause, of which no notice of their own is sent"
+    return notice.model_copy(
+        update={
+            "title": f"{notice.title} {more}"[:300],
+            "reason": f"{notice.reason[: REASON_CHARACTERS - len(said)]}{said}",
+        }
+    )
+
+
 def _as_error(first: PortError, every: list[PortError]) -> ApplicationError:
     pause = first.retry_after if isinstance(first, Throttled) else None
     is_passing = isinstance(first, Unavailable)
@@ -65,12 +85,21 @@ class NoticeSending:
         channels: Ways to reach people, by name.
         policies: Who is sent what.
         compose: Makes the notice.
+        cause: What a notice shares with others.
+        clock: Seconds.
     """
 
     def __init__(
-        self, channels: Mapping[str, Notifications], policies: NoticePolicies, compose: Compose
+        self,
+        channels: Mapping[str, Notifications],
+        policies: NoticePolicies,
+        compose: Compose,
+        cause: Cause = _no_cause,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._channels, self._policies, self._compose = channels, policies, compose
+        self._cause, self._clock = cause, clock
+        self._groups = NoticeGroups()
         self._sending = 0
 
     @activity.defn(name="notices.send")
@@ -80,13 +109,32 @@ class NoticeSending:
         A second run of the activity sends it under the same id, by which receivers recognise it.
 
         Raises:
-            ApplicationError: A channel has not accepted it, or too many are being sent.
+            ApplicationError: A channel has not accepted it, too many are being sent, or it is held
+                to be sent as one with others of its cause.
         """
         notice = self._compose(order)
         policy = self._policies.of(notice.pipeline)
         if notice.kind in policy.kinds:
-            await self._send(notice)
+            await self._send_grouped(order, notice)
         return policy.receipt
+
+    async def _send_grouped(self, order: NoticeOrder, notice: Notice) -> None:
+        cause = self._cause(order)
+        if cause is None:
+            await self._send(notice)
+            return
+        match self._groups.decide(cause, order.id, self._clock()):
+            case Held(after):
+                raise ApplicationError(
+                    "held, to be sent as one with others of its cause",
+                    type=TRANSIENT,
+                    next_retry_delay=after,
+                )
+            case Due(others):
+                await self._send(for_others(notice, others) if others else notice)
+                self._groups.sent(cause, order.id)
+            case None:
+                pass
 
     async def _send(self, notice: Notice) -> None:
         if self._sending >= AT_ONCE:

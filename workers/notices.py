@@ -49,7 +49,7 @@ def open_notices(common: Resources, addresses: AddressSettings, namespace: str) 
     policies, channels = common.policies, common.notices
     composer = NoticeComposer(policies, addresses.public_url, addresses.temporal_ui, namespace)
     return OpenNotices(
-        NoticeSending(channels, policies, composer.compose),
+        NoticeSending(channels, policies, composer.compose, composer.cause),
         NoticeInterceptor(wanted_by(policies, channels)),
     )
 

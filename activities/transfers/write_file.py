@@ -1,6 +1,7 @@
 """`transfers.write_file`: the files of a run to a partner."""
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 from temporalio import activity
 
@@ -53,7 +54,7 @@ class FileWriting:
         files = await step.files(order.files)
         paths = _paths(action, order.names["path"], files)
         lines: list[ReceiptFile] = []
-        remarks: list[str] = []
+        remarks: list[str] = [*_alike(action, paths)]
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
             for number, (file, path) in enumerate(zip(files, paths, strict=True)):
@@ -117,6 +118,22 @@ def _paths(action: WriteFile, template: str, files: Sequence[StagedFile]) -> Seq
             "`{name}` in `Path` keeps them apart"
         )
     return paths
+
+
+def _alike(action: WriteFile, paths: Sequence[str]) -> Iterator[str]:
+    """Remarks on paths that some endpoints take for one, where the last file replaces the others.
+
+    Otherwise the endpoint says that the name is taken.
+    """
+    known: dict[str, str] = {}
+    for path in paths if action.overwrite is Overwrite.REPLACE else ():
+        other = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
+        if other != path:
+            yield (
+                f"{printable(path)} and {printable(other)} differ in case or in the encoding of "
+                "accents alone: where the endpoint takes them for one name, it has the last one "
+                "only"
+            )
 
 
 def _line(partner: Partner, file: StagedFile, written: Written) -> ReceiptFile:

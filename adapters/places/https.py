@@ -1,5 +1,6 @@
 """HTTPS servers: files by GET, PUT and DELETE; calls."""
 
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -44,6 +45,7 @@ _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 """It may be of the path alone, and of a folder often is: many servers list none."""
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
+_START: Final = re.compile(r"bytes\s+(\d+)-", re.IGNORECASE)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
 
 
@@ -134,6 +136,7 @@ class HttpsPlace(BasePlace):
                 if answer.status_code in (412, 416):
                     raise FileChanged(f"{printable(path)} is another file now")
                 await self._check(answer, path)
+                _require_start(answer, offset, path)
                 # A server that knows of no ranges sends the file from its beginning.
                 passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
@@ -320,6 +323,13 @@ async def https(
     # No proxy: it would make the connection, to whatever address it likes.
     async with httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client:
         yield HttpsPlace(partner, client, credentials, pace)
+
+
+def _require_start(answer: httpx.Response, offset: int, path: str) -> None:
+    """See that a part of a file begins where it was asked for: its length alone tells nothing."""
+    said = _START.match(answer.headers.get("Content-Range", ""))
+    if answer.status_code == 206 and said is not None and int(said[1]) != offset:
+        raise PlaceError(f"{printable(path)}: the server sent another part than it was asked for")
 
 
 def _base(partner: Partner) -> str:

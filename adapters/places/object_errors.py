@@ -36,6 +36,8 @@ _STATUS: Final = re.compile(
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>|\(code: ([A-Za-z]\w+)\)")
 _QUERY: Final = re.compile(r"\?\S*")
 """Of a URL: it may hold a signature."""
+_ODD_KEY: Final = re.compile(r'invalid path: (?:Error parsing )?Path "(.*?)"')
+"""Of an object in a list: the library has no name for it, and returns no list."""
 _NO_CONTAINER: Final = ("ContainerNotFound", "NoSuchBucket", "container does not exist")
 _LEASED: Final = ("LeaseIdMissing", "currently a lease")
 _REFUSED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch"})
@@ -96,6 +98,11 @@ def failure(partner: Partner, credentials: Credentials, path: str, error: Except
     code = _first(_CODE, text)
     if found := _of_container_or_lease(partner, path, text):
         return found
+    if odd := _first(_ODD_KEY, text):
+        return PlaceError(
+            f"{name}, {shown}: nothing can be listed beside the key {printable(odd)}, which has an "
+            "empty segment, `.` or `..`; give that object another key"
+        )
     match error:
         case FileNotFoundError():
             return FileMissing(f"there is no file {shown} at {name}")

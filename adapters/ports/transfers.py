@@ -82,6 +82,7 @@ class TransferStore(Protocol):
         status: TransferStatus | None = None,
         queue: str | None = None,
         account_id: str | None = None,
+        reason: str | None = None,
         before: datetime | None = None,
         behind: str | None = None,
     ) -> Sequence[StatusRow]:
@@ -92,6 +93,7 @@ class TransferStore(Protocol):
             status: Only those in this state.
             queue: Only those of this queue.
             account_id: Only those of this account.
+            reason: Only those whose reason begins so.
             before: Only those that changed earlier, UTC.
             behind: Id of the last transfer of a page, which changed at `before`: those of that
                 very moment that come behind it as well.

@@ -300,6 +300,25 @@ class ActionView(Contract):
     note: str | None = Field(default=None, max_length=150)
 
 
+class ActionDetail(Contract):
+    """What else people see of one action, where they look at one transfer."""
+
+    partner: PartnerName | None = None
+    place: str | None = Field(default=None, max_length=100)
+    """Path at the partner, queue or format that it works with."""
+    failed_tries: int = 0
+    begun: datetime | None = None
+    """When it began, or was begun anew after an answer."""
+    ended: datetime | None = None
+    """When it was done, left out, or parked."""
+
+
+class ActionDetails(Contract):
+    """Result of the query `actions` of a job: one for each action of the query `status`."""
+
+    actions: tuple[ActionDetail, ...] = Field(default=(), max_length=ACTIONS)
+
+
 class TransferView(Contract):
     """Result of the query `status`, of both workflows."""
 

@@ -30,6 +30,7 @@ TEMPLATES = sorted(
     [
         *(GATEWAY / "pages" / "templates").glob("*.html"),
         *(GATEWAY / "spreadsheets" / "pages" / "templates").glob("*.html"),
+        *(GATEWAY / "transfers" / "pages" / "templates").glob("transfer*.html"),
     ]
 )
 CATALOGUES = list(messages.catalogues())

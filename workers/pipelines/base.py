@@ -66,6 +66,8 @@ class RunKind:
 
     Its ids must need no quoting in a query.
     """
+    parks_alike: bool = False
+    """Many of its runs may be parked for one cause: their notices are sent as few."""
     scheduled: bool = False
     """A schedule starts it: only Temporal knows of it."""
     is_document: bool = True

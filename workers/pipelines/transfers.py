@@ -258,9 +258,8 @@ def _id(found: re.Match[str]) -> str:
     return found["transfer"]
 
 
-def _routes(transfer_id: str) -> str:
-    """Where a rule is made for an event that none matches."""
-    return "/routes"
+def _page(transfer_id: str) -> str:
+    return f"/transfers/{transfer_id}"
 
 
 def _event_title(transfer_id: str) -> str:
@@ -283,7 +282,7 @@ TRANSFERS = Pipeline(
             pattern=re.compile(_TRANSFER),
             parse=_id,
             title=_event_title,
-            page=_routes,
+            page=_page,
             status=TransferView,
             answers={"retry": Retry, "skip": Answer, "fail": Answer},
             states=(
@@ -304,6 +303,7 @@ TRANSFERS = Pipeline(
             pattern=re.compile(f"{_TRANSFER}/job"),
             parse=_id,
             title=_job_title,
+            page=_page,
             status=TransferView,
             answers={"retry": TransferRetry, "skip": Answer, "fail": Answer, "cancel": Answer},
             states=(
@@ -313,6 +313,7 @@ TRANSFERS = Pipeline(
                 TransferStatus.FAILED.lower(),
                 TransferStatus.SUCCEEDED.lower(),
             ),
+            parks_alike=True,
         ),
         scheduled(_KEYS, _KEY_WARNINGS),
         *transfer_clocks.RUNS,

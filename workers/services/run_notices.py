@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.dependencies import OUTAGE_PREFIX, OUTAGES
-from contracts.notices import NextStep, Notice, NoticeOrder
+from contracts.notices import NextStep, Notice, NoticeKind, NoticeOrder
+from domain.causes import cause_key
 from domain.notices import NoticePolicies, clean
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
@@ -18,6 +19,7 @@ from workers.settings.errors import SettingsError
 from workflows.parking import MEANINGS
 
 _MEANINGS: Final = {**MEANINGS, "cancel": "stop it"}
+_OF_PARKED: Final = (NoticeKind.PARKED, NoticeKind.REMINDER)
 _REASON: Final = ' --reason "..."'
 
 
@@ -84,6 +86,13 @@ class NoticeComposer:
             notify=order.notify,
             about=order.about,
         )
+
+    def cause(self, order: NoticeOrder) -> str | None:
+        """What the notice of a parked run shares with those of others; None: nothing."""
+        run = recognise(catalogue.PIPELINES, order.workflow_id)
+        if run is None or not run.kind.parks_alike or order.kind not in _OF_PARKED:
+            return None
+        return cause_key(f"{run.kind.workflow} {order.kind}", order.reason)
 
     def _page(self, run: Run | None, order: NoticeOrder) -> str | None:
         if self.public_url and run is not None and run.kind.page is not None:

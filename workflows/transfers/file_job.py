@@ -93,8 +93,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
     async def run(self, order: FileJobOrder) -> TransferView:
         """Carry out the job; one that fails has the state Failed in its row too."""
         self._notices.begin()
-        file = file_of(order.event)
-        if file is not None:
+        if (file := file_of(order.event)) is not None:
             self._notices.facts["about"] = {"filename": file}
         try:
             is_complete = await self._cancellation.completes(self._work())
@@ -262,7 +261,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         raise JobFailed(said or reason, answered.by)
 
     async def _ask(self, step: str, reason: str) -> Answered:
-        self._reason = reason
+        self._reason = reason = self._progress.named(self._index, reason)
         job = self._plan and self._plan.job.job
         answered = await self._parking.wait(
             step, reason, lambda: self._ending.record_parked(job, reason)

@@ -2,13 +2,18 @@
 
 from typing import Final
 
+from temporalio import workflow
+
 from contracts.transfers import (
+    ActionDetail,
+    ActionDetails,
     ActionResult,
     ActionView,
     Manifest,
     TransferPlan,
     TransferRetry,
 )
+from domain.transfers.action_places import partner_of, place_of
 
 _NOTE: Final = 150
 """Characters of a note: the run has the whole reason."""
@@ -19,7 +24,9 @@ class Progress:
 
     def __init__(self) -> None:
         self._views: list[ActionView] = []
+        self._details: list[ActionDetail] = []
         self._corrected_by: dict[int, str] = {}
+        workflow.set_query_handler("actions", self.details)
 
     def begin(self, plan: TransferPlan) -> None:
         """The actions of a plan; those that were begun stay as they are."""
@@ -29,24 +36,45 @@ class Progress:
             known[place] if place < len(known) and known[place].state != "open" else view
             for place, view in enumerate(fresh)
         ]
+        names, before = dict(enumerate(plan.names)), dict(enumerate(self._details))
+        self._details = [
+            before.get(place, ActionDetail()).model_copy(
+                update={"partner": partner_of(each), "place": place_of(each, names.get(place, {}))}
+            )
+            for place, each in enumerate(plan.job.actions.list)
+        ]
 
     def running(self, index: int) -> None:
         """An action has begun."""
+        self._detail(index, begun=workflow.now(), ended=None)
         self._set(index, state="running", note=None)
 
     def note(self, index: int, note: str) -> None:
         """It failed, and will be tried again."""
+        self._detail(index, failed_tries=self._details[index].failed_tries + 1)
         self._set(index, note=note[:_NOTE])
 
     def done(self, index: int, result: ActionResult) -> None:
         """It is done."""
+        self._detail(index, ended=workflow.now())
         note = "; ".join(filter(None, (result.guarantee, *result.remarks)))[:_NOTE] or None
         files = result.files
         self._set(index, state="done", files=files.files, bytes=files.bytes, note=note)
 
     def parked(self, index: int, reason: str) -> None:
         """A person is asked."""
+        tries = self._details[index].failed_tries + 1
+        self._detail(index, failed_tries=tries, ended=workflow.now())
         self._set(index, state="parked", note=reason[:_NOTE])
+
+    def details(self) -> ActionDetails:
+        """What else is known of all of them, for the query `actions`."""
+        return ActionDetails(actions=tuple(self._details))
+
+    def named(self, index: int | None, reason: str) -> str:
+        """A reason with the partner of the action that has failed, where it does not name it."""
+        partner = None if index is None else self._details[index].partner
+        return reason if partner is None or partner in reason else f"{partner}: {reason}"
 
     def corrected(self, index: int, given: TransferRetry) -> tuple[str, ...]:
         """A person has changed settings of it, or had all read again; a remark on changes."""
@@ -66,6 +94,7 @@ class Progress:
 
     def skipped(self, index: int, reason: str) -> None:
         """A person has left it out."""
+        self._detail(index, ended=workflow.now())
         self._set(index, state="skipped", note=reason[:_NOTE])
 
     def failed(self, reason: str) -> None:
@@ -73,6 +102,7 @@ class Progress:
         for index, view in enumerate(self._views):
             if view.state in ("running", "parked"):
                 self._set(index, state="failed", note=reason[:_NOTE])
+                self._detail(index, ended=workflow.now())
 
     def views(self, *, waiting: str | None) -> tuple[ActionView, ...]:
         """All of them; the one under way waits where the run does."""
@@ -98,3 +128,6 @@ class Progress:
 
     def _set(self, index: int, **fields: object) -> None:
         self._views[index] = self._views[index].model_copy(update=fields)
+
+    def _detail(self, index: int, **fields: object) -> None:
+        self._details[index] = self._details[index].model_copy(update=fields)

@@ -73,6 +73,7 @@ class SqlTransferStore:
         status: TransferStatus | None = None,
         queue: str | None = None,
         account_id: str | None = None,
+        reason: str | None = None,
         before: datetime | None = None,
         behind: str | None = None,
     ) -> Sequence[StatusRow]:
@@ -85,6 +86,8 @@ class SqlTransferStore:
         ):
             if value is not None:
                 query = query.where(column == value)
+        if reason is not None:
+            query = query.where(transfers.c.reason.startswith(reason, autoescape=True))
         if before is not None:
             at, id = transfers.c.at, transfers.c.transfer_id
             is_later = at < before if behind is None else or_(at < before, id > behind)

@@ -68,7 +68,8 @@ def members(file: ReadBytes, names: ArchiveNames) -> Iterator[tuple[str, Iterato
     """The files, each to be read to its end before the next.
 
     Raises:
-        UnreadableDocument: It is damaged or cut off, or holds more than files and folders.
+        UnreadableDocument: It is damaged or cut off, holds more than files and folders, or
+            another archive follows it.
     """
     try:
         with _opened(file) as archive:
@@ -82,6 +83,7 @@ def members(file: ReadBytes, names: ArchiveNames) -> Iterator[tuple[str, Iterato
                 yield name, _content(archive, member)
             if not getattr(archive, "ended", False):
                 raise _damaged()
+            _require_last(archive.fileobj)
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _damaged() from error
 
@@ -110,6 +112,17 @@ def _require_file(member: tarfile.TarInfo, name: str) -> None:
         raise UnreadableDocument(f"{name!r} in it is a sparse file; have it archived as a whole")
     if not member.isreg():
         raise UnreadableDocument(f"{name!r} in it is a device or of an unknown kind, and no file")
+
+
+def _require_last(rest: Any) -> None:
+    """Refuse archives that were put one behind the other: only files of the first would be read."""
+    while blocks := rest.read(_BLOCK):
+        for start in range(0, len(blocks), _HEADER):
+            block = blocks[start : start + _HEADER]
+            if any(block) and is_tar(block):
+                raise UnreadableDocument(
+                    "another tar archive follows its end; send each of them by itself"
+                )
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:

@@ -66,6 +66,7 @@ def members(
         except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
             raise UnreadableDocument(_DAMAGED) from error
         with archive:
+            _require_first(file, archive.infolist())
             found = _checked(archive.infolist(), names, password)
             _require_bounds(found, archive.start_dir, limits)
             for member in found:
@@ -82,6 +83,19 @@ def _require_one_part(file: BinaryIO) -> None:
     if head == _SPANNED or any(number not in (0, 0xFFFF) for number in disks):
         raise UnreadableDocument("it is one part of an archive that was split into several")
     file.seek(0)
+
+
+def _require_first(file: BinaryIO, infos: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse archives that were put one behind the other: only files of the last would be read."""
+    first = min((info.header_offset for info in infos), default=0)
+    if first <= 0:
+        return
+    start = max(first - _TAIL, 0)
+    file.seek(start)
+    if _END in file.read(first - start):
+        raise UnreadableDocument(
+            "another ZIP archive stands before it; send each of them by itself"
+        )
 
 
 def _checked(

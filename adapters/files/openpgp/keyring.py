@@ -188,6 +188,7 @@ class GnuPgKeyring:
             signature.append(statuses.expected_signature(signers, required=signed))
             # An unknown signer is a failure to GnuPG.
             if result.returncode and (signed or "ERRSIG" not in statuses):
+                statuses.require_known_signers()
                 # It calls a message good although it could not write all of it.
                 raise UnreadableDocument("GnuPG did not read it to its end")
 

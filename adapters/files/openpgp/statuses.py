@@ -12,13 +12,14 @@ from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfer_files import Signature
 
 _MARK: Final = "[GNUPG:] "
+_UNKNOWN: Final = "of an unknown key"
 _JUDGED: Final[Mapping[str, str]] = {
     "GOODSIG": "good",
     "BADSIG": "bad",
     "EXPSIG": "expired",
     "EXPKEYSIG": "of a key that has expired",
     "REVKEYSIG": "of a key that was revoked",
-    "ERRSIG": "of an unknown key",
+    "ERRSIG": _UNKNOWN,
 }
 _CANCELLED: Final = 99
 """Code of a question that was refused."""
@@ -96,6 +97,19 @@ class Statuses:
             raise Denied("it is not signed, and a signature is required (RequireSignature)")
         seen = "; ".join(f"{each.key}: {each.verdict}" for each in signatures[:_SHOWN])
         raise Denied(f"it is not signed by an expected key with a valid signature ({seen})")
+
+    def require_known_signers(self) -> None:
+        """See that beside the expected signature there is none of a key that is not known.
+
+        Raises:
+            Denied: There is one, which GnuPG calls a failure of the whole message.
+        """
+        unknown = [each.key for each in self.signatures() if each.verdict == _UNKNOWN]
+        if unknown:
+            raise Denied(
+                f"it is also signed by {', '.join(unknown[:_SHOWN])}, whose key is not known: add "
+                "it to the keys of the partner; Signers says whose signature is required"
+            )
 
     def require_unlocked(self) -> None:
         """See that GnuPG asked for no passphrase beyond those that it was given.

@@ -7,7 +7,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -249,6 +249,22 @@ async def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) ->
     content = gzip_of(info.tobuf() + bytes(4 << 20))
     with pytest.raises(UnreadableDocument, match="header in it is too long"):
         await extracted(content, tmp_path, format=ArchiveFormat.TAR_GZ)
+
+
+@pytest.mark.parametrize("made_by", [zip_of, tar_of, lambda files: gzip_of(tar_of(files))])
+async def test_archives_one_behind_the_other_are_refused(
+    tmp_path: Path, made_by: Callable[[dict[str, bytes]], bytes]
+) -> None:
+    first, second = made_by({"a.csv": b"1"}), made_by({"b.csv": b"2"})
+    with pytest.raises(UnreadableDocument, match="send each of them by itself"):
+        await extracted(first + second, tmp_path)
+    assert await extracted(second, tmp_path) == {"b.csv": b"2"}
+
+
+async def test_what_fills_the_last_record_of_a_tar_archive_is_no_archive(tmp_path: Path) -> None:
+    whole = tar_of({"a.csv": b"1"})
+    for rest in (bytes(1 << 20), b"left in the buffer" * 1_000):
+        assert await extracted(whole + rest, tmp_path) == {"a.csv": b"1"}
 
 
 async def test_a_sparse_file_is_refused(tmp_path: Path) -> None:

@@ -117,3 +117,19 @@ async def test_credentials_that_have_expired_are_an_outage_of_the_partner_and_no
     with pytest.raises(PartnerAway, match="does not accept our credentials"):
         async with breaker.probing.open(partner) as place:
             await place.ping()
+
+
+@pytest.mark.parametrize("key", ["in//a.csv", "in/../a.csv", "in/./a.csv"])
+async def test_a_key_that_is_no_path_is_named_and_is_no_outage(key: str) -> None:
+    entry = f"<Key>{key}</Key><LastModified>2026-03-01T10:00:00.000Z</LastModified><Size>1</Size>"
+    body = (
+        '<?xml version="1.0"?><ListBucketResult><Name>far</Name><IsTruncated>false</IsTruncated>'
+        f'<KeyCount>1</KeyCount><Contents>{entry}<ETag>"1"</ETag></Contents></ListBucketResult>'
+    )
+    async with (
+        answering("200 OK", body) as partner,
+        open_places({"SECRET": "planted"}).open(partner) as place,
+    ):
+        with pytest.raises(PlaceError, match="give that object another key") as raised:
+            await listed(place)
+    assert ascii(key) in str(raised.value) and "cannot be reached" not in str(raised.value)

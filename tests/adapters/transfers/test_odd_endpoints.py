@@ -11,8 +11,9 @@ from adapters.places.folder import FolderThreads
 from adapters.places.sftp import SftpPlace
 from adapters.places.timeouts import Timeouts
 from adapters.ports import Denied
-from adapters.ports.places import NameRefused, NameTaken, PartnerAway
+from adapters.ports.places import NameRefused, NameTaken, PartnerAway, PlaceError
 from contracts.transfers import Overwrite, Partner, PlaceKind, Rename, ServerProfile
+from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import MemoryNamings, joined, open_places, write
 from tests.support.transfers.sftp_server import (
     PASSWORD,
@@ -155,3 +156,18 @@ async def test_a_write_after_one_that_was_killed_at_its_probe_leaves_nothing_beh
         async with places.open(site.partner()) as place:
             await write(place, "file.csv", b"bytes")
         assert [path.name for path in site.folder.iterdir()] == ["file.csv"]
+
+
+async def test_a_part_that_begins_elsewhere_is_not_taken_for_the_one_that_was_asked_for() -> None:
+    async with http_files() as server:
+        content = b"0123456789" * 1_000
+        server.files["a.csv"] = content
+        partner = Partner(
+            name="acme", kind=PlaceKind.HTTPS, host="http://127.0.0.1", port=server.port
+        )
+        async with open_places({}).open(partner) as place:
+            entry = await place.stat("a.csv")
+            assert await joined(place.read(entry, 4_000)) == content[4_000:]
+            server.part_from = 7
+            with pytest.raises(PlaceError, match="another part than it was asked for"):
+                await joined(place.read(entry, 4_000))

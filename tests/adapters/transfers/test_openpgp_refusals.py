@@ -36,6 +36,20 @@ async def test_a_wrong_signer_is_refused_although_its_key_is_known(
         assert work.whole is None
 
 
+async def test_a_second_signature_of_an_unknown_key_is_named(
+    pgp: GnuPg, secrets: PlantedSecrets, forge: Forge, us: Party, acme: Party, other: Party
+) -> None:
+    both = ("-u", acme.fingerprint, "-u", other.fingerprint)
+    message = forge.call("--sign", *both, "--encrypt", "-r", us.fingerprint, given=TEXT)
+    work = Work(pgp, us.own(secrets), acme.partner())
+    with pytest.raises(Denied, match=f"also signed by .*{other.fingerprint[-16:]}.*add it to"):
+        await work.decrypt(message, acme.fingerprint)
+    assert work.whole is None
+    work = Work(pgp, us.own(secrets), acme.partner(), other.partner())
+    assert await work.decrypt(message, acme.fingerprint) == acme.fingerprint
+    assert work.whole == TEXT
+
+
 async def test_a_signature_is_required_unless_it_is_not(
     pgp: GnuPg, secrets: PlantedSecrets, forge: Forge, us: Party, acme: Party, other: Party
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from adapters.ports import Denied
 from contracts.answers import Answer
 from contracts.transfers import RouteRule, TransferStatus, file_job_id, receipt_blob
 from domain.errors import RuleViolation
@@ -106,3 +107,34 @@ async def test_a_failed_transfer_is_redriven(transfers: Installation, docflow: D
     assert (done["from_action"], done["done_before"]) == (1, [])
     await ended(transfers, done["transfer_id"])
     assert "which has succeeded" in await docflow("redrive", id[:12], code=1)
+
+
+async def test_transfers_of_one_cause_are_answered_together(
+    transfers: Installation, docflow: Docflow
+) -> None:
+    ids: list[str] = []
+    for number in range(3):
+        transfers.far.fails["read"].append(Denied(f"acme refuses 'in/{number}.csv': 403"))
+        raw, id = a_message(id=f"together {number}")
+        await transfers.intake().accept(raw, 0, "m-1")
+        ids.append(id)
+
+    async def all_are_parked() -> bool:
+        rows = [await transfers.store.get(id) for id in ids]
+        return all(row and (row.reason or "").startswith("parked: ") for row in rows)
+
+    await eventually(all_are_parked)
+    [group] = json.loads(await docflow("parked", "--json"))
+    assert (group["queue"], group["cause"]) == ("jobs", "acme refuses …: 403")
+    assert sorted(group["transfers"]) == sorted(ids)
+    assert group["group"] in await docflow("parked")
+    assert "add --yes" in await docflow("answer", group["group"], "retry", code=2)
+    assert "no answer" in await docflow("answer", group["group"], "explode", "--yes", code=2)
+    assert "no transfer waits" in await docflow("answer", "0" * 16, "retry", "--yes", code=1)
+    said = await docflow("answer", group["group"], "retry", "--yes")
+    assert said == "3 answered, 0 not\n"
+    for id in ids:
+        await ended(transfers, id)
+        trail = await transfers.store.trail(id)
+        assert ("retry: 1. ReadFile", "ida") in [(each.reason, each.by) for each in trail]
+    assert await docflow("parked") == "no transfer waits for a person\n"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import httpx
 import pytest_asyncio
 from fastapi import FastAPI
+from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from adapters.database.transfers.routes import SqlRouteStore
@@ -20,7 +21,11 @@ from workers.pipelines.transfers import NAME
 from workers.resources.common import Resources
 from workers.services.inbox import Inbox
 from workers.services.readiness import Readiness
-from workers.services.transfers.factory import transfer_service
+from workers.services.transfers.factory import (
+    parked_groups,
+    transfer_page_service,
+    transfer_service,
+)
 from workers.services.transfers.routes import RouteService
 from workers.services.transfers.service import TransferService
 from workers.settings.gateway import GatewaySettings
@@ -34,15 +39,17 @@ class TransferGateway:
     store: SqlTransferStore
     routes: SqlRouteStore
     service: TransferService
+    client: Client
+    resources: Resources
 
     def api(self, *roles: str) -> httpx.AsyncClient:
         """A program with a token of these roles; an operator's without."""
         headers = {"Authorization": f"Bearer {token('olga', 1, *(roles or ('operator',)))}"}
         return self._client(headers)
 
-    def browser(self) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
-        """An operator's browser, and what its forms carry."""
-        session = token("olga", 1, "operator")
+    def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
+        """A browser of a person with these roles, an operator's without; what its forms carry."""
+        session = token("olga", 1, *(roles or ("operator",)))
         return self._client({"cookie": f"{COOKIE}={session}"}), {"csrf": csrf_token(session)}
 
     def _client(self, headers: Mapping[str, str]) -> httpx.AsyncClient:
@@ -55,10 +62,13 @@ async def transfers(
     temporal: WorkflowEnvironment, resources: Resources
 ) -> AsyncIterator[TransferGateway]:
     store, routes = SqlTransferStore(resources.database), SqlRouteStore(resources.database)
-    service = transfer_service({}, temporal.client, resources.database)
+    client, database = temporal.client, resources.database
+    service = transfer_service({}, client, database)
     part = part_of(
         service,
         RouteService(routes, store, ["jobs", "jobstmsroute"]),
+        transfer_page_service({}, client, database, service, lambda: resources.blobs),
+        parked_groups({}, client, service),
     )
     app = create_app(
         {NAME: part},
@@ -67,6 +77,6 @@ async def transfers(
         Tokens(TOKENS),
         GatewaySettings(tokens=TOKENS),
     )
-    yield TransferGateway(app, store, routes, service)
+    yield TransferGateway(app, store, routes, service, client, resources)
     for rule in await routes.rules():
         await routes.remove(rule.queue, rule.rule, None)

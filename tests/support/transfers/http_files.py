@@ -19,6 +19,8 @@ class HttpFiles:
         readable: Whether files may be read.
         status: Answered instead, where it is set.
         refused: The same by path.
+        part_from: Where the parts begin that it sends, as long as those that are asked for; None:
+            where it is asked for.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -26,6 +28,7 @@ class HttpFiles:
     readable: bool = True
     status: str | None = None
     refused: dict[str, str] = field(default_factory=dict[str, str])
+    part_from: int | None = None
     port: int = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +82,10 @@ class HttpFiles:
         known = [f"ETag: {tag}"]
         if asked := headers.get("range"):
             start = int(asked.removeprefix("bytes=").rstrip("-"))
-            return "206 Partial Content", known, content[start:]
+            begun = start if self.part_from is None else self.part_from
+            part = content[begun : begun + len(content) - start]
+            last = f"bytes {begun}-{begun + len(part) - 1}/{len(content)}"
+            return "206 Partial Content", [*known, f"Content-Range: {last}"], part
         return "200 OK", known, content
 
 

@@ -104,7 +104,7 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
         retry = TransferRetry(action={"Partner": "store", "Path": "fixed/{name}"}, by="ann")
         await run.execute_update("retry", retry)
         done = await run.result()
-    assert (states(view), view.reason) == (["done", "done", "parked"], "no such folder")
+    assert (states(view), view.reason) == (["done", "done", "parked"], "store: no such folder")
     assert states(done) == ["done", "done", "done"]
     assert (script.made("read_file"), script.made("write_file")) == (1, 2)
     again = script.received["write_file"][1]
@@ -113,7 +113,7 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     [closed] = script.received["close"]
     assert closed.reason == "3. WriteFile: Partner and Path changed by ann"
     assert [(each.reason, each.by) for each in script.received["record"]] == [
-        ("parked: no such folder", None),
+        ("parked: store: no such folder", None),
         ("retry: 3. WriteFile", "ann"),
     ]
 
@@ -147,7 +147,7 @@ async def test_wrong_corrections_park_it_again(transfers: TransferRuns) -> None:
         await run.execute_update("retry", TransferRetry())
         await run.result()
     wrong = "the corrected settings: action 3 (WriteFile): Path: too long"
-    assert view.reason == f"{wrong}; before: refused"
+    assert view.reason == f"store: {wrong}; before: refused"
 
 
 async def test_what_nothing_reads_in_corrected_settings_is_named(transfers: TransferRuns) -> None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contracts.transfers import FILE_EVENT, FILE_JOB, TransferStatus
-from domain.transfers.job_settings import LEFT_OUT
 from workers.cli.context import CliContext, cli_context
 from workers.cli.errors import CommandError, run
 from workers.cli.output import JsonOption, console, moment, pairs, print_json, table, text
@@ -129,19 +128,20 @@ def details_json(found: "TransferDetails") -> dict[str, Any]:
 
 def _answers(found: "TransferDetails") -> str | None:
     """The commands that answer a run which waits for a person; None: it waits for none."""
-    view, id = found.view, found.row.transfer_id[:12]
-    if view is None or view.since is None:
+    from workers.services.transfers.offers import Offer, offers
+
+    id = found.row.transfer_id[:12]
+    commands = {
+        Offer.ASSIGN: f"docflow transfers assign {id} QUEUE",
+        Offer.REROUTE: f"docflow transfers reroute {id}",
+        Offer.RETRY: f"docflow retry {id}",
+        Offer.SKIP: f"docflow skip {id}",
+        Offer.FAIL: f"docflow fail {id}",
+    }
+    offered = offers(found)
+    if Offer.FAIL not in offered:
         return None
-    commands = [f"docflow {verb} {id}" for verb in ("retry", "skip", "fail")]
-    if view.status is TransferStatus.NO_ASSIGNED:
-        commands = [
-            f"docflow transfers assign {id} QUEUE",
-            f"docflow transfers reroute {id}",
-            *commands[1:],
-        ]
-    elif not any(each.state == "parked" and each.action in LEFT_OUT for each in view.actions):
-        commands.remove(f"docflow skip {id}")
-    return "\n".join(commands)
+    return "\n".join(commands[each] for each in offered if each in commands)
 
 
 def print_transfer(found: "TransferDetails") -> None:

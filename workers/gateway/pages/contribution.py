@@ -13,6 +13,16 @@ PageRoute = tuple[str, str, Callable[..., Any]]
 """Method, path, endpoint."""
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What runs have in common that are answered together."""
+
+    address: str
+    """Page of all that wait for it."""
+    question: str
+    """What all of them ask."""
+
+
 def _none() -> Mapping[str, str]:
     return {}
 
@@ -39,5 +49,7 @@ class PipelinePages:
     """Workflow id of a run that waits for a person to what it asks, for the inbox."""
     command: Callable[[str], str] | None = None
     """Workflow id of a run without a page to the command that shows it, for the inbox."""
+    alike: Callable[[str, str], Alike] | None = None
+    """`DocumentType` of a run and what it asks to what it shares with others; None: none does."""
     answer_at: str = ""
     """Part of a run's page where it is answered, as `#answer`."""

@@ -1,17 +1,22 @@
 """The page of the inbox."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 from urllib.parse import quote
 
 from fastapi import Request, Response
 
-from workers.gateway.pages.contribution import PipelinePages
-from workers.gateway.pages.language import N_, gettext, localised
+from workers.gateway.pages.contribution import Alike, PipelinePages
+from workers.gateway.pages.language import N_, counted, gettext, localised
 from workers.gateway.pages.renderer import is_fragment
 from workers.gateway.pages.site import Site, Visitor
 from workers.services.inbox import Inbox, InboxEntry, StartedBy
+
+_FEW: Final = 3
+"""So many runs that ask the same stand in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class InboxPage:
         visitor = await self._site.visitor(request)
         found = await self._inbox.read(visitor.who, self._started_by if mine else None)
         questions = await self._questions(visitor, found)
-        entries = [self._waiting(entry, questions.get(entry.workflow_id)) for entry in found]
+        entries = self._lines(found, questions)
         outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
         return self._site.page(
@@ -85,6 +90,44 @@ class InboxPage:
         for name in {entry.pipeline for entry in entries} & self._pages.keys():
             questions |= await self._pages[name].questions(visitor.who)
         return questions
+
+    def _lines(
+        self, entries: Sequence[InboxEntry], questions: Mapping[str, str]
+    ) -> Sequence[Waiting]:
+        """One for each run; one for all that are answered together, where the first of them is."""
+        alike = {
+            entry.workflow_id: found
+            for entry in entries
+            if (found := self._alike(entry, questions.get(entry.workflow_id))) is not None
+        }
+        counts = Counter(alike.values())
+        lines: dict[str, Waiting] = {}
+        for entry in entries:
+            shared = alike.get(entry.workflow_id)
+            if shared is None or counts[shared] < _FEW:
+                lines[entry.run_id] = self._waiting(entry, questions.get(entry.workflow_id))
+            elif shared.address not in lines:
+                lines[shared.address] = self._together(entry, shared, counts[shared])
+        return [*lines.values()]
+
+    def _alike(self, entry: InboxEntry, question: str | None) -> Alike | None:
+        pages = self._pages.get(entry.pipeline)
+        if question is None or pages is None or pages.alike is None:
+            return None
+        return pages.alike(entry.document_type, question)
+
+    def _together(self, first: InboxEntry, shared: Alike, count: int) -> Waiting:
+        line = self._waiting(first, shared.question)
+        title = counted("%(count)s run for one cause", "%(count)s runs for one cause", count)
+        return replace(
+            line,
+            title=title,
+            address=shared.address,
+            apart=False,
+            file=None,
+            command=None,
+            answer_at=shared.address,
+        )
 
     def _waiting(self, entry: InboxEntry, question: str | None) -> Waiting:
         pages = self._pages.get(entry.pipeline)

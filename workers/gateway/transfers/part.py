@@ -5,17 +5,26 @@ from pathlib import Path
 from typing import Final
 
 from adapters.database.transfers.store import SqlTransferStore
-from contracts.transfers import TRANSFER_PREFIX
-from workers.gateway.pages.contribution import PageRoute, PipelinePages
+from domain.causes import cause_key, cause_of
+from workers.gateway.pages.contribution import Alike, PageRoute, PipelinePages
 from workers.gateway.pages.language import N_
 from workers.gateway.pages.menu import MenuEntry
 from workers.gateway.pages.site import Site
 from workers.gateway.parts import GatewayPart
 from workers.gateway.transfers import api
+from workers.gateway.transfers.pages import labels
+from workers.gateway.transfers.pages.group_page import GROUPS, GroupPage
 from workers.gateway.transfers.pages.routes_page import RoutesPage
+from workers.gateway.transfers.pages.transfer_page import TransferPage
 from workers.pipelines.base import Context
 from workers.resources.transfers import route_store
-from workers.services.transfers.factory import transfer_service
+from workers.services.transfers.factory import (
+    parked_groups,
+    transfer_page_service,
+    transfer_service,
+)
+from workers.services.transfers.overview import TransferPageService
+from workers.services.transfers.parked_groups import ParkedGroups
 from workers.services.transfers.routes import RouteService
 from workers.services.transfers.service import TransferService
 from workers.settings.transfers import queues_of
@@ -39,20 +48,44 @@ def open_part(context: Context, settings: None) -> GatewayPart:
         SqlTransferStore(database),
         tuple(queues_of(context.environment)),
     )
-    return part_of(transfer_service(context.environment, context.client, database), routes)
+    service = transfer_service(context.environment, context.client, database)
+    blobs = context.resources.blobs
+    one = transfer_page_service(
+        context.environment, context.client, database, service, lambda: blobs
+    )
+    groups = parked_groups(context.environment, context.client, service)
+    return part_of(service, routes, one, groups)
 
 
-def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
+def part_of(
+    service: TransferService,
+    routes: RouteService,
+    one: TransferPageService,
+    groups: ParkedGroups,
+) -> GatewayPart:
     """The part over services.
 
     Args:
         service: Of transfers.
         routes: Of routes.
+        one: Of the page of one transfer.
+        groups: Of those that wait for one cause.
     """
 
     def pages(site: Site) -> Sequence[PageRoute]:
         page = RoutesPage(site, routes, service.reroute)
+        transfer, at = TransferPage(site, one), "/transfers/{transfer}"
+        group = GroupPage(site, groups)
         return (
+            ("GET", f"{GROUPS}/{{group}}", group.show),
+            ("POST", f"{GROUPS}/{{group}}", group.answer),
+            ("GET", at, transfer.show),
+            ("POST", f"{at}/answer", transfer.answer),
+            ("POST", f"{at}/assign", transfer.assign),
+            ("POST", f"{at}/reroute", transfer.reroute),
+            ("POST", f"{at}/cancel", transfer.cancel),
+            ("POST", f"{at}/resend", transfer.resend),
+            ("POST", f"{at}/redrive", transfer.redrive),
             ("GET", "/routes", page.show),
             ("POST", "/routes/add", page.add),
             ("POST", "/routes/change", page.change),
@@ -67,15 +100,22 @@ def part_of(service: TransferService, routes: RouteService) -> GatewayPart:
         pages=PipelinePages(
             routes=pages,
             templates=TEMPLATES,
+            names={"transfer_words": labels},
             menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
             type_titles=lambda: {name: f"queue {name}" for name in service.queues},
             questions=service.parked,
             command=_command,
+            alike=_alike,
+            answer_at="#answer",
         ),
     )
 
 
 def _command(workflow_id: str) -> str:
-    """A job by the beginning of its transfer's id, as its title has it; a gap by its own id."""
-    prefix, _, rest = workflow_id.partition("/")
-    return f"docflow show {rest[:8] if prefix == TRANSFER_PREFIX else workflow_id}"
+    """Of what has no page, as a gap in what is expected."""
+    return f"docflow show {workflow_id}"
+
+
+def _alike(queue: str, question: str) -> Alike:
+    """Transfers of a queue that wait for one cause."""
+    return Alike(f"{GROUPS}/{cause_key(queue, question)}", cause_of(question))

@@ -22,7 +22,11 @@ from workers.settings.transfers import queues_of
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from adapters.ports import Blobs
+    from workers.services.transfers.answers import TransferAnswers
     from workers.services.transfers.clocks import ClockService
+    from workers.services.transfers.overview import TransferPageService
+    from workers.services.transfers.parked_groups import ParkedGroups
     from workers.services.transfers.redrive import Redrives
 
 _SECONDS_TO_ANSWER: Final = 5.0
@@ -39,11 +43,67 @@ def transfer_service(
     return TransferService(
         SqlTransferStore(database),
         SqlPartnerStore(database),
-        TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER),
+        _runs(environment, client),
         TransferStarts(client),
         queues_of(environment),
         SqlRejectedMessages(database),
     )
+
+
+def transfer_page_service(
+    environment: Mapping[str, str],
+    client: "Client",
+    database: Database,
+    service: TransferService,
+    blobs: Callable[[], "Blobs"],
+) -> "TransferPageService":
+    """What the page of one transfer asks.
+
+    Args:
+        environment: For links into Temporal's Web UI.
+        client: Of Temporal.
+        database: With the rows.
+        service: Of transfers.
+        blobs: Opens what holds receipts.
+    """
+    from workers.services.transfers.overview import TransferPageService
+    from workers.services.transfers.redrive import Redrives
+    from workers.services.transfers.stored_receipts import StoredReceipts
+
+    store = SqlTransferStore(database)
+    return TransferPageService(
+        service,
+        store,
+        _runs(environment, client),
+        StoredReceipts(blobs),
+        lambda: Redrives(service, store, TransferStarts(client), client, blobs),
+        _answers(environment, client),
+    )
+
+
+def parked_groups(
+    environment: Mapping[str, str], client: "Client", service: TransferService
+) -> "ParkedGroups":
+    """What answers transfers that wait for one cause.
+
+    Args:
+        environment: For links into Temporal's Web UI.
+        client: Of Temporal.
+        service: Of transfers.
+    """
+    from workers.services.transfers.parked_groups import ParkedGroups
+
+    return ParkedGroups(service, _answers(environment, client))
+
+
+def _answers(environment: Mapping[str, str], client: "Client") -> "TransferAnswers":
+    from workers.services.transfers.answers import TransferAnswers
+
+    return TransferAnswers(_runs(environment, client))
+
+
+def _runs(environment: Mapping[str, str], client: "Client") -> TemporalRuns:
+    return TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)
 
 
 def intake_of(
@@ -81,6 +141,26 @@ async def open_transfers(
 
     async with open_tables(environment) as database:
         yield transfer_service(environment, await connect(), database), _operator(user)
+
+
+@asynccontextmanager
+async def open_groups(
+    environment: Mapping[str, str], user: str | None
+) -> AsyncGenerator[tuple["ParkedGroups", Identity]]:
+    """What answers transfers that wait for one cause, for an operator at a terminal.
+
+    Raises:
+        SettingsError: A setting is missing or wrong.
+        SchemaBehind: The database waits for `docflow db upgrade`.
+        TemporalUnreachable: Temporal does not answer.
+    """
+    from workers.connect import connect
+    from workers.resources.tables import open_tables
+
+    async with open_tables(environment) as database:
+        client = await connect()
+        service = transfer_service(environment, client, database)
+        yield parked_groups(environment, client, service), _operator(user)
 
 
 @asynccontextmanager

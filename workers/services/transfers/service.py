@@ -40,6 +40,8 @@ from workers.services.transfers.verbs import WAITING, parked_reason, run_of
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
 RESENDS: Final = 1_000
+MOST: Final = 1_000
+"""Transfers that wait for a person whose reasons the inbox shows."""
 _PIPELINE: Final = "transfers"
 
 
@@ -120,12 +122,16 @@ class TransferService:
     async def parked(self, who: Identity) -> Mapping[str, str]:
         """Why transfers wait for a person, by workflow id; those that changed last, of many."""
         _operator(who)
-        found = [
-            row
-            for status in WAITING
-            for row in await self._store.newest(limit=LARGEST_PAGE, status=status)
-        ]
+        found = await self.parked_rows(who, MOST)
         return {run_of(row): reason for row in found if (reason := parked_reason(row))}
+
+    async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
+        """Transfers that wait for a person; of more than the limit, those that changed last."""
+        _operator(who)
+        rows: list[StatusRow] = []
+        for status, beginning in WAITING.items():
+            rows += await self._store.newest(limit=limit, status=status, reason=beginning)
+        return rows
 
     async def row(self, who: Identity, name: str) -> StatusRow:
         """The row of a transfer.

@@ -28,10 +28,13 @@ UNNAMED: Final = "operator"
 """Who answers where the machine knows no user name, as in many containers."""
 SHOWN: Final = 12
 """Characters of an id, for people."""
-WAITING: Final = (TransferStatus.NO_ASSIGNED, TransferStatus.READ_MESSAGE)
-"""States of transfers that may wait for a person."""
 _PARKED: Final = "parked: "
 """Begins the reason of a row whose run is parked."""
+WAITING: Final[Mapping[TransferStatus, str | None]] = {
+    TransferStatus.NO_ASSIGNED: None,
+    TransferStatus.READ_MESSAGE: _PARKED,
+}
+"""States of transfers that may wait for a person, and how the reason of those that do begins."""
 _EVENTS: Final = (TransferStatus.INVALID, TransferStatus.GARBAGE, TransferStatus.NO_ASSIGNED)
 
 

@@ -1,0 +1,57 @@
+"""Which answers a transfer takes, as its row and its run say."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from adapters.ports.transfers import StatusRow
+from contracts.transfers import ActionView, KeptTransfer, Manifest, TransferStatus, TransferView
+from tests.support.transfers.events import a_job_order
+from workers.services.transfers.offers import offers
+from workers.services.transfers.service import TransferDetails
+
+ID = "5eed5eed" * 8
+NOW = datetime.now(UTC)
+READ, WRITE = ("ReadFile", "parked"), ("WriteFile", "parked")
+
+
+def details(
+    status: TransferStatus,
+    *actions: tuple[str, str],
+    parked: bool = True,
+    has_run: bool = True,
+    **row: Any,
+) -> TransferDetails:
+    views = tuple(ActionView(action=action, state=state) for action, state in actions)
+    view = TransferView(transfer_id=ID, status=status, actions=views, since=NOW if parked else None)
+    head = replace(StatusRow(ID, status, NOW, "s", "1"), **row)
+    return TransferDetails(head, (), view if has_run else None)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (details(TransferStatus.NO_ASSIGNED), "assign reroute skip fail"),
+        (details(TransferStatus.READ_MESSAGE), "assign retry fail cancel"),
+        (details(TransferStatus.READ_MESSAGE, READ), "retry correct fail cancel"),
+        (details(TransferStatus.READ_MESSAGE, WRITE), "retry correct skip fail cancel"),
+        (details(TransferStatus.READ_MESSAGE, ("ReadFile", "open")), "retry fail cancel"),
+        (details(TransferStatus.READ_MESSAGE, ("ReadFile", "running"), parked=False), "cancel"),
+        (details(TransferStatus.READ_MESSAGE, has_run=False), ""),
+        (details(TransferStatus.FAILED, parked=False), "redrive"),
+        (details(TransferStatus.FAILED, parked=False, has_run=False), "redrive"),
+        (details(TransferStatus.FAILED, parked=False, run=f"transfer/{ID}"), ""),
+        (details(TransferStatus.SUCCEEDED, parked=False), ""),
+    ],
+)
+def test_offers_follow_the_state(found: TransferDetails, wanted: str) -> None:
+    assert " ".join(offers(found)) == wanted
+
+
+@pytest.mark.parametrize(("until", "wanted"), [(date.max, ["resend"]), (date.min, [])])
+def test_a_copy_is_sent_again_while_it_is_kept(until: date, wanted: list[str]) -> None:
+    kept = KeptTransfer(files=Manifest(), until=until, event=a_job_order().event)
+    found = details(TransferStatus.SUCCEEDED, parked=False, kept=kept)
+    assert [*offers(found)] == wanted
