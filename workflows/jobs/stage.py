@@ -226,9 +226,7 @@ class Stage:
         failure = self._failure or self._verdict(tally)
         is_used = failure is None and not self._questions and not self._is_cancelled
         try:
-            closed = await self._waiting.retried_despite_cancel(
-                lambda: self._closed(is_used), _raise
-            )
+            closed = await self._waiting.done_despite_cancel(lambda: self._closed(is_used))
         except FailureError as error:
             failure = failure or explain(error)[:300]
             closed = StageClosed(counts=tally)
@@ -360,7 +358,3 @@ def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> No
             await handle.signal(TaskBatch.stop)
 
     asyncio.create_task(stop())  # noqa: RUF006
-
-
-async def _raise(failure: FailureError) -> None:
-    raise failure
