@@ -168,9 +168,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                     raise
                 pause = attempts.pause_after(failure)
                 if pause is not None:
-                    self._progress.note(index, f"{explain(failure)}; {attempts.said}")
+                    self._progress.note(index, f"{explain(failure)}; {attempts.next_attempt}")
                     self._show()
-                    await workflow.sleep(pause, summary=attempts.said)
+                    await workflow.sleep(pause, summary=attempts.next_attempt)
                     continue
                 if await self._leaves_out(index, failure):
                     return
@@ -258,8 +258,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._steps.add(index, self._actions[index], outcome, reason, by, configured_by)
 
     def _give_up(self, answered: Answered, reason: str) -> NoReturn:
-        said = answered.explain(reason) if answered.answer else answered.reason
-        raise JobFailed(said or reason, answered.by)
+        raise JobFailed(answered.final_reason(reason), answered.by)
 
     async def _ask(self, step: str, reason: str) -> Answered:
         self._reason = reason
