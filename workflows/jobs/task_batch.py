@@ -36,9 +36,9 @@ class TaskBatch:
         )
 
     def _report(self) -> None:
-        asyncio.create_task(self._tell())  # noqa: RUF006
+        asyncio.create_task(self._report_to_stage())  # noqa: RUF006
 
-    async def _tell(self) -> None:
+    async def _report_to_stage(self) -> None:
         parent = workflow.info().parent
         if parent is None:
             return

@@ -117,7 +117,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         index = 0
         while index < len(self._actions):
             if is_done_before(self._order, index, self._actions[index]):
-                self._pass_over(index)
+                self._mark_done_before(index)
             else:
                 await self._until_done(index)
             index += 1
@@ -147,12 +147,12 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
         return park
 
-    def _pass_over(self, index: int) -> None:
+    def _mark_done_before(self, index: int) -> None:
         """The transfer that is carried out anew has done this action."""
-        said = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
-        self._progress.skipped(index, said)
-        self._note_outcome(index, "done before", said, None)
-        self._remark(f"{index + 1}. {self._actions[index].action} was {said}")
+        note = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
+        self._progress.skipped(index, note)
+        self._note_outcome(index, "done before", note, None)
+        self._remark(f"{index + 1}. {self._actions[index].action} was {note}")
 
     async def _until_done(self, index: int) -> None:
         """Carry out one action, until it is done or left out."""
@@ -176,7 +176,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                     return
                 attempts = Attempts(self._actions[index], self._require_plan().job.actions)
                 continue
-            self._take(index, result)
+            self._action_done(index, result)
             return
 
     async def _run_action(self, index: int) -> ActionResult:
@@ -196,7 +196,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         )
         return await carried_out(order)
 
-    def _take(self, index: int, result: ActionResult) -> None:
+    def _action_done(self, index: int, result: ActionResult) -> None:
         self._files = result.files
         self._read[index] = result.files
         self._remark(*result.remarks)
@@ -346,8 +346,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             raise ApplicationError("no action has begun: plain retry, or fail", type=WRONG_STATE)
         action = self._actions[self._index]
         if not (corrects or may_be_left_out(action)):
-            said = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
-            raise ApplicationError(said, type=WRONG_STATE)
+            reason = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
+            raise ApplicationError(reason, type=WRONG_STATE)
 
     @workflow.update(name="assign")
     async def assign(self, answer: TransferAssign) -> TransferView:
