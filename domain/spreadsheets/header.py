@@ -8,7 +8,7 @@ from domain.errors import InvalidDocument
 from domain.spreadsheets.column_matches import column_name
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import header_key
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 
 NO_ROWS: Final = "the file holds no rows; choose another"
@@ -129,7 +129,7 @@ def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> lis
         rows: Cells of the rows below it, as many as one cares to look at.
     """
     titles = {index: readable(cell, HEADER_CHARACTERS) for index, cell in enumerate(header)}
-    valued = {index for cells in rows for index, cell in enumerate(cells) if not _blank(cell)}
+    valued = {index for cells in rows for index, cell in enumerate(cells) if is_filled(cell)}
     return [
         (index, titles.get(index) or column_name(index))
         for index in sorted(valued | titles.keys())
@@ -161,8 +161,4 @@ def _is_title(text: str) -> bool:
 
 
 def _filled(cells: Sequence[Cell]) -> int:
-    return sum(not _blank(cell) for cell in cells)
-
-
-def _blank(cell: Cell) -> bool:
-    return not cell.strip() if isinstance(cell, str) else cell is None
+    return sum(map(is_filled, cells))

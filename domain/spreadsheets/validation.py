@@ -22,7 +22,7 @@ from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.notations import Notation
 from domain.tabular.occurrences import KeyOccurrences
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 
 __all__ = ["CheckedRows", "RowValidator", "SourceRow", "ValidatedRows"]
@@ -336,7 +336,7 @@ class RowValidator:
         for i, cell in enumerate(cells[first]):
             if not _is_title(cell, titles[first]):
                 continue
-            filled = [name for name in titles if _filled(cells[name][i])]
+            filled = [name for name in titles if is_filled(cells[name][i])]
             if len(filled) >= _TITLES and all(
                 _is_title(cells[name][i], titles[name]) for name in filled
             ):
@@ -347,7 +347,7 @@ class RowValidator:
         """A row that holds something in other columns only is not an error."""
         demanding = any(each.required for each in self._mapped.values())
         for i in list(checked.problems) if demanding else range(len(checked.source)):
-            if not any(_filled(column[i]) for column in cells.values()):
+            if not any(is_filled(column[i]) for column in cells.values()):
                 checked.blank.add(i)
                 checked.problems.pop(i, None)
 
@@ -392,7 +392,3 @@ class RowValidator:
 
 def _is_title(cell: Cell, title: str) -> bool:
     return isinstance(cell, str) and cell.strip().casefold() == title
-
-
-def _filled(cell: Cell) -> bool:
-    return bool(cell.strip()) if isinstance(cell, str) else cell is not None
