@@ -25,8 +25,8 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
-from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
-from workers.services.identity import Identity
+from workers.services.errors import InvalidRequest, NotFound, Refused
+from workers.services.identity import Identity, require_operator
 
 _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
@@ -64,7 +64,7 @@ class PartnerService:
 
     async def all(self, who: Identity) -> Sequence[Partner]:
         """Records by name; they hold references and no secrets."""
-        _operator(who)
+        require_operator(who, "partners")
         return await self._store.all()
 
     async def get(self, who: Identity, name: str) -> Partner:
@@ -73,7 +73,7 @@ class PartnerService:
         Raises:
             NotFound: There is none.
         """
-        _operator(who)
+        require_operator(who, "partners")
         partner = await self._store.get(name)
         if partner is None:
             raise NotFound(f"there is no partner {name}")
@@ -94,7 +94,7 @@ class PartnerService:
             InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
             Refused: There is one of that name.
         """
-        _operator(who)
+        require_operator(who, "partners")
         partner = _record(record)
         before = await self._store.get(partner.name)
         if before is not None and not replace:
@@ -120,7 +120,7 @@ class PartnerService:
         Raises:
             NotFound: There is none.
         """
-        _operator(who)
+        require_operator(who, "partners")
         if not await self._store.remove(name):
             raise NotFound(f"there is no partner {name}")
 
@@ -375,8 +375,3 @@ def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
         "nothing was sent to it; compare the fingerprint with what the partner says, then: "
         f"docflow partners keys accept {name} --fingerprint {error.shown}",
     )
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("partners are for operators")

@@ -22,7 +22,6 @@ from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
 from workers.services.cursors import Cursor
 from workers.services.errors import (
-    Forbidden,
     InvalidRequest,
     NotFound,
     Refused,
@@ -30,7 +29,7 @@ from workers.services.errors import (
     TemporalUnavailable,
     WrongState,
 )
-from workers.services.identity import Identity
+from workers.services.identity import Identity, require_operator
 from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.transfers.accepted import AcceptedEvent, accepted_event
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
@@ -106,7 +105,7 @@ class TransferService:
         limit: int = PAGE,
     ) -> Sequence[StatusRow]:
         """Transfers, the newest change first."""
-        _operator(who)
+        require_operator(who, "transfers")
         return await self._store.newest(
             limit=min(limit, LARGEST_PAGE),
             status=status,
@@ -118,7 +117,7 @@ class TransferService:
 
     async def parked(self, who: Identity) -> Mapping[str, str]:
         """Why transfers wait for a person, by workflow id; those that changed last, of many."""
-        _operator(who)
+        require_operator(who, "transfers")
         found = [
             row
             for status in WAITING
@@ -137,7 +136,7 @@ class TransferService:
             NotFound: There is none.
             Refused: There are several.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         text = name.removeprefix("transfer/").removesuffix("/job")
         match await self._store.find(text):
             case []:
@@ -164,7 +163,7 @@ class TransferService:
         Raises:
             NotFound: Temporal knows of none with this id, in full.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         with temporal_errors():
             found = await accepted_event(self._runs.client, transfer_id)
         if found is None:
@@ -178,7 +177,7 @@ class TransferService:
             InvalidRequest: Another event came with its source and id.
             TemporalUnavailable: Temporal does not take it.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         with temporal_errors():
             try:
                 return await self._starts.start(body, way_in)
@@ -225,7 +224,7 @@ class TransferService:
             who: Who asks.
             name: The transfer; None: all that no rule has matched.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         if name is not None:
             return [await self._reroute(who, await self._unassigned(who, name))]
         return [await self._reroute(who, row) async for row in self._all_unassigned()]
@@ -322,8 +321,3 @@ def _no_queue(row: StatusRow) -> WrongState:
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("transfers are for operators: your token lacks the role operator")
