@@ -313,8 +313,8 @@ async def test_a_copy_is_kept_of_what_was_written(transfers: TransferRuns) -> No
     assert receipt.kept == kept.files.blob
 
 
-async def test_scan_is_no_one_to_wait_for_twice(transfers: TransferRuns) -> None:
-    """An action of nobody's side has no retries of its own."""
+async def test_a_failed_scan_is_not_retried(transfers: TransferRuns) -> None:
+    """An action on docflow's own side has no retries of its own."""
     script = ScriptedTransfer(job=a_job(READ, SCAN), fails={"scan": [refused("encrypted")]})
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="own-side")))
