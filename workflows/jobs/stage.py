@@ -304,7 +304,7 @@ class Stage:
         )
         if wait != self._wait:
             self._wait = wait
-            asyncio.create_task(self._report_to_job())  # noqa: RUF006
+            asyncio.create_task(self._report_to_job())  # noqa: RUF006 - the run keeps its tasks
 
     def _show(self) -> None:
         counts = self._tally()
@@ -313,7 +313,7 @@ class Stage:
         part = counts.done * REPORTS // max(counts.total, 1)
         if (self._reported < part < REPORTS and self._is_due()) or not counts.done:
             self._reported, self._reported_at = part, workflow.now()
-            asyncio.create_task(self._report_to_job())  # noqa: RUF006
+            asyncio.create_task(self._report_to_job())  # noqa: RUF006 - the run keeps its tasks
 
     def _is_due(self) -> bool:
         is_soon = (
@@ -357,4 +357,4 @@ def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> No
         with failures_logged("a batch was not stopped"):
             await handle.signal(TaskBatch.stop)
 
-    asyncio.create_task(stop())  # noqa: RUF006
+    asyncio.create_task(stop())  # noqa: RUF006 - the run keeps its tasks

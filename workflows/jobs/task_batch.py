@@ -36,7 +36,7 @@ class TaskBatch:
         )
 
     def _report(self) -> None:
-        asyncio.create_task(self._report_to_stage())  # noqa: RUF006
+        asyncio.create_task(self._report_to_stage())  # noqa: RUF006 - the run keeps its tasks
 
     async def _report_to_stage(self) -> None:
         parent = workflow.info().parent
