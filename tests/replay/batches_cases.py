@@ -152,7 +152,7 @@ class Case:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Do what the world outside does."""
+        """Do what other services do."""
         await self.act(handle, self.script)
 
 
@@ -182,7 +182,7 @@ class CaseCase:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Do what the world outside does."""
+        """Do what other services do."""
         await self.act(handle, self.script)
 
 
