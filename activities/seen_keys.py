@@ -1,18 +1,19 @@
 """Which keys of a file came before, exactly, in bounded memory."""
 
 import json
-import os
-import sqlite3
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from itertools import repeat
 from pathlib import Path
 from typing import Final
 
+from activities.scratch_database import ScratchDatabase
+
 KEYS_IN_MEMORY: Final = 100_000
 """About 20 MB; further keys go to a database in the scratch folder."""
 _PAGE_CACHE_KIB: Final = 16_000
+_TABLE: Final = (
+    "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER) WITHOUT ROWID"
+)
 
 
 class SeenKeys:
@@ -30,8 +31,7 @@ class SeenKeys:
         self._limit = keys_in_memory
         self._first: dict[str, int] = {}
         self._repeats: dict[str, int] = {}
-        self._disk: sqlite3.Connection | None = None
-        self._file: Path | None = None
+        self._disk: ScratchDatabase | None = None
 
     def close(self) -> None:
         """Give memory and disk back."""
@@ -40,9 +40,6 @@ class SeenKeys:
         if self._disk is not None:
             self._disk.close()
             self._disk = None
-        if self._file is not None:
-            self._file.unlink(missing_ok=True)
-            self._file = None
 
     def add(self, keys: Sequence[str], lines: Sequence[int]) -> list[tuple[int, int]]:
         """Take the next keys of the file.
@@ -55,8 +52,9 @@ class SeenKeys:
             For each key which occurrence it is, from 1, and the line of the first.
         """
         if len(self._first) >= self._limit and self._disk is None:
-            self._file = _new_file(self._folder)
-            self._disk = _open(self._file)
+            self._disk = ScratchDatabase.open(
+                self._folder, "seen-keys-", _TABLE, cache_kib=_PAGE_CACHE_KIB
+            )
         if self._disk is None:
             new = dict(zip(keys, lines, strict=True))
             if len(new) == len(keys) and new.keys().isdisjoint(self._first.keys()):
@@ -80,7 +78,7 @@ class SeenKeys:
                 repeated[key] = count = repeated.get(key, 0) + 1
             found.append((count, first))
         if self._disk is not None:
-            self._disk.executemany(
+            self._disk.connection.executemany(
                 "UPDATE seen SET occurrences = ? WHERE key = ?",
                 [(count, _filed(key)) for key, count in repeated.items() if count > 1],
             )
@@ -89,17 +87,17 @@ class SeenKeys:
     def _on_disk(self, keys: Sequence[str], lines: Sequence[int]) -> dict[str, tuple[int, int]]:
         """File the keys that memory does not know; line and count of those filed before."""
         assert self._disk is not None
-        first = self._first
+        disk, first = self._disk.connection, self._first
         batch = {
             _filed(key): line
             for key, line in zip(reversed(keys), reversed(lines), strict=True)
             if key not in first
         }
-        before = self._disk.total_changes
-        self._disk.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, 1)", sorted(batch.items()))
-        if self._disk.total_changes - before == len(batch):
+        before = disk.total_changes
+        disk.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, 1)", sorted(batch.items()))
+        if disk.total_changes - before == len(batch):
             return {}
-        rows = self._disk.execute(
+        rows = disk.execute(
             "SELECT key, first, occurrences FROM seen"
             " WHERE key IN (SELECT value FROM json_each(?)) AND first < ?",
             (json.dumps(list(batch)), lines[0]),
@@ -116,31 +114,3 @@ def _filed(key: str) -> str:
 
 def _unfiled(text: str) -> str:
     return text.replace("\1\3", "\0").replace("\1\2", "\1") if "\1" in text else text
-
-
-def _new_file(folder: Path) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="seen-keys-", suffix=".db", dir=folder)
-    os.close(descriptor)
-    return Path(name)
-
-
-def _open(file: Path) -> sqlite3.Connection:
-    with ExitStack() as until_ready:
-        disk = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-        until_ready.callback(disk.close)
-        for setting in (
-            f"cache_size=-{_PAGE_CACHE_KIB}",
-            "synchronous=OFF",
-            "journal_mode=OFF",
-            "locking_mode=EXCLUSIVE",
-            # Else they go to the system's folder.
-            "temp_store=MEMORY",
-        ):
-            disk.execute(f"PRAGMA {setting}")
-        disk.execute(
-            "CREATE TABLE seen (key TEXT PRIMARY KEY, first INTEGER, occurrences INTEGER)"
-            " WITHOUT ROWID"
-        )
-        disk.execute("BEGIN")
-        until_ready.pop_all()
-        return disk

@@ -27,8 +27,8 @@ def judged(name: str, output: str) -> Iterator[Sequence[str]]:
             part = line.removeprefix("### ")
         for found in _TARGET.finditer(line.removeprefix("- ")):
             what = (found["what"] or "").strip()
-            said = f"{part}: {what}" if what else part
-            yield (name, said, found["figure"], found["target"], found["met"])
+            text = f"{part}: {what}" if what else part
+            yield (name, text, found["figure"], found["target"], found["met"])
 
 
 def run(names: Sequence[str], arguments: Sequence[str]) -> None:

@@ -133,18 +133,18 @@ async def run_worker(
 ) -> None:
     """Work until SIGTERM or SIGINT.
 
+    Nothing is polled and nothing received before everything that docflow needs is there: until then
+    the process is not ready, and says why.
+
     Args:
         names: Pipelines of the catalogue; None: every one whose settings are present.
-        lane: Serve this task queue of the pipelines alone; None: all of theirs.
         environment: Where settings are read.
         with_bridge: Receive messages in this process too, so that runs start eagerly.
+        lane: Serve this task queue of the pipelines alone; None: all of theirs.
         health_port: Serve `/health/live` and `/health/ready`, on `DOCFLOW_HTTP_HOST`.
         metrics_port: Serve Prometheus metrics, on `DOCFLOW_HTTP_HOST` (loopback by default).
         member: Which of several processes of the worker this is, whose metrics are on loopback;
             None: it is the only one.
-
-    Nothing is polled and nothing received before everything that docflow needs is there: until then
-    the process is not ready, and says why.
 
     Raises:
         SettingsError: A setting is missing or invalid, or a port cannot be listened on.

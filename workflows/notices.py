@@ -52,16 +52,16 @@ class Notices:
         self.enabled = enabled
         self.facts: dict[str, Any] = {}
         self.problem: str | None = None
-        self._tells_end = False
+        self._notifies_end = False
 
     def begin(self) -> None:
         """Decide whether an end that needs no person is notified; before any other step."""
-        self._tells_end = self.enabled and _is_wanted(NoticeKind.ENDED)
+        self._notifies_end = self.enabled and _is_wanted(NoticeKind.ENDED)
 
     def order(self, kind: NoticeKind, state: str, reason: str, **facts: Any) -> NoticeOrder:
         """What the run says of itself now; the rest of a long reason is left out."""
         info = workflow.info()
-        said: dict[str, Any] = {
+        identity: dict[str, Any] = {
             # The same in every replay, also in that of a run that was reset.
             "id": f"notice_{workflow.uuid4().hex}",
             "kind": kind,
@@ -71,10 +71,10 @@ class Notices:
             "state": state,
             "reason": reason[:REASON_CHARACTERS],
         }
-        return NoticeOrder(**{**said, **self.facts, **facts})
+        return NoticeOrder(**{**identity, **self.facts, **facts})
 
     async def send(self, order: NoticeOrder) -> NoticeReceipt | None:
-        """Send a notice, as a task of its own; cancel it when it is of no use any more.
+        """Send a notice, as a task of its own; cancel it when it is no longer needed.
 
         Returns:
             None when it was not sent.
@@ -104,7 +104,7 @@ class Notices:
             once: The same end of a later run with this id is not notified again.
             facts: More fields of the notice.
         """
-        if not (self._tells_end if kind is NoticeKind.ENDED else self.enabled):
+        if not (self._notifies_end if kind is NoticeKind.ENDED else self.enabled):
             return
         order = self.order(kind, state, reason, **facts)
         if once:
@@ -185,9 +185,9 @@ class Reminders:
     def notify(self, kind: NoticeKind) -> None:
         """Send a notice in the background, in place of one that is still being sent."""
         self.stop()
-        self._sending = asyncio.create_task(self._tell(kind))
+        self._sending = asyncio.create_task(self._send(kind))
 
-    async def _tell(self, kind: NoticeKind) -> None:
+    async def _send(self, kind: NoticeKind) -> None:
         receipt = await self._notices.send(self._compose(kind))
         self._receipt = receipt or self._receipt
         self._show()
@@ -216,6 +216,6 @@ class Reminders:
                 self.notify(NoticeKind.REMINDER)
 
     def stop(self) -> None:
-        """A notice that is still being sent is of no use any more."""
+        """Cancel a notice that is still being sent."""
         if self._sending is not None:
             self._sending.cancel()

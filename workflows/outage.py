@@ -48,20 +48,20 @@ class Outage:
         self._show(OutageState.OPEN)
         checking = asyncio.create_task(self._wait())
         is_short = await _ends_within(checking, ANNOUNCED_AFTER)
-        telling: asyncio.Task[object] | None = None
+        announcing: asyncio.Task[object] | None = None
         if not is_short:
             workflow.logger.warning("%s", self._sentence)
             if self._notices.enabled:
                 begun = self._notices.order(
                     NoticeKind.OUTAGE, "open", self._sentence, waiting_since=order.since
                 )
-                telling = asyncio.create_task(self._notices.send(begun))
+                announcing = asyncio.create_task(self._notices.send(begun))
             if not await _ends_within(checking, NEEDS_ATTENTION_AFTER - ANNOUNCED_AFTER):
                 self._ask_operators()
         await checking
         self._ended = workflow.now()
-        if telling is not None:
-            telling.cancel()
+        if announcing is not None:
+            announcing.cancel()
         if not is_short:
             lasted = timedelta(seconds=round((self._ended - order.since).total_seconds()))
             over = f"the {order.label} answers again, after {lasted}"

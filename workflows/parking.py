@@ -64,8 +64,13 @@ class Answered:
         return f"{self.reason} ({self.by})" if self.by else self.reason
 
     def explain(self, reason: str) -> str:
-        """Why a step failed, with the person's remark where there is one."""
-        return reason if self.remark is None else f"{reason}; {self.remark}"
+        """Why a step failed, with the person's remark, or that none answered in time."""
+        remark = "not answered in time" if self.answer is None else self.remark
+        return reason if remark is None else f"{reason}; {remark}"
+
+    def final_reason(self, reason: str) -> str:
+        """Why a run ends here: as `explain` says, or that there was no answer in time."""
+        return self.explain(reason) if self.answer is not None else self.reason or reason
 
 
 async def _announce_nothing() -> None:

@@ -120,6 +120,14 @@ class Waiting:
         """
         return await self.retried(work, _raise)
 
+    async def done_despite_cancel(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do a last step whose failure is the caller's business.
+
+        Raises:
+            FailureError: It failed for another reason than an outage or a cancel.
+        """
+        return await self.retried_despite_cancel(work, _raise)
+
     async def until_answered(self, awaited: Awaited, problem: str) -> Recovery:
         """Wait, without limit, and show for what and why."""
         if not self._shown:

@@ -66,7 +66,7 @@ class BatchDrain:
     @activity.defn(name="batches.look")
     @translate_failures
     async def look(self, work: StepInput) -> PolledDepth:
-        """Count messages and open loads; what was deleted behind the batch's back is named.
+        """Count messages and open loads; what was deleted by someone else is named.
 
         In the order in which a document goes: a message that has left the queue before the first
         count shows as a load in the second, and one that has failed by then as a dead letter in

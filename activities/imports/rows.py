@@ -373,14 +373,14 @@ def _note(load: _Load, mark: LoadMark, reading: TableReader, stored: Sequence[st
 
 def note_of(reading: TableReader, sentences: Sequence[str] = ()) -> str | None:
     """What the person who reads a result has to know: `sentences`, and what the reading found."""
-    said = [*sentences]
+    notes = [*sentences]
     if reading.guessed_encoding:
-        said.append(
+        notes.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."
         )
-    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(said))
-    said.extend(reading.findings.sentences(room))
-    return " ".join(said)[:NOTE_CHARACTERS] or None
+    room = NOTE_CHARACTERS - _ROOM_BEHIND - len(" ".join(notes))
+    notes.extend(reading.findings.sentences(room))
+    return " ".join(notes)[:NOTE_CHARACTERS] or None
 
 
 def _rows(count: int) -> str:

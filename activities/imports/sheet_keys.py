@@ -1,15 +1,15 @@
 """Whether several sheets hold the same keys, and with the same values; in bounded memory."""
 
 import hashlib
-import os
-import sqlite3
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from activities.scratch_database import ScratchDatabase
+
 _MASK: Final = (1 << 40) - 1
 """Sums of as many as a million of these fit into SQLite's integers."""
+_TABLE: Final = "CREATE TABLE keys (key INTEGER, sheet INTEGER, line INTEGER, value INTEGER)"
 
 
 class Overlap(NamedTuple):
@@ -30,21 +30,12 @@ class SheetKeys:
     """
 
     def __init__(self, folder: Path) -> None:
-        descriptor, name = tempfile.mkstemp(prefix="sheet-keys-", suffix=".db", dir=folder)
-        os.close(descriptor)
-        self._file = Path(name)
-        self._disk = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
-        for setting in ("synchronous=OFF", "journal_mode=OFF", "temp_store=MEMORY"):
-            self._disk.execute(f"PRAGMA {setting}")
-        self._disk.execute(
-            "CREATE TABLE keys (key INTEGER, sheet INTEGER, line INTEGER, value INTEGER)"
-        )
-        self._disk.execute("BEGIN")
+        self._disk = ScratchDatabase.open(folder, "sheet-keys-", _TABLE)
+        self._connection = self._disk.connection
 
     def close(self) -> None:
         """Give the disk back."""
         self._disk.close()
-        self._file.unlink(missing_ok=True)
 
     def add(
         self,
@@ -62,19 +53,19 @@ class SheetKeys:
             values: Everything else of it.
         """
         rows = zip(map(_digest, keys), lines, map(_digest, values), strict=True)
-        self._disk.executemany(
+        self._connection.executemany(
             "INSERT INTO keys VALUES (?, ?, ?, ?)",
             ((key, sheet, line, value & _MASK) for key, line, value in rows),
         )
 
     def overlap(self) -> Overlap | None:
         """The first two sheets that hold keys with different values; None: no sheets do."""
-        self._disk.execute(
+        self._connection.execute(
             "CREATE TEMP TABLE sums AS SELECT key, sheet, min(line) AS line, count(*) AS rows,"
             " sum(value) AS value FROM keys GROUP BY key, sheet"
         )
-        self._disk.execute("CREATE INDEX temp.of_key ON sums (key)")
-        row = self._disk.execute(
+        self._connection.execute("CREATE INDEX temp.of_key ON sums (key)")
+        row = self._connection.execute(
             "SELECT a.sheet, b.sheet, count(*), min(a.line), min(b.line) FROM sums a"
             " JOIN sums b ON a.key = b.key AND a.sheet < b.sheet"
             " WHERE a.value <> b.value OR a.rows <> b.rows"

@@ -1,21 +1,23 @@
 """The people of the rows of a file so far, in bounded memory."""
 
 import json
-import os
-import sqlite3
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final
 
+from activities.scratch_database import ScratchDatabase
 from activities.seen_keys import SeenKeys
 from domain.spreadsheets.people import Identity
 from domain.spreadsheets.people_matching import MetPerson
 
 PEOPLE_IN_MEMORY: Final = 50_000
 """About 40 MB; further people go to a database in the scratch folder."""
+_TABLE: Final = (
+    "CREATE TABLE people (block TEXT, line INTEGER, last TEXT, first TEXT, mail TEXT,"
+    " born TEXT, key TEXT, PRIMARY KEY (block, line)) WITHOUT ROWID"
+)
 
 
 class FilePeople:
@@ -33,8 +35,7 @@ class FilePeople:
         self._left = in_memory
         self._texts = SeenKeys(folder)
         self._memory: dict[str, list[MetPerson]] = defaultdict(list)
-        self._disk: sqlite3.Connection | None = None
-        self._file: Path | None = None
+        self._disk: ScratchDatabase | None = None
 
     def close(self) -> None:
         """Give memory and disk back."""
@@ -43,9 +44,6 @@ class FilePeople:
         if self._disk is not None:
             self._disk.close()
             self._disk = None
-        if self._file is not None:
-            self._file.unlink(missing_ok=True)
-            self._file = None
 
     def number(self, texts: Sequence[str], lines: Sequence[int]) -> Sequence[int]:
         """Which occurrence of a text each of the next rows is, from 1."""
@@ -56,7 +54,7 @@ class FilePeople:
         found = [(block, each) for block in blocks for each in self._memory.get(block, ())]
         if self._disk is None:
             return found
-        rows = self._disk.execute(
+        rows = self._disk.connection.execute(
             "SELECT block, line, last, first, mail, born, key FROM people"
             " WHERE block IN (SELECT value FROM json_each(?)) ORDER BY block, line",
             (json.dumps(blocks),),
@@ -72,25 +70,11 @@ class FilePeople:
         if not rest:
             return
         if self._disk is None:
-            self._open()
-        assert self._disk is not None
-        self._disk.executemany(
+            self._disk = ScratchDatabase.open(self._folder, "people-", _TABLE)
+        self._disk.connection.executemany(
             "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)",
             [(block, *_row(person)) for block, person in rest],
         )
-
-    def _open(self) -> None:
-        descriptor, name = tempfile.mkstemp(prefix="people-", suffix=".db", dir=self._folder)
-        os.close(descriptor)
-        self._file = Path(name)
-        self._disk = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
-        for setting in ("synchronous=OFF", "journal_mode=OFF", "temp_store=MEMORY"):
-            self._disk.execute(f"PRAGMA {setting}")
-        self._disk.execute(
-            "CREATE TABLE people (block TEXT, line INTEGER, last TEXT, first TEXT, mail TEXT,"
-            " born TEXT, key TEXT, PRIMARY KEY (block, line)) WITHOUT ROWID"
-        )
-        self._disk.execute("BEGIN")
 
 
 def _row(person: MetPerson) -> tuple[object, ...]:

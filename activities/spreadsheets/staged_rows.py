@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from domain.spreadsheets.validation import SourceRow
-from domain.tabular.rows import Cell, Uncalculated
+from domain.tabular.rows import Cell, Uncalculated, is_filled
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def staged_line(number: int, cells: Sequence[Cell]) -> bytes:
 
 def is_blank(cells: Iterable[Cell]) -> bool:
     """Whether a row holds nothing visible."""
-    return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
+    return not any(map(is_filled, cells))
 
 
 def _tagged(cell: Cell) -> Cell | dict[str, str]:

@@ -135,8 +135,8 @@ class Receiving:
         """Write that a transfer enters a state; a line of its trail, where it has another event."""
         row = _row(order)
         if not await self._ports.store.record(row):
-            said = f"of another event with its source and id: {order.reason or order.status}"
-            await self._ports.store.note(replace(row, reason=said[:500]))
+            reason = f"of another event with its source and id: {order.reason or order.status}"
+            await self._ports.store.note(replace(row, reason=reason[:500]))
 
     async def _route(self, event: FileNotice) -> EventRoute:
         table = await self._ports.routes.table()

@@ -69,16 +69,16 @@ class Scanning:
             infected: list[str] = []
             for number, file in enumerate(await step.given()):
                 verdict = await self._verdict(self._ports.scanner, step.staging, file, action)
-                said = _said(verdict)
-                lines.append(line_of(file, file, said))
-                after.append(file.model_copy(update={"scanned": said[:500]}))
+                finding = _said(verdict)
+                lines.append(line_of(file, file, finding))
+                after.append(file.model_copy(update={"scanned": finding[:500]}))
                 if verdict.clean:
                     continue
                 if verdict.infected is None and action.not_scanned is NotScanned.ALLOW:
-                    remarks.append(f"{file.name!r} is written on, and was {said}")
+                    remarks.append(f"{file.name!r} is written on, and was {finding}")
                     continue
-                infected.append(f"{file.name!r}: {said}")
-                await self._quarantine(order, step.staging, number, file, said)
+                infected.append(f"{file.name!r}: {finding}")
+                await self._quarantine(order, step.staging, number, file, finding)
             more = f" (and {len(infected) - 1:,} more)" if len(infected) > 1 else ""
             return await step.result(
                 await step.manifest(after),
@@ -107,11 +107,11 @@ class Scanning:
         return verdict
 
     async def _quarantine(
-        self, order: ActionOrder, staging: Staging, number: int, file: StagedFile, said: str
+        self, order: ActionOrder, staging: Staging, number: int, file: StagedFile, finding: str
     ) -> None:
         """Keep a file where people can look into it, with what is known of it beside it."""
         stem = f"quarantine/{order.job.transfer_id}/{order.index:02}-{number:05}"
-        facts = file.model_copy(update={"scanned": said[:500]}).model_dump_json(indent=2)
+        facts = file.model_copy(update={"scanned": finding[:500]}).model_dump_json(indent=2)
         await self._kept(f"{stem}.bin", partial(staging.read, file.blob))
         await self._kept(f"{stem}.json", partial(_of, facts.encode()))
 

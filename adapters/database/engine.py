@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, event
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from adapters.database import tls
@@ -52,11 +53,13 @@ class Database:
 
     Attributes:
         dialect: `postgresql` or `sqlite`.
+        insert: The dialect's statement, which knows `ON CONFLICT`.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
+        self.insert = sqlite.insert if self.dialect == "sqlite" else postgresql.insert
         self._writing = engine.execution_options(**{_WRITES: True})
         # SQLite begins no transaction but those of writers. To set the level again and again would
         # cost two round trips to its thread, and lose the connection to a cancel between them.

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.engine import Database
@@ -21,7 +20,7 @@ class SqlLeases:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def take(self, owner: str, claims: Sequence[Claim], keep: timedelta) -> LeaseWait | None:
         """Take leases, one resource after the other, in the order in which runs first asked."""

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy import func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -32,7 +31,7 @@ class SqlRejectedMessages:
         self, queue: str, message_id: str | None, reason: str, description: str, body: bytes
     ) -> None:
         """Keep a message; the same id and body of the same queue are kept once."""
-        insert = sqlite.insert if self._database.dialect == "sqlite" else postgresql.insert
+        insert = self._database.insert
         async with self._database.transaction() as connection:
             await connection.execute(
                 insert(rejected_messages)

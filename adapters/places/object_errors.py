@@ -81,8 +81,8 @@ def answered(
         return FileMissing(f"there is no file {shown} at {name}")
     if status == 412:
         return FileChanged(f"{shown} is another one now")
-    said = credentials.hide(f"it answered {status} {code}".rstrip())
-    return _by_status(name, shown, status, code, said)
+    answer = credentials.hide(f"it answered {status} {code}".rstrip())
+    return _by_status(name, shown, status, code, answer)
 
 
 def failure(partner: Partner, credentials: Credentials, path: str, error: Exception) -> PortError:
@@ -113,8 +113,8 @@ def failure(partner: Partner, credentials: Credentials, path: str, error: Except
         case PermissionDeniedError() | UnauthenticatedError():
             return _refused(name, shown, code)
         case _:
-            said = _QUERY.sub("", credentials.hide(text.partition("\n")[0]))[:300]
-            return _by_status(name, shown, int(_first(_STATUS, text) or 0), code, said)
+            answer = _QUERY.sub("", credentials.hide(text.partition("\n")[0]))[:300]
+            return _by_status(name, shown, int(_first(_STATUS, text) or 0), code, answer)
 
 
 def _of_container_or_lease(partner: Partner, path: str, text: str) -> PortError | None:
@@ -128,16 +128,16 @@ def _of_container_or_lease(partner: Partner, path: str, text: str) -> PortError 
     return None
 
 
-def _by_status(name: str, shown: str, status: int, code: str, said: str) -> PortError:
+def _by_status(name: str, shown: str, status: int, code: str, answer: str) -> PortError:
     if status in (429, 503) or code in _BUSY:
-        return Throttled(f"{name} asks for fewer requests: {said}")
+        return Throttled(f"{name} asks for fewer requests: {answer}")
     if status in (401, 403, 407) or code in _REFUSED or code in _NOT_LET_IN:
         return _refused(name, shown, code)
     if code in _NAMES:
         return NameRefused(f"{shown} cannot be a name at {name} ({code})")
     if 400 <= status < 500 or (code and status < 500):
-        return PlaceError(f"{name}, {shown}: {said}")
-    return PartnerAway(name, f"{name} cannot be reached: {said}")
+        return PlaceError(f"{name}, {shown}: {answer}")
+    return PartnerAway(name, f"{name} cannot be reached: {answer}")
 
 
 def _refused(name: str, shown: str, code: str) -> PortError:

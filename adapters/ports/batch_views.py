@@ -42,7 +42,7 @@ class BatchView:
     known: bool = True
     """It was started, or is expected; else only stray events name it."""
     lost: str | None = None
-    """Which queue was deleted behind its back, with documents that no row counts."""
+    """Which queue was deleted by someone else, with documents that no row counts."""
     unused_fields: Sequence[str] = ()
     """Fields of its events that docflow does not use, and passes on."""
     unannounced: bool = False

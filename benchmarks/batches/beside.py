@@ -114,7 +114,7 @@ def _queue(installation: BatchInstallation, key: BatchKey) -> str:
 
 
 async def _new_case(installation: BatchInstallation, key: BatchKey) -> None:
-    await installation.tell(JobStarted(case_id=key.case_id, batch_id=key.batch_id))
+    await installation.send(JobStarted(case_id=key.case_id, batch_id=key.batch_id))
     name = _queue(installation, key)
 
     async def stands() -> bool:

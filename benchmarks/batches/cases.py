@@ -26,7 +26,7 @@ from tests.support.batches.installation import (
     keys_of,
     limit_account,
     parked,
-    tell_shuffled,
+    send_shuffled,
 )
 from tests.support.batches.scripted import finished, started
 from tests.support.waiting import eventually
@@ -84,11 +84,11 @@ async def events(folder: Path) -> Table:
         began = time.monotonic()
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def tell(event: CaseEvent) -> None:
+        async def send(event: CaseEvent) -> None:
             async with room:
-                await installation.tell(event)
+                await installation.send(event)
 
-        await asyncio.gather(*map(tell, itertools.islice(stream, EVENTS)))
+        await asyncio.gather(*map(send, itertools.islice(stream, EVENTS)))
         took = time.monotonic() - began
         lengths: list[int] = []
         query = f'WorkflowId = "{keys[0].case_workflow_id}"'
@@ -109,7 +109,7 @@ async def account(folder: Path, cases: int) -> Table:
         cloud = installation.cloud
         limit_account(cloud, installation.resources.limits, RATES)
         before, began, most_parked, most_waiting = Spent.so_far(), time.monotonic(), 0, 0
-        keys = await tell_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
+        keys = await send_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
 
         async def all_done() -> bool:
             nonlocal most_parked, most_waiting
@@ -172,7 +172,7 @@ async def orders(folder: Path, cases: int) -> Table:
     table = Table("Events in any order, a third of them twice", columns)
     async with _cases(folder) as installation:
         began = time.monotonic()
-        keys = await tell_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
+        keys = await send_shuffled(installation, random.Random(7), cases=cases, batches=BATCHES)
         await eventually(lambda: all_complete(installation, keys), seconds=TIMEOUT, pause=0.5)
         took = time.monotonic() - began
         in_order = _in_order(installation, keys)

@@ -133,7 +133,7 @@ class PolledDepth(Contract):
     loads: int = 0
     """Document loads that are open."""
     missing: tuple[Resource, ...] = Field(default=(), max_length=len(Resource))
-    """What the batch was built with, and was deleted behind its back."""
+    """What the batch was built with, and was deleted by someone else."""
 
 
 class BatchProgress(Contract):
@@ -144,7 +144,7 @@ class BatchProgress(Contract):
     resources: tuple[ResourceRow, ...] = Field(default=(), max_length=len(Resource))
     depths: tuple[PolledDepth, ...] = Field(default=(), max_length=DEPTHS_KEPT)
     lost: Annotated[str, Field(max_length=LOSS)] | None = None
-    """Which queue was deleted behind the batch's back, with what it held."""
+    """Which queue was deleted by someone else, with what it held."""
     redrives: int = 0
     asked: int = 0
     """Passes that were requested beyond the plan's."""
@@ -295,7 +295,7 @@ class Closing(Contract):
     only_processing: bool = False
     """A batch that is not in `processing` stays as it is."""
     lost: Annotated[str, Field(max_length=LOSS)] | None = None
-    """Which queue was deleted behind the batch's back, with what it held."""
+    """Which queue was deleted by someone else, with what it held."""
     unbuilt: bool = False
     """Nothing was built: leases are released with the row, as no later step does it."""
 

@@ -13,7 +13,7 @@ WARNINGS: Final = 20
 
 
 class KeyWarningsOrder(Contract):
-    """Input of the run that tells people of keys that expire, and of its step."""
+    """Input of the run that notifies people of keys that expire, and of its step."""
 
     notices: bool = True
     skip: int = Field(default=0, ge=0)
@@ -40,6 +40,6 @@ class KeyWarnings(Contract):
 
 
 class KeysTold(Contract):
-    """Result of a run that tells people of keys that expire."""
+    """Result of a run that notifies people of keys that expire."""
 
     keys: int

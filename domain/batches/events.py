@@ -98,8 +98,10 @@ def _changes(
             # Events may come in any order: a document too few is asked about, one too many is not.
             known = row["job_documents"]
             is_news = event.documents is not None and (known is None or event.documents > known)
-            said = {"job_documents": event.documents} if is_news else {}
-            return said if row["job_finished_at"] is not None else {"job_finished_at": now, **said}
+            counts = {"job_documents": event.documents} if is_news else {}
+            return (
+                counts if row["job_finished_at"] is not None else {"job_finished_at": now, **counts}
+            )
         case BatchEndFinished():
             known = status.terminal or row["end_finished_at"] is not None
             return {} if known else {"end_finished_at": now}
@@ -147,8 +149,8 @@ def _cancelled(
     }
 
 
-def _before_it_was_built(said: str | None) -> str:
-    return "cancelled before it was built" if said is None else f"{said}; it was not built yet"
+def _before_it_was_built(reason: str | None) -> str:
+    return "cancelled before it was built" if reason is None else f"{reason}; it was not built yet"
 
 
 def _become(status: LoaderStatus, now: datetime) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def conflicts(
         own = currency_of(cell) if isinstance(cell, str) else None
         if own is None:
             continue
-        said = rows[i] if rows is not None else None
-        if isinstance(said, str):
-            if not _same(own, said.strip().upper()):
-                yield i, Flaw(f"is in {own}, and the currency of its row is {said}")
+        named = rows[i] if rows is not None else None
+        if isinstance(named, str):
+            if not _same(own, named.strip().upper()):
+                yield i, Flaw(f"is in {own}, and the currency of its row is {named}")
         elif not _same(own, usual):
             yield i, Flaw(f"is in {own}, and most of its column is in {usual}", returns=True)
 

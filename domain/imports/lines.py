@@ -17,7 +17,7 @@ from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, error_of
 from domain.tabular.fields import ColumnKind
-from domain.tabular.rows import Cell, Uncalculated
+from domain.tabular.rows import Cell, Uncalculated, is_filled
 from domain.tabular.words import RowWord, may_hold_words, names_group_above, word_of
 
 SUSPECT: Final = (
@@ -361,11 +361,6 @@ def _like(pattern: Mapping[int, str], columns: Sequence[Sequence[Cell]]) -> list
 
 def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) and cell.strip() else ""
-
-
-def is_filled(cell: Cell) -> bool:
-    """Whether a cell holds anything but blanks."""
-    return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
 def _may_hold_words(cells: Sequence[Cell]) -> bool:

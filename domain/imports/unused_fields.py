@@ -8,7 +8,7 @@ def naming_unused_fields(message: ImportMessage, outcome: HandlerOutcome) -> Han
     names = message.unknown_fields
     if not names:
         return outcome
-    said = f"Fields of the message that are not used: {', '.join(names)}."
-    note = f"{outcome.note.rstrip('.')}. {said}" if outcome.note else said
+    sentence = f"Fields of the message that are not used: {', '.join(names)}."
+    note = f"{outcome.note.rstrip('.')}. {sentence}" if outcome.note else sentence
     shortened = note if len(note) <= NOTE_CHARACTERS else f"{note[: NOTE_CHARACTERS - 1]}\u2026"
     return outcome.model_copy(update={"note": shortened})

@@ -10,7 +10,7 @@ from contracts.imports import Problem
 from domain.imports.cells import convert_cells
 from domain.imports.currencies import CURRENCY, conflicts
 from domain.imports.findings import Findings
-from domain.imports.lines import SUSPECT, LineSorter, Suspect, is_filled
+from domain.imports.lines import SUSPECT, LineSorter, Suspect
 from domain.imports.packing import RowPacker
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
 from domain.imports.survey import Surveyed
@@ -19,7 +19,7 @@ from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.packed import PackedLines
-from domain.tabular.rows import Cell, RejectedRow
+from domain.tabular.rows import Cell, RejectedRow, is_filled
 from domain.tabular.values import column_letters, readable, storable
 
 VALUE_CHARACTERS: Final = 200

@@ -23,22 +23,22 @@ class FanOut:
     """The batches of a stage."""
 
     batches: int
-    abreast: int
+    parallel: int
     """Batches at once."""
     window: int
     """Activities at once, of each of them."""
 
 
 def fan_out(tasks: int, max_parallel: int) -> FanOut:
-    """Divide a stage; `abreast` x `window` never exceeds `max_parallel`.
+    """Divide a stage; `parallel` x `window` never exceeds `max_parallel`.
 
     Args:
         tasks: Of the stage.
         max_parallel: Tasks at once.
     """
     batches = -(-tasks // TASKS_PER_BATCH)
-    abreast = max(1, min(batches, -(-max_parallel // WINDOW)))
-    return FanOut(batches, abreast, max_parallel // abreast)
+    parallel = max(1, min(batches, -(-max_parallel // WINDOW)))
+    return FanOut(batches, parallel, max_parallel // parallel)
 
 
 def is_small(tasks: int, stage: StageDefinition) -> bool:

@@ -24,24 +24,24 @@ def with_progress(view: StageView, counts: TaskCounts, now: datetime) -> StageVi
 def line(view: StageView) -> str:
     """A stage in one line, for people."""
     counts = view.counts
-    said = f"{view.stage}. {view.name}: {view.state}"
+    text = f"{view.stage}. {view.name}: {view.state}"
     if counts.total:
-        said += f", {counts.done:,} of {counts.total:,}"
+        text += f", {counts.done:,} of {counts.total:,}"
     if counts.failed:
-        said += f", {counts.failed:,} failed"
+        text += f", {counts.failed:,} failed"
     if view.state is StageState.RUNNING and view.rate is not None:
-        said += f", {view.rate:,.1f}/s"
+        text += f", {view.rate:,.1f}/s"
         if view.estimated_end is not None:
-            said += f", ends about {view.estimated_end:%Y-%m-%d %H:%M:%S} UTC"
-    return said
+            text += f", ends about {view.estimated_end:%Y-%m-%d %H:%M:%S} UTC"
+    return text
 
 
 def reason_of(end: StageEnd) -> str:
     """Why a stage has failed, or what it asks."""
     asked = [f"{each.parameter}: {each.question}" for each in end.questions]
     failed = [f"{each.task_id}: {each.reason}" for each in end.failed]
-    said = [*asked, *([end.failure] if end.failure else ()), *(() if asked else failed)]
-    return "; ".join(said)[:1_500]
+    reasons = [*asked, *([end.failure] if end.failure else ()), *(() if asked else failed)]
+    return "; ".join(reasons)[:1_500]
 
 
 def counted(result: JobResult) -> str:

@@ -183,9 +183,9 @@ def _claims_of_mails(
         if field.kind is not CellKind.MAIL or number in given:
             continue
         found = [
-            _Claim(MAILS, place, number, said.words)
+            _Claim(MAILS, place, number, shown.words)
             for place, values in enumerate(samples)
-            if place not in taken and (said := evidence(field, values)) and said.telling
+            if place not in taken and (shown := evidence(field, values)) and shown.telling
         ]
         if len(found) == 1:
             yield found[0]

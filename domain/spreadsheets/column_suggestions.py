@@ -69,10 +69,10 @@ class ColumnSuggestions:
         found: list[FieldSuggestion] = []
         for field in self._fields:
             score, form = by_words.get(field.name, (0.0, ""))
-            said = evidence(field, samples)
-            likely = _weighed(field, score, said)
+            observed = evidence(field, samples)
+            likely = _weighed(field, score, observed)
             if likely >= POSSIBLE_FROM:
-                found.append(FieldSuggestion(field.name, round(likely, 2), _why(form, said)))
+                found.append(FieldSuggestion(field.name, round(likely, 2), _why(form, observed)))
         found.sort(key=lambda each: -each.score)
         if len(found) > 1 and found[0].score - found[1].score < _AHEAD:
             return ()
@@ -108,22 +108,22 @@ def _variants(header: str) -> Iterator[str]:
     yield from dict.fromkeys(text for text in (whole, bare, " ".join(words)) if text)
 
 
-def _weighed(field: SheetField, score: float, said: Evidence | None) -> float:
+def _weighed(field: SheetField, score: float, observed: Evidence | None) -> float:
     """How likely a field is, by words and values together."""
-    if said is None:
+    if observed is None:
         return score
-    if said.share < _CONTRADICTED:
+    if observed.share < _CONTRADICTED:
         return 0.0
-    if said.telling and not score:
+    if observed.telling and not score:
         return _MAILS_ALONE if field.kind is CellKind.MAIL else _VALUES_ALONE
-    if said.telling and score >= SUGGESTED_FROM:
+    if observed.telling and score >= SUGGESTED_FROM:
         return 1 - (1 - score) * _TELLING
     # The phone number of a column that is called `Notfallkontakt Telefon` is another person's.
-    return 1 - (1 - score) * _FITTING if score and said.words else score
+    return 1 - (1 - score) * _FITTING if score and observed.words else score
 
 
-def _why(form: str, said: Evidence | None) -> str:
+def _why(form: str, observed: Evidence | None) -> str:
     reasons = [f"the header looks like \u201c{form}\u201d"] if form else []
-    if said is not None and said.words:
-        reasons.append(said.words)
+    if observed is not None and observed.words:
+        reasons.append(observed.words)
     return "; ".join(reasons)[:GROUNDS]

@@ -275,8 +275,8 @@ def refuse_open_values(answer: MappingsAnswer, titles: Mapping[str, str]) -> Non
     if answer.cells.open:
         count = answer.cells.open
         values = "1 value is" if count == 1 else f"{count:,} values are"
-        said = f"{values} not decided yet: {named(answer, titles)}"
-        raise AnswerRefused(said, STILL_OPEN, answer)
+        problem = f"{values} not decided yet: {named(answer, titles)}"
+        raise AnswerRefused(problem, STILL_OPEN, answer)
 
 
 def named(answer: MappingsAnswer, titles: Mapping[str, str]) -> str:

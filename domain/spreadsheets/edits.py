@@ -27,7 +27,7 @@ from contracts.spreadsheets.reviews import (
 from domain.errors import RuleViolation
 from domain.spreadsheets.operations import active
 from domain.tabular import notations
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import cell_text
 
 _DATES: Final = MappingProxyType(
@@ -239,7 +239,7 @@ class Edits:
             [place] = self._make((self._titles.get(change.field, change.field),), (change.field,))
 
         def edit(row: int, cells: list[Cell]) -> None:
-            if not change.blanks or is_blank(cells[place]):
+            if not change.blanks or not is_filled(cells[place]):
                 cells[place] = change.value or None
 
         return edit
@@ -340,11 +340,6 @@ def _edited(row: int, cells: list[Cell], edits: Sequence[Edit]) -> list[Cell]:
     for edit in edits:
         edit(row, changed)
     return changed
-
-
-def is_blank(cell: Cell) -> bool:
-    """Whether a cell holds nothing visible."""
-    return not cell.strip() if isinstance(cell, str) else cell is None
 
 
 def same(one: Cell, other: Cell) -> bool:

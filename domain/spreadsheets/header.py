@@ -8,7 +8,7 @@ from domain.errors import InvalidDocument
 from domain.spreadsheets.column_matches import column_name
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import header_key
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 
 NO_ROWS: Final = "the file holds no rows; choose another"
@@ -139,7 +139,7 @@ def column_titles(header: Sequence[Cell], rows: Iterable[Sequence[Cell]]) -> lis
         rows: Cells of the rows below it, as many as one cares to look at.
     """
     titles = {index: readable(cell, HEADER_CHARACTERS) for index, cell in enumerate(header)}
-    valued = {index for cells in rows for index, cell in enumerate(cells) if not _blank(cell)}
+    valued = {index for cells in rows for index, cell in enumerate(cells) if is_filled(cell)}
     return [
         (index, titles.get(index) or column_name(index))
         for index in sorted(valued | titles.keys())
@@ -169,7 +169,7 @@ def _rank(cells: Sequence[Cell], known: Collection[str], width: int) -> _Rank:
 def _is_sideways(rows: Sequence[Sequence[Cell]], known: Collection[str]) -> bool:
     """Whether most texts of one of the first columns name fields, and values stand beside them."""
     for place in range(_COLUMNS_OF_HEADERS):
-        filled = [row for row in rows if place < len(row) and not _blank(row[place])]
+        filled = [row for row in rows if place < len(row) and is_filled(row[place])]
         named = {
             key
             for row in filled
@@ -186,8 +186,4 @@ def _is_title(text: str) -> bool:
 
 
 def _filled(cells: Sequence[Cell]) -> int:
-    return sum(not _blank(cell) for cell in cells)
-
-
-def _blank(cell: Cell) -> bool:
-    return not cell.strip() if isinstance(cell, str) else cell is None
+    return sum(map(is_filled, cells))

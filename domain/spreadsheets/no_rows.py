@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.words import RowWord, is_signature, may_hold_words, word_of
 
 REPEATED: Final = "repeats the header row"
@@ -62,11 +62,6 @@ def notes(rows: Sequence[Sequence[Cell]]) -> Iterator[tuple[int, str]]:
                 yield i, TOTAL
         elif _is_note(text, beside):
             yield i, NOTE
-
-
-def is_filled(cell: Cell) -> bool:
-    """Whether a cell holds anything but blanks."""
-    return bool(cell.strip()) if isinstance(cell, str) else cell is not None
 
 
 def _first_text(cells: Sequence[Cell]) -> str:

@@ -13,7 +13,7 @@ from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRo
 from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
-from domain.spreadsheets.no_rows import REPEATED, is_filled, notes, repeated_headers
+from domain.spreadsheets.no_rows import REPEATED, notes, repeated_headers
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import ParkedRow
@@ -23,7 +23,7 @@ from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
 from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.notations import Notation
 from domain.tabular.occurrences import KeyOccurrences
-from domain.tabular.rows import Cell
+from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 
 __all__ = ["CheckedRows", "RowValidator", "SourceRow", "ValidatedRows"]

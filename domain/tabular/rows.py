@@ -54,3 +54,8 @@ class RejectedRow:
     cells: Sequence[Cell]
     """As read."""
     problems: Sequence[Problem]
+
+
+def is_filled(cell: Cell) -> bool:
+    """Whether a cell holds anything but blanks."""
+    return bool(cell.strip()) if isinstance(cell, str) else cell is not None

@@ -25,8 +25,8 @@ def in_its_turn(plan: TransferPlan, before: TransferPlan) -> TransferPlan:
     if plan.sequence == before.sequence:
         return plan
     known = "without one" if before.sequence is None else f"with {before.sequence[:100]!r}"
-    said = f"SequenceKey has changed meanwhile: this run continues {known}"
-    remarks = first_of([said, *plan.remarks])
+    remark = f"SequenceKey has changed meanwhile: this run continues {known}"
+    remarks = first_of([remark, *plan.remarks])
     return plan.model_copy(update={"sequence": before.sequence, "remarks": remarks})
 
 

@@ -223,16 +223,16 @@ def plan_of(
     actions = job.actions.list
     refuse_order(actions, has_files=has_files)
     facts = Facts(event, job.zone, job.queue, job.job)
-    said = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
+    found = [*remarks, *(f"nothing reads the key {each}" for each in unused)]
     if not event.time_given and _has_dates(job):
-        said.append("the event has no time: names with dates use that of its arrival")
+        found.append("the event has no time: names with dates use that of its arrival")
     sequence = None if job.sequence_key is None else resolve(job.sequence_key, facts)
     plan = TransferPlan(
         job=job,
         settings=settings,
         names=tuple(names_of(action, facts) for action in actions),
         sequence=sequence,
-        remarks=first_of(said),
+        remarks=first_of(found),
         inline_receipt=True,
     )
     return _bounded(plan)

@@ -90,13 +90,13 @@ def pinned_keys(partner: Partner, today: date) -> str:
     if not partner.host_keys:
         return "none is pinned"
     valid = valid_host_keys(partner, today)
-    said = [f"{fingerprint(key)} is pinned" for key in valid]
-    said += [
+    sentences = [f"{fingerprint(key)} is pinned" for key in valid]
+    sentences += [
         f"{fingerprint(key)} is pinned, but {_why_not_valid(key, today)}"
         for key in partner.host_keys
         if key not in valid
     ]
-    return "; ".join(said)
+    return "; ".join(sentences)
 
 
 def _why_not_valid(key: HostKey, today: date) -> str:

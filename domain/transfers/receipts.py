@@ -151,8 +151,8 @@ def verify(receipt: object, *, expected: str | None = None) -> Finding:
 
 def unchained(receipt: Mapping[str, Any]) -> Sequence[str]:
     """Fields of a receipt that say something and that its chain does not cover."""
-    said = (name for name, value in receipt.items() if value is not None)
-    return sorted(name for name in said if name not in CHAINED)
+    present = (name for name, value in receipt.items() if value is not None)
+    return sorted(name for name in present if name not in CHAINED)
 
 
 def _has_its_seal(step: Mapping[str, Any]) -> bool:

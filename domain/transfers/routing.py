@@ -260,12 +260,12 @@ def _reason(rule: RouteRule, key: RouteKey, winner: RouteRule | None) -> str:
 
 
 def _difference(label: str, wanted: str, given: str) -> str:
-    said = f"{label} is {_quoted(given)}, not {_quoted(wanted)}"
+    problem = f"{label} is {_quoted(given)}, not {_quoted(wanted)}"
     if matches(wanted.strip(), given.strip()):
-        return f"{said}: they differ in blanks at the ends"
+        return f"{problem}: they differ in blanks at the ends"
     if matches(wanted.casefold(), given.casefold()):
-        return f"{said}: they differ in upper and lower case"
-    return said
+        return f"{problem}: they differ in upper and lower case"
+    return problem
 
 
 def _lesser(rule: RouteRule, winner: RouteRule) -> str:

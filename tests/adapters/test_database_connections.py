@@ -59,7 +59,7 @@ async def numbers(database: Database) -> int:
         return (await connection.execute(text("SELECT count(*) FROM numbers"))).scalar_one()
 
 
-async def test_a_writer_that_is_cancelled_keeps_nobody_from_writing(database: Database) -> None:
+async def test_a_cancelled_writer_blocks_no_other_writer(database: Database) -> None:
     async with database.transaction() as connection:
         await connection.execute(text("CREATE TABLE numbers (number integer)"))
     await write_rows(database)

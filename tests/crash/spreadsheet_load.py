@@ -47,7 +47,7 @@ class Kill:
     Attributes:
         sheet: Name of the spreadsheet that it was working on.
         phase: What it did.
-        reached: How far the phase had come, as far as anybody can see.
+        reached: How far the phase had come, as far as can be seen from outside.
         hit: The phase was not over.
     """
 

@@ -70,7 +70,7 @@ class StackUser:
     outside: ExternalSystems
     samples: Sequence[SampleDocument]
     said: Sequence[str]
-    """Told by whoever starts a worker again that has died."""
+    """Messages about workers that have died and were started again."""
 
     async def docflow(self, *arguments: str) -> Any:
         """What `docflow batches ... --json` prints."""

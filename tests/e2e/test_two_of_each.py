@@ -1,4 +1,4 @@
-"""Two workers and two gateways over one database: whoever is asked, it is the same import."""
+"""Two workers and two gateways over one database: both answer for the same import."""
 
 import asyncio
 import csv

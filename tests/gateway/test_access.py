@@ -77,8 +77,8 @@ async def test_the_document_names_the_endpoints_there_are() -> None:
 @pytest.mark.parametrize(("method", "path"), ALL)
 async def test_a_token_is_needed(stack: Stack, method: str, path: str) -> None:
     for bearer, challenge in (("", "Bearer"), ("x.y.z", 'Bearer error="invalid_token"')):
-        async with stack.browser(bearer) as nobody:
-            refused = await ask(nobody, method, path, "0" * 8)
+        async with stack.browser(bearer) as anonymous:
+            refused = await ask(anonymous, method, path, "0" * 8)
         assert refused.status_code == 401
         assert refused.headers["www-authenticate"] == challenge
         assert refused.headers["content-type"] == "application/problem+json"

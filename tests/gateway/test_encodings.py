@@ -95,14 +95,14 @@ async def test_formulas_of_a_workbook_are_read_as_what_they_showed(
 
 
 async def people(stack: Stack, mail: str) -> list[tuple[Any, ...]]:
-    """First and last names of whoever has a mail address."""
+    """First and last names of people with a mail address."""
     query = select(persons.c.first_name, persons.c.last_name).where(persons.c.email == mail)
     async with stack.resources.database.reading() as connection:
         return [tuple(row) for row in await connection.execute(query)]
 
 
 async def participations(stack: Stack, mail: str) -> list[tuple[Any, ...]]:
-    """Teams and notes of whoever has a mail address."""
+    """Teams and notes of people with a mail address."""
     query = (
         select(event_participants.c.team, event_participants.c.notes)
         .join(persons, persons.c.id == event_participants.c.person_id)

@@ -357,8 +357,8 @@ async def test_the_inbox_shows_only_runs_of_the_caller(stack: Stack) -> None:
         uuid = await import_in(anna, "COLUMN_MAPPING")
 
     async def inbox(bearer: str, **query: str) -> dict[str | None, dict[str, str]]:
-        async with stack.browser(bearer) as somebody:
-            answer = await somebody.get("/api/inbox", params=query)
+        async with stack.browser(bearer) as browser:
+            answer = await browser.get("/api/inbox", params=query)
             assert answer.status_code == 200
             return {each["identifier"]: each for each in answer.json()}
 

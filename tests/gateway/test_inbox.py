@@ -68,8 +68,8 @@ class Batches:
 
     async def shown(self, bearer: str = OPERATOR) -> dict[str, str]:
         """Workflow id to state."""
-        async with self.stack.browser(bearer) as somebody:
-            answer = await somebody.get("/api/inbox")
+        async with self.stack.browser(bearer) as browser:
+            answer = await browser.get("/api/inbox")
             assert answer.status_code == 200, answer.text
             return {each["workflowId"]: each["state"] for each in answer.json()}
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_document_is_complete(stack: Stack) -> None:
-    async with stack.browser("") as anybody:
-        document = (await anybody.get("/openapi.json")).json()
+    async with stack.browser("") as anonymous:
+        document = (await anonymous.get("/openapi.json")).json()
     problem = {"$ref": "#/components/schemas/Problem"}
     for path, methods in document["paths"].items():
         for method, endpoint in methods.items():
@@ -33,8 +33,8 @@ async def test_the_document_is_complete(stack: Stack) -> None:
 
 
 async def test_properties_are_described_with_examples(stack: Stack) -> None:
-    async with stack.browser("") as anybody:
-        document = (await anybody.get("/openapi.json")).json()
+    async with stack.browser("") as anonymous:
+        document = (await anonymous.get("/openapi.json")).json()
     own = {
         each.__name__
         for module in (schemas, bodies)
@@ -49,16 +49,16 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
 
 
 async def test_operations_keep_their_names(stack: Stack) -> None:
-    async with stack.browser("") as anybody:
-        document = (await anybody.get("/openapi.json")).json()
+    async with stack.browser("") as anonymous:
+        document = (await anonymous.get("/openapi.json")).json()
     names = [each["operationId"] for path in document["paths"].values() for each in path.values()]
     assert len(set(names)) == len(names)
     assert {"createImport", "listImports", "putColumns", "undoImport", "listContexts"} <= set(names)
 
 
 async def test_headers_are_declared(stack: Stack) -> None:
-    async with stack.browser("") as anybody:
-        paths = (await anybody.get("/openapi.json")).json()["paths"]
+    async with stack.browser("") as anonymous:
+        paths = (await anonymous.get("/openapi.json")).json()["paths"]
     for path, method, status, names in (
         ("/api/imports", "get", "200", {"Link", "X-Total-Count"}),
         ("/api/imports/{uuid}/results", "get", "200", {"Link", "X-Total-Count"}),

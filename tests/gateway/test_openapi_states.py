@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document, against imports in every state there is.
 
-Answers have to be among those that the document tells, of the shapes that it tells.
+Answers have to be among those that the document declares, of the shapes that it declares.
 """
 
 import asyncio

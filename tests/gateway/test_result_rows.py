@@ -36,7 +36,7 @@ async def test_rows_far_down_a_file_have_their_cells(stack: Stack) -> None:
         assert "rows with their cells" in (await anna.get(f"/imports/{uuid}")).text
 
 
-async def test_rows_whose_file_is_gone_are_said_to_be(stack: Stack) -> None:
+async def test_rows_whose_file_was_removed_are_reported(stack: Stack) -> None:
     async with stack.browser() as anna:
         uuid = await import_in(anna, "COMPLETED", sheet(HEADER, PEOPLE[0]), autoStart="true")
         with pytest.MonkeyPatch.context() as patched:

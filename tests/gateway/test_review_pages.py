@@ -41,7 +41,7 @@ async def test_a_required_column_is_made_in_the_review(stack: Stack) -> None:
         assert (status["successCount"], status["errorCount"]) == (2, 0)
 
 
-async def test_a_form_that_is_saved_in_part_says_so(stack: Stack) -> None:
+async def test_a_form_that_is_saved_in_part_is_reported(stack: Stack) -> None:
     rows = HEADER, ("Ida", "Rot", "ida(at)review.org", "Senior (18+)")
     async with stack.browser(token("ruth")) as api, stack.browser("") as browser:
         browser.cookies.set(COOKIE, token("ruth"))

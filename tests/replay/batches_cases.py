@@ -152,7 +152,7 @@ class Case:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Do what the world outside does."""
+        """Do what other services do."""
         await self.act(handle, self.script)
 
 
@@ -162,6 +162,7 @@ class CaseCase:
 
     script: ScriptedCase
     act: Callable[[Handle, ScriptedCase], Awaitable[None]]
+    events_per_run: int | None = None
 
     workflow = CaseQueue
     workflows = (CaseQueue, BatchLifecycle)
@@ -181,7 +182,7 @@ class CaseCase:
         )
 
     async def go(self, handle: Handle) -> None:
-        """Do what the world outside does."""
+        """Do what other services do."""
         await self.act(handle, self.script)
 
 
@@ -196,6 +197,10 @@ async def _two_batches(handle: Handle, script: ScriptedCase) -> None:
         # An end counts after it was asked for.
         await handle.signal("take", ended(script.ending()[-1]))
     await eventually(lambda: script.has_closed(2), seconds=90)
+
+
+async def _no_event(handle: Handle, script: ScriptedCase) -> None:
+    """The case ends by itself."""
 
 
 async def _are_ending(script: ScriptedCase, count: int) -> bool:
@@ -369,6 +374,7 @@ CASE_CASES: dict[str, CaseCase] = {
     "event-of-another-case": CaseCase(ScriptedCase(), _refused_then_two_batches),
     "outage-in-a-step": CaseCase(_interrupted_case(), _two_batches),
     "table-unavailable": CaseCase(_unavailable_table(), _two_batches),
+    "table-unavailable-for-long": CaseCase(_unavailable_table(), _no_event, events_per_run=8),
 }
 
 

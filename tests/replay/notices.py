@@ -1,4 +1,4 @@
-"""The ways that runs of every pipeline tell people of themselves."""
+"""The notices that runs of every pipeline send."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

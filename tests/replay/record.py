@@ -47,7 +47,7 @@ def cases() -> Cases:
 
 
 def _of_no_machine(value: Any) -> Any:
-    """Leave out what tells of the machine: names of hosts, and folders in stack traces."""
+    """Leave out what identifies the machine: names of hosts, and folders in stack traces."""
     if isinstance(value, list):
         return [_of_no_machine(item) for item in cast(list[Any], value)]
     if isinstance(value, str):

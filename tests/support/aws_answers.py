@@ -46,7 +46,7 @@ class Answers:
         self.calls.append(model.name)
         self.asked.append(params)
         if not self._answers[model.name]:
-            assert not self._alone, f"nobody answers {model.name}"
+            assert not self._alone, f"no answer is scripted for {model.name}"
             return None
         answer = self._answers[model.name].pop(0)
         if isinstance(answer, Exception):

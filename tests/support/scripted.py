@@ -175,7 +175,7 @@ def next_of(answers: list[Any]) -> Any:
 
 
 def _attempt_of(name: str, work: Any) -> _Attempt:
-    """What tells a repeated call from another one.
+    """What distinguishes a repeated call from another one.
 
     What a workflow task that was lost had begun is forgotten: after an answer that came meanwhile,
     the number of its activity may be that of another one.

@@ -61,7 +61,7 @@ def test_everything_is_run_and_the_newest_python_at_last(ci: Ci, tmp_path: Path)
 
 
 @pytest.mark.parametrize("versions", [["3.11"], []])
-def test_no_newer_python_is_said_and_is_no_failure(ci: Ci, versions: list[str]) -> None:
+def test_no_newer_python_is_reported_and_is_no_failure(ci: Ci, versions: list[str]) -> None:
     code, made, said = ci(*versions)
     assert (code, made[1:]) == (0, STEPS), said
     assert "no Python newer than that of the tests on this machine" in said

@@ -1,4 +1,4 @@
-"""Health endpoints tell starting from ready."""
+"""Health endpoints distinguish starting from ready."""
 
 import asyncio
 import json

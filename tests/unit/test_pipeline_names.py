@@ -331,7 +331,7 @@ def test_no_exemption_is_kept_for_nothing(
     assert exempt.keys() - used == set()
 
 
-def test_no_file_is_said_to_serve_a_pipeline_for_nothing() -> None:
+def test_no_file_is_listed_for_a_pipeline_without_need() -> None:
     files = list(_files())
     for file, name in OWN.items():
         [pipeline] = [each for each in catalogue.PIPELINES if each.name == name]

@@ -68,7 +68,7 @@ SAYS = "shelf: there is no shelf; nothing is kept; buy one"
 THERE = Finding(State.OK, "there")
 
 
-async def test_what_is_missing_is_waited_for_and_said_once(
+async def test_what_is_missing_is_waited_for_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     shelf, health = Shelf(MISSING), Health()

@@ -81,7 +81,7 @@ def test_a_full_scratch_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("activities.seen_keys.tempfile.mkstemp", full)
+    monkeypatch.setattr("activities.scratch_database.tempfile.mkstemp", full)
     with (
         pytest.raises(Unavailable, match="the scratch disk is full"),
         scratch_folder(tmp_path) as own,

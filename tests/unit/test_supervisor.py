@@ -197,7 +197,7 @@ async def test_a_process_that_ends_by_any_signal_is_started_again(
             assert name in caplog.text
 
 
-async def test_what_all_lack_is_said_once() -> None:
+async def test_what_all_processes_lack_is_reported_once() -> None:
     health = Health()
 
     async def both_said() -> bool:

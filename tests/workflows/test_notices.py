@@ -1,4 +1,4 @@
-"""Runs tell people that they are needed, remind them, and say how they ended."""
+"""Runs notify people who are needed, remind them, and say how they ended."""
 
 import asyncio
 import uuid

@@ -138,24 +138,24 @@ def _unread(names: tuple[str, ...], named: set[str]) -> list[str]:
 
 def _restricted(queues: list[QueueAddress]) -> list[str]:
     """What tokens do not allow, as far as they say."""
-    said: list[str] = []
+    problems: list[str] = []
     for each in queues:
         if each.sas is None:
             continue
         permissions = _permissions(each.sas)
         if permissions is not None and not {"p", "u"} <= permissions:
-            said.append(
+            problems.append(
                 f"queue {each.name}: its SAS token allows {''.join(sorted(permissions))}, and p "
                 "(process) and u (update) are needed: messages stay in the queue"
             )
         if not _writes_dead_letters(each):
-            said.append(
+            problems.append(
                 f"queue {each.name}: its SAS token does not reach {each.name}-poison, so a message "
                 "that can never be accepted stays in the queue and is received again and again: "
                 f"create {each.name}-poison and add a token for it with the permission a (add) as "
                 f'"PoisonSASToken" of "{each.name}", or use a token of the account'
             )
-    return said
+    return problems
 
 
 def _writes_dead_letters(address: QueueAddress) -> bool:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from workers.services.errors import Forbidden
+
 VIEWER: Final = "viewer"
 """Reads the imports of their organisations."""
 IMPORTER: Final = "importer"
@@ -37,3 +39,17 @@ class Identity:
     def is_operator(self) -> bool:
         """Operators see what every pipeline waits for."""
         return OPERATOR in self.roles
+
+
+def require_operator(who: Identity, what: str) -> None:
+    """Refuse callers who are not operators.
+
+    Args:
+        who: The caller.
+        what: Is for operators alone, in the plural.
+
+    Raises:
+        Forbidden: The caller is none.
+    """
+    if not who.is_operator:
+        raise Forbidden(f"{what} are for operators: your token lacks the role operator")

@@ -78,9 +78,9 @@ async def _waits(run: "WorkflowExecution") -> str | None:
     found = run.typed_search_attributes
     if run.status is not WorkflowExecutionStatus.RUNNING or found.get(attributes.STATE) != WAITING:
         return None
-    said = (await run.memo()).get(WAITS)
+    waits = (await run.memo()).get(WAITS)
     outage = found.get(attributes.WAITING_FOR)
-    return said if isinstance(said, str) else outage and f"waits for {outage}"
+    return waits if isinstance(waits, str) else outage and f"waits for {outage}"
 
 
 def _state(run: "WorkflowExecution") -> str:
@@ -124,9 +124,9 @@ async def send_answer(
             {name: value for name, value in given.items() if value is not None}
         )
     except ValidationError as error:
-        said = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, said["loc"]))
-        raise InvalidRequest(f"{request.verb}: {field}: {problem_text(said)}") from error
+        problem = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise InvalidRequest(f"{request.verb}: {field}: {problem_text(problem)}") from error
     runs = await open_runs(environment)
     await runs.update(run.workflow_id, request.verb, answer, object, run.pipeline.name)
     return {"workflow_id": run.workflow_id, "answer": request.verb}

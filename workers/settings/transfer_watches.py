@@ -48,8 +48,8 @@ def clocks_of(environment: Mapping[str, str]) -> Clocks | None:
         for watch in clocks.watches.values():
             check_watch(watch)
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        raise SettingsError(f"{WATCHES}: {named} cannot be read: {said}") from error
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        raise SettingsError(f"{WATCHES}: {named} cannot be read: {problem}") from error
     except RuleViolation as error:
         raise SettingsError(f"{WATCHES}: {named}: {error}") from error
     queues = queues_of(environment)

@@ -191,8 +191,8 @@ def queues_of(environment: Mapping[str, str]) -> Mapping[str, Queue]:
     try:
         return read_queues((named or _SHIPPED).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        raise SettingsError(f"{QUEUES}: {named} cannot be read: {said}") from error
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        raise SettingsError(f"{QUEUES}: {named} cannot be read: {problem}") from error
     except RuleViolation as error:
         raise SettingsError(f"{QUEUES}: {named or 'the file of docflow'}: {error}") from error
 

@@ -33,7 +33,7 @@ from domain.notices import counted
 from workflows.batches.attention import Attention
 from workflows.batches.pauses import EARLY_END, BatchClosed, BatchDisplay, BatchPauses, redrive_of
 from workflows.batches.requests import BatchRequests
-from workflows.batches.steps import BatchSteps, came, rest
+from workflows.batches.steps import BatchSteps, happens_within, pause
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
 from workflows.notices import Notices
@@ -141,7 +141,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._view.enter(Phase.LOADING)
         while not (self._requests.job_finished or self._cancelled):
             await self._attention.check()
-            await self._glance()
+            await self._show_queues()
             await self._pauses.restored(self._planned)
             self._cancellation.check()
             self._continue_as_new_when_long()
@@ -153,7 +153,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     async def _drain_and_redrive(self) -> None:
         if self._view.phase is not Phase.DRAINING:
             self._view.enter(Phase.DRAINING)
-            await rest(self._times.settle)
+            await pause(self._times.settle)
         while True:
             depth = await self._drain()
             # One at least where a pass was asked for.
@@ -175,16 +175,16 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
                 self._empty_since = None
             await self._attention.check()
             depth = await self._pauses.look(self._look, self._planned)
-            pause = self._times.poll
+            seconds = self._times.poll
             if depth.queue.total or depth.loads:
                 self._empty_since = None
             else:
                 if self._empty_since is None:
-                    self._empty_since, pause = workflow.now(), self._times.hold
+                    self._empty_since, seconds = workflow.now(), self._times.hold
                 if workflow.now() - self._empty_since >= timedelta(seconds=self._times.hold):
                     return depth
             self._continue_as_new_when_long()
-            await rest(pause)
+            await pause(seconds)
 
     async def _redrive(self, *, final: bool) -> None:
         number, before = self._redrives + 1, self._view.reason
@@ -200,7 +200,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         await self._pauses.do("redrive", lambda: self._steps.redrive(order))
         self._redrives, self._empty_since = number, None
         self._view.enter(Phase.DRAINING, before)
-        await rest(self._times.poll)
+        await pause(self._times.poll)
 
     async def _count(self) -> None:
         """Hold what was loaded against the number of documents that JOB_FINISHED said."""
@@ -253,7 +253,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         plan = self._plan
         self._view.enter(Phase.TEARING_DOWN, self._view.reason)
         if status is not LoaderStatus.COMPLETE:
-            await self._glance()
+            await self._show_queues()
             self._view.note_unread()
         counts = await self._pauses.do_or_leave("record", lambda: self._record(status))
         await self._building.remove(
@@ -323,13 +323,13 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._view.add(depth)
         return depth
 
-    async def _glance(self) -> None:
+    async def _show_queues(self) -> None:
         """Show the queues to people; nothing depends on it."""
         with failures_logged(f"queues of {self._key} not seen"):
             await self._look()
 
     async def _wait_for(self, event: Callable[[], bool], most: int, summary: str) -> bool:
-        return await came(lambda: event() or self._cancelled is not None, most, summary)
+        return await happens_within(lambda: event() or self._cancelled is not None, most, summary)
 
     def _continue_as_new_when_long(self) -> None:
         if not workflow.info().is_continue_as_new_suggested():

@@ -48,8 +48,10 @@ _SHORT: Final[Mapping[LoadStep, Step]] = MappingProxyType(
     }
 )
 """They write some rows."""
-PAUSE: Final = timedelta(minutes=1)
-"""Between two attempts to give a document up."""
+FIRST_PAUSE: Final = timedelta(minutes=1)
+LONGEST_PAUSE: Final = timedelta(hours=1)
+"""Between two attempts to give a document up; each pause is twice the one before, so that days of
+them do not fill the history."""
 
 
 @workflow.defn(name="DocumentLoad")
@@ -71,6 +73,7 @@ class DocumentLoad:
         self._duplicate_of: DocumentId | None = None
         self._reason: str | None = None
         self._waiting = Waiting()
+        self._next_pause = FIRST_PAUSE
 
     @workflow.run
     async def run(self, order: LoadOrder) -> LoadResult:
@@ -148,7 +151,8 @@ class DocumentLoad:
 
     async def _pause(self, failure: FailureError) -> None:
         self._show(f"It cannot be made a dead letter, trying again: {explain(failure)}")
-        await workflow.sleep(PAUSE)
+        await workflow.sleep(self._next_pause)
+        self._next_pause = min(2 * self._next_pause, LONGEST_PAUSE)
 
     def _show(self, problem: str | None = None) -> None:
         lines = [f"`{self._step}` of {self._event.document_id} ({self._event.key})"]

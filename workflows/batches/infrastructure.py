@@ -195,7 +195,7 @@ class Building:
         return failed
 
     async def restore(self, plan: BatchPlan) -> None:
-        """Make again what was deleted behind the batch's back; the rest is found as it is.
+        """Make again what was deleted by someone else; the rest is found as it is.
 
         Delivery is not proven again: the function would take the canary out of the queue.
         """

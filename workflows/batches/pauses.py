@@ -69,7 +69,7 @@ class BatchDisplay:
         self.validation: ValidationOutcome | None = None
         self.depths = list(before.depths) if before else []
         self.missing: Sequence[Resource] = ()
-        """At the last look: what was deleted behind the batch's back."""
+        """At the last look: what was deleted by someone else."""
         self.lost = before and before.lost
         """Which queue was, with what it held."""
         resources = before.resources if before else ()
@@ -302,8 +302,8 @@ class BatchPauses:
         """
         counts = await self.do("count documents", steps.count)
         if counts.sent > expected:
-            said = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
-            self._view.reason = self._view.with_reason(said)
+            surplus = f"JOB_FINISHED said {expected:,} documents, and {counts.sent:,} are known"
+            self._view.reason = self._view.with_reason(surplus)
         if counts.sent >= expected:
             return False
         reason = (

@@ -148,14 +148,14 @@ class BatchSteps:
             workflow.logger.info("%s not notified: %s", self._key.case_workflow_id, error)
 
 
-async def rest(seconds: int) -> None:
-    """Let time pass; none takes none, where the server would fire such a timer after a second."""
+async def pause(seconds: int) -> None:
+    """Wait. No timer is started for 0 seconds: the server would fire it after one."""
     if seconds:
         await workflow.sleep(timedelta(seconds=seconds))
 
 
-async def came(event: Callable[[], bool], most: int, summary: str) -> bool:
-    """Wait until something holds, for at most so many seconds; whether it did."""
+async def happens_within(event: Callable[[], bool], most: int, summary: str) -> bool:
+    """Wait for a condition for at most `most` seconds; whether it was met."""
     try:
         await workflow.wait_condition(
             event, timeout=timedelta(seconds=most), timeout_summary=summary

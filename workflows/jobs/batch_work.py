@@ -85,13 +85,13 @@ class BatchWork:
 
     async def run(self) -> None:
         """Do the tasks; when the run is cancelled, none is begun and those in progress end."""
-        recording = asyncio.create_task(self._record_now_and_then())
+        recording = asyncio.create_task(self._record_periodically())
         try:
             await self._work()
         except asyncio.CancelledError:
             self._stopped = True
         recording.cancel()
-        recording.add_done_callback(_passed_over)
+        recording.add_done_callback(_ignore_result)
 
     def stop(self) -> None:
         """Begin no further task; those in progress are finished."""
@@ -152,7 +152,7 @@ class BatchWork:
                     return
                 finally:
                     self._running.difference_update(positions)
-            self._take(result)
+            self._add_result(result)
             tried = set(positions) - set(result.rest)
             self._later_tasks.begun(tried, result.again, result.again_why)
             self._report_wait()
@@ -210,7 +210,7 @@ class BatchWork:
 
         return await self.waiting.retried(run, blame)
 
-    def _take(self, result: GroupResult) -> None:
+    def _add_result(self, result: GroupResult) -> None:
         self._counts = self._counts.plus(
             TaskCounts(completed=result.completed, failed=result.failed, cancelled=result.cancelled)
         )
@@ -246,7 +246,7 @@ class BatchWork:
         self._wait, self._waits_reported = wait, self._waits_reported + 1
         self._report_now()
 
-    async def _record_now_and_then(self) -> None:
+    async def _record_periodically(self) -> None:
         """Show in the table how far a batch is that takes long."""
         wait = RECORDED_EVERY
         while True:
@@ -270,7 +270,7 @@ class BatchWork:
         return self._stopped or workflow.cancellation_reason() is not None
 
 
-def _passed_over(recording: asyncio.Task[None]) -> None:
-    """Ignores the result of a progress report that was under way at the end."""
+def _ignore_result(recording: asyncio.Task[None]) -> None:
+    """Ignore how a progress report ends that was still being written."""
     if not recording.cancelled():
         recording.exception()

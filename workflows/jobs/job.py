@@ -226,8 +226,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
         self._status, self._end, self._reason = JobStatus.PROCESSING, None, None
         self._steps = _ONLY_RETRY
         if answered.decision is Decision.FAIL:
-            said = answered.explain(reason) if answered.answer else answered.reason
-            raise _Failed(said or reason)
+            raise _Failed(answered.final_reason(reason))
         return answered
 
     async def _result_made(self) -> None:

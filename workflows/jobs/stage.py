@@ -52,7 +52,7 @@ REPORTS: Final = 20
 REPORTED_EVERY: Final = timedelta(seconds=1)
 """And how soon again, at least: each signal costs the job a workflow task."""
 _PATCH: Final = "stages-report-by-time"
-_OWN: Final = "small-stages-by-themselves"
+_INLINE: Final = "small-stages-by-themselves"
 
 
 @workflow.defn(name=STAGE)
@@ -80,7 +80,7 @@ class Stage:
         self._batches: dict[int, TaskCounts] = {}
         self._open: dict[int, Callable[[], None]] = {}
         """Batch to what stops it."""
-        self._own: BatchWork | None = None
+        self._inline: BatchWork | None = None
         self._stopped = False
         self._failure: str | None = None
         self._questions: dict[str, Question] = {}
@@ -109,14 +109,14 @@ class Stage:
         if not self._total or self._is_stopped:
             return
         division = fan_out(self._plan.tasks, self._definition.max_parallel_tasks)
-        if is_small(self._plan.tasks, self._definition) and workflow.patched(_OWN):
-            await self._do_itself(self._batch_order(0, division))
+        if is_small(self._plan.tasks, self._definition) and workflow.patched(_INLINE):
+            await self._run_inline(self._batch_order(0, division))
             return
         self._show()
-        abreast = asyncio.Semaphore(division.abreast)
+        slots = asyncio.Semaphore(division.parallel)
         async with asyncio.TaskGroup() as working:
             for batch in range(division.batches):
-                working.create_task(self._batch(batch, division, abreast))
+                working.create_task(self._batch(batch, division, slots))
 
     @property
     def _total(self) -> int:
@@ -136,8 +136,8 @@ class Stage:
             **policies.LONG,
         )
 
-    async def _batch(self, batch: int, division: FanOut, abreast: asyncio.Semaphore) -> None:
-        async with abreast:
+    async def _batch(self, batch: int, division: FanOut, slots: asyncio.Semaphore) -> None:
+        async with slots:
             if self._is_stopped:
                 return
             order = self._batch_order(batch, division)
@@ -158,7 +158,7 @@ class Stage:
             finally:
                 self._open.pop(batch, None)
                 self._report_wait(batch, None)
-            self._take(batch, end)
+            self._batch_ended(batch, end)
 
     def _batch_order(self, batch: int, division: FanOut) -> BatchOrder:
         return BatchOrder(
@@ -171,7 +171,7 @@ class Stage:
             reports=division.batches <= MANY_BATCHES,
         )
 
-    async def _do_itself(self, order: BatchOrder) -> None:
+    async def _run_inline(self, order: BatchOrder) -> None:
         """Do the only batch in this run: one of its own would cost more than a few tasks do.
 
         The job is sent nothing before the table is, so that a quick stage sends nothing at all.
@@ -180,16 +180,16 @@ class Stage:
         def report() -> None:
             self._progressed(work.progress)
 
-        work = self._own = BatchWork(order, workflow.now(), report, on_record=report)
+        work = self._inline = BatchWork(order, workflow.now(), report, on_record=report)
         self._open[order.batch] = work.stop
         self._view = with_progress(self._view, self._tally(), workflow.now())
         workflow.set_current_details(line(self._view))
         await work.run()
         del self._open[order.batch]
         self._report_wait(order.batch, None)
-        self._take(order.batch, work.end())
+        self._batch_ended(order.batch, work.end())
 
-    def _take(self, batch: int, end: BatchEnd) -> None:
+    def _batch_ended(self, batch: int, end: BatchEnd) -> None:
         self._batches[batch] = end.counts
         for question in end.questions:
             self._questions.setdefault(question.parameter, question)
@@ -199,12 +199,12 @@ class Stage:
             self._stop()
         self._show()
 
-    def _stop(self, own: int | None = None) -> None:
-        """Begin no further task in any batch but one that stops by itself."""
+    def _stop(self, except_batch: int | None = None) -> None:
+        """Begin no further task in any batch; `except_batch` stops by itself."""
         if not self._stopped:
             self._stopped = True
             for batch, stop in self._open.items():
-                if batch != own:
+                if batch != except_batch:
                     stop()
 
     @property
@@ -226,23 +226,21 @@ class Stage:
         failure = self._failure or self._verdict(tally)
         is_used = failure is None and not self._questions and not self._is_cancelled
         try:
-            closed = await self._waiting.retried_despite_cancel(
-                lambda: self._closed(is_used), _raise
-            )
+            closed = await self._waiting.done_despite_cancel(lambda: self._closed(is_used))
         except FailureError as error:
             failure = failure or explain(error)[:300]
             closed = StageClosed(counts=tally)
         return self._ended(closed, failure)
 
     async def _closed(self, aggregate: bool) -> StageClosed:
-        if self._own is not None:
+        if self._inline is not None:
             return await workflow.execute_activity_method(
                 StageClosing.close_small_stage,
                 SmallStageTally(
                     order=self._order,
                     tasks=self._total,
                     aggregate=aggregate,
-                    batch=self._own.recording(),
+                    batch=self._inline.recording(),
                 ),
                 summary=f"close {self._definition.stage_name}",
                 **policies.LONG,
@@ -258,11 +256,11 @@ class Stage:
         """Why a stage cannot be used, by what became of its tasks; None: it can."""
         if not tally.failed:
             return None
-        said = f"{tally.failed:,} of {self._total:,} tasks failed"
+        verdict = f"{tally.failed:,} of {self._total:,} tasks failed"
         is_lost = tally.completed == 0
         if self._definition.on_failure is OnFailure.CONTINUE and not is_lost:
             return None
-        return said
+        return verdict
 
     def _ended(self, closed: StageClosed, failure: str | None) -> StageEnd:
         return StageEnd(
@@ -306,7 +304,7 @@ class Stage:
         )
         if wait != self._wait:
             self._wait = wait
-            asyncio.create_task(self._tell())  # noqa: RUF006
+            asyncio.create_task(self._report_to_job())  # noqa: RUF006 - the run keeps its tasks
 
     def _show(self) -> None:
         counts = self._tally()
@@ -315,7 +313,7 @@ class Stage:
         part = counts.done * REPORTS // max(counts.total, 1)
         if (self._reported < part < REPORTS and self._is_due()) or not counts.done:
             self._reported, self._reported_at = part, workflow.now()
-            asyncio.create_task(self._tell())  # noqa: RUF006
+            asyncio.create_task(self._report_to_job())  # noqa: RUF006 - the run keeps its tasks
 
     def _is_due(self) -> bool:
         is_soon = (
@@ -323,7 +321,7 @@ class Stage:
         )
         return not (is_soon and workflow.patched(_PATCH))
 
-    async def _tell(self) -> None:
+    async def _report_to_job(self) -> None:
         parent = workflow.info().parent
         if parent is None:
             return
@@ -359,8 +357,4 @@ def _stop_batch(handle: workflow.ChildWorkflowHandle[TaskBatch, BatchEnd]) -> No
         with failures_logged("a batch was not stopped"):
             await handle.signal(TaskBatch.stop)
 
-    asyncio.create_task(stop())  # noqa: RUF006
-
-
-async def _raise(failure: FailureError) -> None:
-    raise failure
+    asyncio.create_task(stop())  # noqa: RUF006 - the run keeps its tasks

@@ -3,7 +3,6 @@
 import asyncio
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
 
 from activities.jobs.task_batches import BatchRecords
 from contracts.jobs import TASK_BATCH, BatchEnd, BatchOrder
@@ -24,7 +23,7 @@ class TaskBatch:
     async def run(self, order: BatchOrder) -> BatchEnd:
         """Do the tasks; a cancelled batch ends as well, with what it has."""
         await self._work.run()
-        end = await self._work.waiting.retried_despite_cancel(self._close, _raise)
+        end = await self._work.waiting.done_despite_cancel(self._close)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self._work.end(end.counts)
 
@@ -37,9 +36,9 @@ class TaskBatch:
         )
 
     def _report(self) -> None:
-        asyncio.create_task(self._tell())  # noqa: RUF006
+        asyncio.create_task(self._report_to_stage())  # noqa: RUF006 - the run keeps its tasks
 
-    async def _tell(self) -> None:
+    async def _report_to_stage(self) -> None:
         parent = workflow.info().parent
         if parent is None:
             return
@@ -51,7 +50,3 @@ class TaskBatch:
     def stop(self) -> None:
         """Begin no further task; those in progress are finished."""
         self._work.stop()
-
-
-async def _raise(failure: FailureError) -> None:
-    raise failure

@@ -38,7 +38,7 @@ class SpreadsheetPauses:
 
     def __init__(self, run: SpreadsheetRun) -> None:
         self._run = run
-        self._telling: asyncio.Task[None] | None = None
+        self._notifying: asyncio.Task[None] | None = None
         self.is_busy: Callable[[], bool] = lambda: False
         """Whether something is in flight that a new history would lose."""
 
@@ -99,13 +99,13 @@ class SpreadsheetPauses:
             attributes.waiting(self._run.now.state, since, self._run.now.assignee)
         )
         if self._run.notices.enabled and is_new:
-            self._tell(NoticeKind.NEEDS_YOU)
+            self._notify(NoticeKind.NEEDS_YOU)
         while not answered():
             self._show_waiting()
             await self._pause(answered)
             if workflow.info().is_continue_as_new_suggested() and not answered():
                 await self._continue_as_new()
-        self._stop_telling()
+        self._stop_notifying()
         self._run.set(waiting_since=None, touched=None)
         workflow.upsert_search_attributes(attributes.not_waiting(self._run.now.state))
         workflow.set_current_details("")
@@ -143,9 +143,9 @@ class SpreadsheetPauses:
 
     async def _nudge(self, nudge: Nudge) -> None:
         if not self._run.notices.enabled:
-            await self._notify(nudge)
+            await self._notify_by_step(nudge)
         elif nudge is not Nudge.ABANDONED:
-            self._tell(NoticeKind(nudge))
+            self._notify(NoticeKind(nudge))
         match nudge:
             case Nudge.REMINDER:
                 self._run.set(reminders=self._run.now.reminders + 1)
@@ -155,7 +155,7 @@ class SpreadsheetPauses:
                 days = self._run.order.patience.abandon_after / 86_400
                 raise Abandoned(f"no answer for {days:g} days")
 
-    def _tell(self, kind: NoticeKind) -> None:
+    def _notify(self, kind: NoticeKind) -> None:
         """Send a notice in the background, in place of one that is still being sent."""
         now = self._run.now
         assert now.waiting_since is not None and now.touched is not None
@@ -173,20 +173,20 @@ class SpreadsheetPauses:
             notify=now.notify,
             about={**self._run.notices.facts["about"], "open": wanted},
         )
-        self._stop_telling()
-        self._telling = asyncio.create_task(self._send(order))
+        self._stop_notifying()
+        self._notifying = asyncio.create_task(self._send(order))
 
     async def _send(self, order: NoticeOrder) -> None:
         await self._run.notices.send(order)
         if self._run.now.waiting_since is not None:
             self._show_waiting()
 
-    def _stop_telling(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+    def _stop_notifying(self) -> None:
+        if self._notifying is not None:
+            self._notifying.cancel()
 
-    async def _notify(self, nudge: Nudge) -> None:
-        """What runs do that began to wait before all pipelines shared their notices."""
+    async def _notify_by_step(self, nudge: Nudge) -> None:
+        """Send a notice as runs do that began before all pipelines shared their notices."""
         now = self._run.now
         assert now.waiting_since is not None
         notice = Notice(
@@ -210,12 +210,17 @@ class SpreadsheetPauses:
 
     async def _continue_as_new(self) -> None:
         """Start a new history where this one has grown long, with nothing in flight."""
-        if self._run.now.state is SpreadsheetState.COLUMN_MAPPING and self._run.now.staged is None:
-            return
-        if self.is_busy():
-            return
-        if self._telling is not None and not self._telling.done():
-            # A notice that is being sent would end with this run.
+        if self._has_work_in_flight():
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
+        if self._has_work_in_flight():
+            # An answer that was waited for has started it.
+            return
         workflow.continue_as_new(args=[self._run.order, self._run.now])
+
+    def _has_work_in_flight(self) -> bool:
+        """Whether something is being done whose result a new history would lose."""
+        now = self._run.now
+        is_staging = now.state is SpreadsheetState.COLUMN_MAPPING and now.staged is None
+        is_notifying = self._notifying is not None and not self._notifying.done()
+        return is_staging or is_notifying or self.is_busy()

@@ -337,7 +337,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
 
     @workflow.update(name="cancel")
     async def cancel(self, answer: Answer) -> MappingsAnswer:
-        """Cancel;  rows that are written stay, and can be undone."""
+        """Cancel; rows that are written stay, and can be undone."""
         return await self._stop(answer)
 
     @cancel.validator

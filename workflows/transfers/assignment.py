@@ -62,8 +62,8 @@ class Assignment:
         """
         self._parking.refuse_unless_waiting()
         if self._step != SETTINGS:
-            said = "its actions have begun: another queue is possible before, while it is parked"
-            raise ApplicationError(f"{said} at `{SETTINGS}`", type=WRONG_STATE)
+            reason = "its actions have begun: another queue is possible before, while it is parked"
+            raise ApplicationError(f"{reason} at `{SETTINGS}`", type=WRONG_STATE)
 
     def take(self, answer: TransferAssign) -> None:
         """Take the answer; one that comes too late is dropped."""

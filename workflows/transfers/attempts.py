@@ -21,7 +21,9 @@ _AT_ENDPOINTS: Final = RetryPolicy(
     maximum_interval=policies.BACKOFF.maximum_interval,
     non_retryable_error_types=[TRANSIENT],
 )
-_UNCOUNTED_PAUSE: Final = timedelta(minutes=1)
+_FIRST_UNCOUNTED_PAUSE: Final = timedelta(minutes=1)
+_LONGEST_UNCOUNTED_PAUSE: Final = timedelta(minutes=30)
+"""They double from the first on: an endpoint that throttles for days must not fill the history."""
 _LONGEST: Final = timedelta(days=1)
 
 
@@ -67,14 +69,17 @@ class Attempts:
         if side is Side.OWN:
             self._retries = 0
         self._failures = 0
-        self.said = ""
-        """What happens next, for people."""
+        self._uncounted_pause = _FIRST_UNCOUNTED_PAUSE
+        self.next_attempt = ""
+        """When the action is tried again, in words."""
 
     def pause_after(self, failure: FailureError) -> timedelta | None:
         """How long to wait before it is tried again; None: a person is asked."""
         if failure_type(failure) in _UNCOUNTED:
-            self.said = "tried again in a minute, and not counted"
-            return _UNCOUNTED_PAUSE
+            pause = self._uncounted_pause
+            self._uncounted_pause = min(2 * pause, _LONGEST_UNCOUNTED_PAUSE)
+            self.next_attempt = f"tried again after {pause}, and not counted"
+            return pause
         if failure_type(failure) == WORKERS_LOST or self._failures >= self._retries:
             return None
         self._failures += 1
@@ -82,5 +87,5 @@ class Attempts:
         if self._backoff is Backoff.EXPONENTIAL:
             seconds *= 2 ** min(self._failures - 1, 20)
         pause = min(timedelta(seconds=seconds), _LONGEST)
-        self.said = f"retry {self._failures} of {self._retries}"
+        self.next_attempt = f"retry {self._failures} of {self._retries}"
         return pause

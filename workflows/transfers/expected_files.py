@@ -56,7 +56,7 @@ class ExpectedFilesCheck:
             result = await waiting.done(lambda: _check(order))
         except FailureError as error:
             reraise_cancellation(error)
-            await _tell(order, f"{order.expectation.name} cannot be checked: {explain(error)}")
+            await _notify(order, f"{order.expectation.name} cannot be checked: {explain(error)}")
             raise
         for gap in result.gaps:
             await _begin(gap)
@@ -67,7 +67,7 @@ class ExpectedFilesCheck:
         return result
 
 
-async def _tell(order: ExpectedOrder, sentence: str) -> None:
+async def _notify(order: ExpectedOrder, sentence: str) -> None:
     notices = Notices(order.notices)
     id = notice_id("expected", order.expectation.name, workflow.now().date(), sentence)
     await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))
@@ -103,7 +103,7 @@ async def _begin(gap: GapOrder) -> None:
 
 
 async def _close(day: ExpectedDay) -> None:
-    """Tell the run about missing files that they have come; one that was closed needs no word."""
+    """Signal the run about missing files that they have come, unless it was closed."""
     run = gap_id(day.name, day.day, ExpectedState.MISSING)
     try:
         await workflow.get_external_workflow_handle(run).signal(_ARRIVED, day)
@@ -128,7 +128,7 @@ class ExpectedFiles(Parkable, skip=Answer):
 
     @workflow.run
     async def run(self, order: GapOrder) -> GapView:
-        """Tell people, and wait."""
+        """Notify people, and wait."""
         is_late = order.day.state is ExpectedState.LATE
         if is_late and not workflow.patched(_LATE_WAITS):
             id = notice_id("expected", self._day.name, self._day.day, self._day.state)

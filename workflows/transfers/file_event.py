@@ -164,8 +164,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         if answered.decision is Decision.RETRY:
             return
         state = "skipped" if answered.decision is Decision.SKIP else "failed"
-        said = answered.explain(reason) if answered.answer else answered.reason
-        raise _LeftOut(state, said or reason, answered.by)
+        raise _LeftOut(state, answered.final_reason(reason), answered.by)
 
     async def _start_job(self, event: FileNotice, route: EventRoute) -> Reception | None:
         """Start the job; what is known of one that was started before."""

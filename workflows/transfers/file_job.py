@@ -116,7 +116,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         index = 0
         while index < len(self._actions):
             if is_done_before(self._order, index, self._actions[index]):
-                self._pass_over(index)
+                self._mark_done_before(index)
             else:
                 await self._until_done(index)
             index += 1
@@ -146,12 +146,12 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
 
         return park
 
-    def _pass_over(self, index: int) -> None:
+    def _mark_done_before(self, index: int) -> None:
         """The transfer that is carried out anew has done this action."""
-        said = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
-        self._progress.skipped(index, said)
-        self._note_outcome(index, "done before", said, None)
-        self._remark(f"{index + 1}. {self._actions[index].action} was {said}")
+        note = f"done in transfer {(self._order.redriven_from or '')[:12]}, and not repeated"
+        self._progress.skipped(index, note)
+        self._note_outcome(index, "done before", note, None)
+        self._remark(f"{index + 1}. {self._actions[index].action} was {note}")
 
     async def _until_done(self, index: int) -> None:
         """Carry out one action, until it is done or left out."""
@@ -167,15 +167,15 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
                     raise
                 pause = attempts.pause_after(failure)
                 if pause is not None:
-                    self._progress.note(index, f"{explain(failure)}; {attempts.said}")
+                    self._progress.note(index, f"{explain(failure)}; {attempts.next_attempt}")
                     self._show()
-                    await workflow.sleep(pause, summary=attempts.said)
+                    await workflow.sleep(pause, summary=attempts.next_attempt)
                     continue
                 if await self._leaves_out(index, failure):
                     return
                 attempts = Attempts(self._actions[index], self._require_plan().job.actions)
                 continue
-            self._take(index, result)
+            self._action_done(index, result)
             return
 
     async def _run_action(self, index: int) -> ActionResult:
@@ -195,7 +195,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         )
         return await carried_out(order)
 
-    def _take(self, index: int, result: ActionResult) -> None:
+    def _action_done(self, index: int, result: ActionResult) -> None:
         self._files = result.files
         self._read[index] = result.files
         self._remark(*result.remarks)
@@ -257,8 +257,7 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         self._steps.add(index, self._actions[index], outcome, reason, by, configured_by)
 
     def _give_up(self, answered: Answered, reason: str) -> NoReturn:
-        said = answered.explain(reason) if answered.answer else answered.reason
-        raise JobFailed(said or reason, answered.by)
+        raise JobFailed(answered.final_reason(reason), answered.by)
 
     async def _ask(self, step: str, reason: str) -> Answered:
         self._reason = reason = self._progress.named(self._index, reason)
@@ -346,8 +345,8 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
             raise ApplicationError("no action has begun: plain retry, or fail", type=WRONG_STATE)
         action = self._actions[self._index]
         if not (corrects or may_be_left_out(action)):
-            said = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
-            raise ApplicationError(said, type=WRONG_STATE)
+            reason = f"{action.action} cannot be left out: what follows relies on it; retry or fail"
+            raise ApplicationError(reason, type=WRONG_STATE)
 
     @workflow.update(name="assign")
     async def assign(self, answer: TransferAssign) -> TransferView:

@@ -130,9 +130,8 @@ class Ending:
                 succeeded=succeeded,
             )
             try:
-                result = await self._waiting.retried_despite_cancel(
-                    lambda order=order: _execute("transfers.settle_source", order, SettleResult),
-                    _raise,
+                result = await self._waiting.done_despite_cancel(
+                    lambda order=order: _execute("transfers.settle_source", order, SettleResult)
                 )
             except FailureError as error:
                 remarks.append(f"the source stays as it is: {explain(error)}")
@@ -219,7 +218,3 @@ async def _execute(name: str, order: Any, result_type: type[T]) -> T:
     return await workflow.execute_activity(
         name, order, result_type=result_type, summary=name, **policies.LONG
     )
-
-
-async def _raise(failure: FailureError) -> None:
-    raise failure

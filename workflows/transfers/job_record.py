@@ -9,13 +9,13 @@ from contracts.transfers import FileJobOrder, StatusOrder, TransferStatus
 from workflows import policies
 
 
-def standing(order: FileJobOrder, status: TransferStatus, **said: Any) -> StatusOrder:
+def standing(order: FileJobOrder, status: TransferStatus, **fields: Any) -> StatusOrder:
     """What is written of a job now.
 
     Args:
         order: Of the job.
         status: The state of its transfer.
-        said: Further fields of the row.
+        fields: Further fields of the row.
     """
     return StatusOrder(
         transfer_id=order.transfer_id,
@@ -24,7 +24,7 @@ def standing(order: FileJobOrder, status: TransferStatus, **said: Any) -> Status
         run=workflow.info().workflow_id,
         digest=order.digest,
         event=order.event,
-        **said,
+        **fields,
     )
 
 

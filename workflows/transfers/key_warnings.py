@@ -1,4 +1,4 @@
-"""Tells people of keys of partners that expire; started by a schedule, once a day."""
+"""Notifies people of keys of partners that expire; started by a schedule, once a day."""
 
 from functools import partial
 

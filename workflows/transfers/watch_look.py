@@ -31,13 +31,13 @@ class WatchLook:
             problem = f"watch {order.watch.name} cannot look: {explain(error)}"[:500]
             failure = LookFailure(watch=order.watch.name, problem=problem)
             await waiting.done(lambda: _note(failure))
-            await _tell(notices, order, problem)
+            await _notify(notices, order, problem)
             raise
         for problem in result.problems:
-            await _tell(notices, order, f"watch {order.watch.name}: {problem}")
+            await _notify(notices, order, f"watch {order.watch.name}: {problem}")
         if result.vanished_unsent:
             names = ", ".join(result.vanished_unsent)
-            await _tell(
+            await _notify(
                 notices, order, f"watch {order.watch.name}: gone before they were sent: {names}"
             )
         return result
@@ -55,7 +55,7 @@ async def _note(failure: LookFailure) -> None:
     )
 
 
-async def _tell(notices: Notices, order: LookOrder, sentence: str) -> None:
-    """Tell people of a problem, once a day."""
+async def _notify(notices: Notices, order: LookOrder, sentence: str) -> None:
+    """Notify people of a problem, once a day."""
     id = notice_id("watch", order.watch.name, workflow.now().date(), sentence)
     await notices.once(notices.order(NoticeKind.NEEDS_YOU, "problem", sentence, id=id))

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from sqlalchemy import CursorResult, and_, delete, not_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.batches import leftovers, listings
@@ -42,7 +41,7 @@ class SqlBatchStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def expect(self, keys: Sequence[BatchKey]) -> None:
         """Make rows of batches that will be started, so that their order is kept."""

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.engine import Database
 from adapters.database.models.webhooks import job_aliases
@@ -15,7 +14,7 @@ class SqlJobAliases:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def get(self, alias: str) -> JobAlias | None:
         """What is kept of a foreign id; None: nothing."""

@@ -53,7 +53,7 @@ class SqlJobStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def put_job(self, record: JobRecord) -> None:
         """Insert or replace the record of a job; an older attempt never replaces a newer one."""

@@ -68,7 +68,7 @@ batches = Table(
 
 `unannounced_since` is when the batch ended, until its LOADER_FINISHED is published.
 
-`lost` says which queue was deleted behind the batch's back, with documents that no row counts.
+`lost` says which queue was deleted by someone else, with documents that no row counts.
 
 `passed_on` is a JSON object: the fields that docflow does not use, by the type of their event. A
 row that is not `known` holds what events said of a batch that was neither started nor expected.

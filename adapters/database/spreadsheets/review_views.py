@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, distinct, func, select
 
@@ -12,9 +11,9 @@ from adapters.database.models.spreadsheet_reviews import (
     spreadsheet_review_operations,
     spreadsheet_review_problems,
 )
-from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.spreadsheets import review_operations
 from adapters.database.spreadsheets.records import Page
+from adapters.database.spreadsheets.review_conditions import id_of
 from adapters.database.spreadsheets.statuses import count, paged
 from contracts.spreadsheets.reviews import UndoOperation
 from domain.spreadsheets.review import RowProblem, StoredOperation
@@ -80,7 +79,7 @@ class SqlReviewViews:
         blocks = spreadsheet_review_blocks
         query = (
             select(blocks.c.first_line)
-            .where(blocks.c.import_id == _id_of(uuid))
+            .where(blocks.c.import_id == id_of(uuid))
             .order_by(blocks.c.first_line)
         )
         async with self._database.reading() as connection:
@@ -91,7 +90,7 @@ class SqlReviewViews:
     ) -> Page[StoredOperation]:
         """The operations, the newest first."""
         table = spreadsheet_review_operations
-        mine = (table.c.import_id == _id_of(uuid), table.c.version.is_not(None))
+        mine = (table.c.import_id == id_of(uuid), table.c.version.is_not(None))
         query = select(table).where(*mine).order_by(table.c.version.desc())
         undos = select(table).where(*mine, table.c.body.contains('"UNDO"'))
         async with self._database.reading() as connection:
@@ -114,14 +113,9 @@ def _taken_back(undos: Sequence[StoredOperation]) -> Mapping[int, int]:
     return found
 
 
-def _id_of(uuid: str) -> Any:
-    imports = spreadsheet_imports
-    return select(imports.c.id).where(imports.c.uuid == uuid).scalar_subquery()
-
-
 def _mine(uuid: str, column: int | None = None) -> list[ColumnElement[bool]]:
     problems = spreadsheet_review_problems
-    conditions: list[ColumnElement[bool]] = [problems.c.import_id == _id_of(uuid)]
+    conditions: list[ColumnElement[bool]] = [problems.c.import_id == id_of(uuid)]
     if column is not None:
         conditions.append(problems.c.column_id == column)
     return conditions

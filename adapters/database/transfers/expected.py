@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import exists, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -24,7 +23,7 @@ class SqlExpectedStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def arrivals(
         self, queue: str, begin: datetime, end: datetime, limit: int

@@ -44,10 +44,10 @@ async def terminate(
     if row is None or row.status not in OPEN or unchanged_since not in (None, row.at):
         return False
     now, status = datetime.now(UTC), TransferStatus.FAILED.value
-    said = clean(reason)[:1_500]
+    cleaned = clean(reason)[:1_500]
     own = transfers.c.transfer_id == row.transfer_id
     await connection.execute(
-        update(transfers).where(own).values(status=status, reason=said, by=None, at=now)
+        update(transfers).where(own).values(status=status, reason=cleaned, by=None, at=now)
     )
     await connection.execute(
         insert(jobstatus).values(
@@ -57,7 +57,7 @@ async def terminate(
             queue=row.queue,
             job=row.job,
             file=row.file,
-            reason=said,
+            reason=cleaned,
         )
     )
     await connection.execute(delete(transfer_turns).where(transfer_turns.c.run == run))

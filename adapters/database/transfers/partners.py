@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, func, select, text
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -21,7 +20,7 @@ class SqlPartnerStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def get(self, name: str) -> Partner | None:
         """One; None: there is none."""

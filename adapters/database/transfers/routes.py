@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
@@ -19,7 +18,7 @@ class SqlRouteStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def version(self) -> str:
         """How many changes there were, and the number of the last one.

@@ -48,7 +48,7 @@ class StateWriter:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        insert = database.insert
         # Made once: a row is written three times for each event.
         self._newest = _newest(insert(transfers))
         self._trail = _trail(insert(jobstatus), not_(_is_held()))

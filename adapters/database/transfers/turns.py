@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import delete, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.engine import Database
 from adapters.database.models.transfers import transfer_turns
@@ -23,7 +22,7 @@ class SqlTurns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def take(self, key: str, run: str, arrived: datetime) -> Sequence[str]:
         """Stand in line, or see who is before; none: it is this run's turn, until it gives back."""

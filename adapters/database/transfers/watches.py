@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
@@ -20,7 +19,7 @@ class SqlWatchStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = database.insert
 
     async def seen(self, watch: str) -> Sequence[SeenFile]:
         """Files that were there at the last look."""

@@ -141,10 +141,10 @@ def fitting(text: str) -> str:
 
 
 def _what_is_wrong(row: RejectedRow) -> str:
-    said = "; ".join(
+    shown = "; ".join(
         f"{problem.column}: {problem.reason}" if problem.column else problem.reason
         for problem in row.problems
     )
     mark = next((problem.mark for problem in row.problems if problem.mark), None)
     place = next((f"{each.sheet!r} line {each.line}: " for each in row.problems if each.sheet), "")
-    return f"{place}{said}" if mark is None else f"{place}{said} [{mark}]"
+    return f"{place}{shown}" if mark is None else f"{place}{shown} [{mark}]"

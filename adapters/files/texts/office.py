@@ -120,8 +120,8 @@ def _extracted(content: bytes, kind: TextKind) -> xberg.ExtractedDocument:
             " and send the new file"
         ) from error
     if not result.results:
-        said = "; ".join(each.message for each in result.errors)
-        raise UnreadableDocument(f"the document cannot be read: {said}")
+        problems = "; ".join(each.message for each in result.errors)
+        raise UnreadableDocument(f"the document cannot be read: {problems}")
     return result.results[0]
 
 

@@ -30,9 +30,9 @@ def answer_to(order: VectorOrder) -> VectorAnswer:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             report = _read(order)
-        said = dict.fromkeys(f"GDAL: {each.message}"[:1_000] for each in caught)
+        warned = dict.fromkeys(f"GDAL: {each.message}"[:1_000] for each in caught)
         return VectorAnswer(
-            report=report.model_copy(update={"left_out": (*report.left_out, *said)[:NOTES]})
+            report=report.model_copy(update={"left_out": (*report.left_out, *warned)[:NOTES]})
         )
     except Unsure as error:
         return VectorAnswer(question=str(error)[:1_000], parameter=error.parameter)

@@ -188,19 +188,21 @@ def _links(plan: DatasetPlan) -> tuple[LinkFacts, ...]:
 
 def lineage(plan: DatasetPlan) -> str:
     """What was done to the source, in sentences."""
-    said = [f"Made from {plan.name} (SHA-256 {plan.sha256}); time from the {plan.time_source}."]
+    sentences = [
+        f"Made from {plan.name} (SHA-256 {plan.sha256}); time from the {plan.time_source}."
+    ]
     grid = plan.grid
     if grid.method == "copy":
-        said.append("Pixels are unchanged.")
+        sentences.append("Pixels are unchanged.")
     else:
-        said.append(f"Resampled by {plan.rules.resampling} to {grid.crs}.")
+        sentences.append(f"Resampled by {plan.rules.resampling} to {grid.crs}.")
     if (operation := grid.operation) is not None:
         accuracy = operation.accuracy_metres
         within = "unknown accuracy" if accuracy is None else f"accuracy {accuracy:g} m"
-        said.append(f"Coordinates by: {operation.name} ({within}).")
-        said.extend(f"Not available: {better}." for better in operation.better)
-    said.extend(f"{note[:1].upper()}{note[1:]}." for note in plan.notes)
-    return " ".join(said)[:5_000]
+        sentences.append(f"Coordinates by: {operation.name} ({within}).")
+        sentences.extend(f"Not available: {better}." for better in operation.better)
+    sentences.extend(f"{note[:1].upper()}{note[1:]}." for note in plan.notes)
+    return " ".join(sentences)[:5_000]
 
 
 def _bands(

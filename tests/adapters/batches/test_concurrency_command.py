@@ -78,7 +78,7 @@ async def test_a_number_of_another_program_is_shown_with_what_it_becomes(
     assert "its batches run with 1,000: an event source mapping takes 2 to 1,000" in shown
 
 
-async def test_more_than_all_batches_may_reserve_is_said(terminal: Person) -> None:
+async def test_more_than_all_batches_may_reserve_is_reported(terminal: Person) -> None:
     small = Person({**terminal.environment, **AWS})
     said = "all batches together may reserve 50 (DOCFLOW_BATCH_RESERVED_CONCURRENCY)"
     assert said in await small.docflow("concurrency", "7", "51")

@@ -144,7 +144,7 @@ async def test_unsubscribing_twice_is_once(setup: QueueSetup) -> None:
     await setup.holds(names.queue)
 
 
-async def test_a_subscription_that_someone_has_deleted_is_told_by_its_name(
+async def test_a_deleted_subscription_is_reported_by_its_name(
     setup: QueueSetup,
 ) -> None:
     names = await setup.subscribe()

@@ -170,7 +170,7 @@ async def test_a_row_that_no_database_holds_takes_the_steps_that_report_it(
     assert await count(database, import_tasks) == 0
 
 
-async def test_codes_are_spelled_as_a_person_has_said(
+async def test_codes_are_spelled_as_a_person_has_decided(
     store: SqlImportStore, database: Database
 ) -> None:
     assert await complete(store, machine("007"), task_id="t0") is not None

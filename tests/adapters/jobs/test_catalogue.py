@@ -121,7 +121,7 @@ async def test_items_are_written_all_or_none(scenes: Catalogue) -> None:
     await scenes.put_items("scenes", [])
 
 
-async def test_a_deleted_item_is_found_no_more(scenes: Catalogue) -> None:
+async def test_a_deleted_item_is_no_longer_found(scenes: Catalogue) -> None:
     assert await scenes.delete_item("scenes", "fiji")
     assert not await scenes.delete_item("scenes", "fiji")
     assert await found(scenes, bbox=(170, -30, -170, 0)) == []

@@ -202,7 +202,7 @@ async def test_a_file_that_was_replaced_is_refused(runner: Runner, tmp_path: Pat
         await runner.run(source="a.geojson", identity=identity)
 
 
-async def test_a_table_without_geometries_is_no_item_and_says_so(
+async def test_a_table_without_geometries_is_no_item_and_is_reported(
     runner: Runner, tmp_path: Path
 ) -> None:
     await runner.put(geojson(tmp_path / "a", [(None, {"a": 1})]), "a.geojson")

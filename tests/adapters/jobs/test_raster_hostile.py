@@ -157,7 +157,7 @@ async def test_a_block_that_fills_the_memory_is_refused(
     assert "at most 201,326,592 are read at once" in await refused(rasters, path)
 
 
-async def test_a_raster_that_needs_more_memory_than_the_limit_says_so(tmp_path: Path) -> None:
+async def test_a_raster_that_needs_more_memory_than_the_limit_is_reported(tmp_path: Path) -> None:
     path = made.write(
         tmp_path / "scene.tif",
         made.values(8, 2_048, 2_048),

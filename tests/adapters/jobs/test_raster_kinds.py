@@ -142,7 +142,7 @@ async def test_a_nodata_value_that_no_pixel_can_have_is_named_and_not_used(
 
 
 @pytest.mark.parametrize("more", [{}, {"single_file_bytes": 1}])
-async def test_a_raster_without_a_value_says_so(
+async def test_a_raster_without_a_value_is_reported(
     jobs: RasterJobs, tmp_path: Path, more: dict[str, Any]
 ) -> None:
     path = made.write(tmp_path / "void.tif", np.zeros((1, 60, 80), "uint8"), nodata=0)

@@ -133,7 +133,7 @@ async def test_only_what_the_route_takes_counts(database: Database) -> None:
     assert states((await checks.check(5)).days) == [(2, "pending", 1)]
 
 
-async def test_a_rule_that_is_not_there_is_said(database: Database) -> None:
+async def test_a_missing_rule_is_reported(database: Database) -> None:
     with pytest.raises(ApplicationError, match="rule jobs/7, which is not there"):
         await Checks(database, rule="7").check(5)
 

@@ -37,7 +37,7 @@ def a_partner(server: HttpFiles, **fields: object) -> Partner:
         ({}, "requests without credentials, and its record names none"),
     ],
 )
-async def test_a_server_that_accepts_our_credentials_no_more_is_away_for_every_file(
+async def test_a_server_that_refuses_our_credentials_is_an_outage_for_every_file(
     fields: dict[str, str], named: str
 ) -> None:
     async with http_files() as server:
@@ -128,7 +128,7 @@ async def test_calls_wait_where_every_call_is_refused(tmp_path: Path) -> None:
         assert "planted" not in result.model_dump_json()
 
 
-async def test_a_test_of_such_a_partner_says_so(sqlite_database_url: str) -> None:
+async def test_a_test_of_such_a_partner_reports_it(sqlite_database_url: str) -> None:
     known = {"DATABASE_URL": sqlite_database_url, "DOCFLOW_TRANSFERS_LOCAL": "true", **SECRETS}
     context = CliContext(known)
     async with http_files() as server:

@@ -139,7 +139,7 @@ async def test_a_message_to_others_names_their_keys(
         await Work(pgp, us.own(secrets)).decrypt(message)
 
 
-async def test_a_message_to_a_key_of_ours_without_its_sub_key_says_so(
+async def test_a_message_to_a_private_key_without_its_sub_key_is_reported(
     pgp: GnuPg, secrets: PlantedSecrets, forge: Forge, other: Party
 ) -> None:
     home = Path(tempfile.mkdtemp(dir="/dev/shm"))

@@ -101,7 +101,7 @@ async def test_a_secret_that_is_not_there_is_named(site: SftpSite, secrets: dict
     ("password", "said"),
     [("planted-wrong-password", "does not let docflow in"), (EXPIRED, "password has expired")],
 )
-async def test_a_server_that_lets_us_in_no_more_is_away_for_every_run(
+async def test_a_server_that_refuses_our_login_is_an_outage_for_every_run(
     site: SftpSite, password: str, said: str
 ) -> None:
     with pytest.raises(LoginRefused, match=said) as raised:
@@ -293,7 +293,7 @@ async def test_a_server_without_tls_is_not_spoken_to() -> None:
             pass
 
 
-async def test_a_file_that_cannot_be_read_back_says_so() -> None:
+async def test_a_file_that_cannot_be_read_back_is_reported() -> None:
     async with http_files() as server:
         server.readable = False
         partner = Partner(

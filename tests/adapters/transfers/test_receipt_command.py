@@ -146,7 +146,7 @@ async def test_what_is_no_receipt_is_refused(
     assert reason in (await docflow("--file", str(path), code=1)).output
 
 
-async def test_what_is_missing_is_said(
+async def test_what_is_missing_is_reported(
     environment: dict[str, str], docflow: Docflow, tmp_path: Path
 ) -> None:
     assert "name the transfer" in (await docflow(code=2)).output

@@ -32,7 +32,7 @@ def docflow(sqlite_database_url: str) -> Docflow:
     return call
 
 
-async def test_of_many_events_that_no_rule_matched_the_number_is_said(
+async def test_of_many_events_that_no_rule_matched_the_number_is_reported(
     docflow: Docflow, sqlite_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.services.transfers.routes._UNMATCHED", 1)

@@ -80,7 +80,7 @@ async def test_an_older_state_never_replaces_a_newer_one(database: Database) -> 
     assert len(await store.trail(ID)) == 2
 
 
-async def test_an_end_counts_whatever_the_clock_of_an_earlier_state_said(
+async def test_an_end_counts_whatever_the_clock_of_an_earlier_state_showed(
     database: Database,
 ) -> None:
     store = SqlTransferStore(database)

@@ -43,7 +43,7 @@ async def test_what_is_permitted_passes_encrypted_end_to_end() -> None:
         assert way.refused is None
 
 
-async def test_what_is_not_permitted_is_refused_and_said() -> None:
+async def test_what_is_not_permitted_is_refused_and_reported() -> None:
     async with (
         Tunnel(Egress()).serve() as way,
         httpx.AsyncClient(proxy=way.url, trust_env=False) as client,

@@ -5,7 +5,7 @@ from contracts.transfers.watches import LookResult
 from tests.support.transfers.looks import NOON, Make
 
 
-async def test_a_share_that_is_empty_for_one_look_starts_nothing_and_asks_nobody(
+async def test_a_share_that_is_empty_once_starts_nothing_and_notifies_no_one(
     looks: Make,
 ) -> None:
     watched = looks()

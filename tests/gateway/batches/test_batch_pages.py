@@ -63,7 +63,7 @@ async def test_a_parked_batch_is_seen_and_answered(gateway: BatchGateway) -> Non
         assert again.status_code in (404, 409, 422)
 
 
-async def test_a_batch_whose_worker_is_away_shows_its_rows(gateway: BatchGateway) -> None:
+async def test_a_batch_whose_worker_is_down_shows_its_rows(gateway: BatchGateway) -> None:
     store, key = SqlBatchStore(gateway.database), BatchKey(case_id=802, batch_id=1)
     await store.note(802, [started(key)])
     browser, _ = gateway.browser()

@@ -104,7 +104,7 @@ async def test_webhooks_are_listed_and_sent_again() -> None:
         (("jobs", "webhooks", "nothing", "--send", "0"), 1, "there is no job 'nothing'"),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_one_line(
+async def test_what_cannot_be_done_is_reported_in_one_line(
     arguments: tuple[str, ...], exit_code: int, message: str
 ) -> None:
     done = await docflow(*arguments)

@@ -232,7 +232,7 @@ async def test_the_life_of_a_job_comes_as_events(jobs: JobStack) -> None:
     assert older.status_code == 200 and f"id: {last}" in older.text
 
 
-async def test_who_follows_a_job_goes_on_at_the_next_gateway(jobs: JobStack) -> None:
+async def test_a_client_that_follows_a_job_continues_at_the_next_gateway(jobs: JobStack) -> None:
     async with served(jobs.app) as address, jobs.browser(address=address) as olga:
         # A job of its own: none of its tasks fails.
         job = await submit(olga, "survey", ask=True, bad=-1)

@@ -126,5 +126,5 @@ async def test_what_is_not_served_is_not_found(client: httpx.AsyncClient) -> Non
         assert answer.status_code == 404, path
         assert answer.headers["content-type"] == "application/problem+json"
     assert "has been removed" in (await client.get(f"{ASSETS}/gone")).json()["detail"]
-    async with httpx.AsyncClient(base_url=client.base_url) as nobody:
-        assert (await nobody.get(f"{ASSETS}/data")).status_code == 401
+    async with httpx.AsyncClient(base_url=client.base_url) as anonymous:
+        assert (await anonymous.get(f"{ASSETS}/data")).status_code == 401

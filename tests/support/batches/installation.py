@@ -65,7 +65,7 @@ their rate there, and each has it here."""
 
 @dataclass
 class BatchInstallation:
-    """Cases with their table, and the world outside that ends every batch that asks for it."""
+    """Cases with their table, and the other services, which end every batch that asks for it."""
 
     client: Client
     task_queue: str
@@ -78,7 +78,7 @@ class BatchInstallation:
     watch: int = 1
     """Seconds between two looks of a case at its batch."""
     ends: bool = True
-    """The outside world answers BATCH_END_START."""
+    """Other services answer BATCH_END_START."""
     order: list[BatchKey] = field(default_factory=list[BatchKey])
     """Batches as their loading began."""
     _answers: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
@@ -87,17 +87,17 @@ class BatchInstallation:
         """Those of the catalogue, all of them."""
         return list(activities_of(*BATCHES.activities(self.common, self.resources)))
 
-    async def tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
-        """Hand an event to its case, as the bridge does: again, until Temporal has taken it."""
+    async def send(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
+        """Send an event to its case, as the bridge does: again, until Temporal has taken it."""
         async with asyncio.timeout(TAKEN_SECONDS):
             for pause in itertools.chain((1, 2, 4, 8), itertools.repeat(15)):
                 try:
-                    return await self._tell(event)
+                    return await self._send(event)
                 except (RPCError, RPCTimeoutOrCancelledError):
                     await asyncio.sleep(pause)
             raise AssertionError("the pauses have no end")
 
-    async def _tell(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
+    async def _send(self, event: CaseEvent) -> WorkflowHandle[Any, Any]:
         start = WithStartWorkflowOperation(
             CaseQueue.run,
             CaseOrder(
@@ -113,18 +113,18 @@ class BatchInstallation:
         )
         return await start.workflow_handle()
 
-    def hear(self, said: Publication) -> None:
-        """The world outside: notes what begins, and answers what asks for an answer."""
-        key = BatchKey(case_id=said.case_id, batch_id=said.batch_id)
-        if said.event_type is Announcement.LOADER_STARTED:
+    def receive(self, announced: Publication) -> None:
+        """Other services: note what begins, and answer what asks for an answer."""
+        key = BatchKey(case_id=announced.case_id, batch_id=announced.batch_id)
+        if announced.event_type is Announcement.LOADER_STARTED:
             self.order.append(key)
-        if said.event_type is Announcement.BATCH_END_START and self.ends:
-            answer = self.tell(BatchEndFinished(case_id=key.case_id, batch_id=key.batch_id))
+        if announced.event_type is Announcement.BATCH_END_START and self.ends:
+            answer = self.send(BatchEndFinished(case_id=key.case_id, batch_id=key.batch_id))
             task = asyncio.create_task(answer)
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
 
-    def said(self, key: BatchKey) -> list[str]:
+    def announced(self, key: BatchKey) -> list[str]:
         """What was announced about a batch."""
         return [
             one.event_type.value
@@ -205,7 +205,7 @@ async def batch_installation(
             scratch=folder,
         )
         installation = BatchInstallation(client, task_queue, store, common, batch, cloud, **options)
-        cloud.listeners.append(installation.hear)
+        cloud.listeners.append(installation.receive)
         yield installation
 
 
@@ -219,20 +219,20 @@ def keys_of(case_id: int, batches: int) -> list[BatchKey]:
     return [BatchKey(case_id=case_id, batch_id=number) for number in range(1, batches + 1)]
 
 
-async def tell_shuffled(
+async def send_shuffled(
     installation: BatchInstallation, dice: random.Random, *, cases: int, batches: int
 ) -> list[BatchKey]:
-    """Tell every event of many cases in any order, some of them twice; the batches."""
+    """Send every event of many cases in any order, some of them twice; the batches."""
     chosen = dice.sample(range(1, 1_000_000_000), cases)
     keys = [key for case in chosen for key in keys_of(case, batches)]
     await installation.store.expect(keys)
     room = asyncio.Semaphore(20)
 
-    async def tell(event: CaseEvent) -> None:
+    async def send(event: CaseEvent) -> None:
         async with room:
-            await installation.tell(event)
+            await installation.send(event)
 
-    await asyncio.gather(*map(tell, shuffled(keys, dice)))
+    await asyncio.gather(*map(send, shuffled(keys, dice)))
     return keys
 
 

@@ -124,7 +124,7 @@ async def holds(truth: bool) -> bool:
     return truth
 
 
-async def tells(handle: Handle, *lines: str) -> None:
+async def shows(handle: Handle, *lines: str) -> None:
     """Wait until the details of a run hold these lines."""
 
     async def reported() -> bool:

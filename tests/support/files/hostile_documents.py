@@ -1,4 +1,4 @@
-"""Documents that were made to do harm to whoever reads them."""
+"""Documents made to harm their reader."""
 
 import io
 import struct
@@ -111,7 +111,7 @@ def word_of_entities() -> bytes:
 
 
 def word_that_names_a_file(path: str) -> bytes:
-    """An entity that stands for a file of whoever reads it."""
+    """An entity that stands for a file of its reader."""
     entity = f'<!DOCTYPE w:document [<!ENTITY file SYSTEM "file://{path}">]>'
     return word_with(word_main("<w:p><w:r><w:t>seen &file; so far</w:t></w:r></w:p>", entity))
 

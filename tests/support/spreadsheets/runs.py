@@ -106,8 +106,8 @@ async def shows(handle: Handle, state: str, person: str | None) -> None:
     await eventually(shown)
 
 
-async def tell(handle: Handle, name: str, answer: Any) -> MappingsAnswer:
-    """An update that is taken."""
+async def send_update(handle: Handle, name: str, answer: Any) -> MappingsAnswer:
+    """Send an update that is accepted; its result."""
     async with asyncio.timeout(20):
         return await handle.execute_update(name, answer, result_type=MappingsAnswer)
 

@@ -87,7 +87,7 @@ class SftpSite:
     """A server that runs.
 
     Attributes:
-        logins: How often somebody has logged in.
+        logins: How many logins succeeded.
         files: Characters of files that were opened.
     """
 

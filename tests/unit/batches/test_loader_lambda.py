@@ -299,11 +299,11 @@ def test_the_key_of_temporal_is_what_the_secret_holds(
     keys: list[str | None] = []
     connect = batch_loader_lambda.connect
 
-    async def connect_and_tell(**options: Any) -> Client:
+    async def connect_and_record(**options: Any) -> Client:
         keys.append(options["api_key"])
         return await connect()
 
-    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
+    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_record)
     asyncio.run(keep_secret(aws, "docflow/temporal", " the key\n"))
     secret = {"AWS_ENDPOINT_URL": aws.endpoint_url, API_KEY_SECRET: "docflow/temporal"}
     for function in (start(address), start(address, **secret)):
@@ -317,11 +317,11 @@ def test_an_environment_connects_once(
     connected: list[Client] = []
     connect = batch_loader_lambda.connect
 
-    async def connect_and_tell(**options: Any) -> Client:
+    async def connect_and_record(**options: Any) -> Client:
         connected.append(await connect(**options))
         return connected[-1]
 
-    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_tell)
+    monkeypatch.setattr(batch_loader_lambda, "connect", connect_and_record)
     function = start(address)
     for number in range(3):
         function.handle(event(**{"1": document(f"warm{number}")}), Invocation())

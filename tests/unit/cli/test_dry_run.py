@@ -172,7 +172,7 @@ def test_a_folder_is_tried_file_by_file(url: str, tmp_path: Path) -> None:
     assert "holds no files" in refused.stderr
 
 
-def test_how_a_table_is_written_can_be_said(url: str, tmp_path: Path) -> None:
+def test_the_notation_of_a_table_can_be_given(url: str, tmp_path: Path) -> None:
     file = tmp_path / "rates.csv"
     file.write_text('code,Price a day,Remark\nE-1,"1,234",x\nE-2,abc,y\n')
     options = ("--type", "equipment", "--map", "Price a day=rate", "--map", "Remark=-")

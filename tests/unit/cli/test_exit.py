@@ -119,7 +119,7 @@ def to_full_disk(code: str) -> subprocess.CompletedProcess[str]:
         os.close(full)
 
 
-def to_nobody(code: str) -> subprocess.CompletedProcess[str]:
+def to_closed_pipe(code: str) -> subprocess.CompletedProcess[str]:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -160,7 +160,7 @@ def test_output_on_a_full_disk_is_one_sentence_and_an_exit_code_of_its_own(way: 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_closed_pipe_ends_a_command_quietly(way: str) -> None:
-    done = to_nobody(command(way))
+    done = to_closed_pipe(command(way))
     assert (done.returncode, done.stderr) == (141, "")
 
 
@@ -170,7 +170,7 @@ def test_a_failure_keeps_its_exit_code_when_its_output_is_lost() -> None:
 
 
 @pytest.mark.parametrize("options", [["--yes"], ["--yes", "--json"]])
-@pytest.mark.parametrize(("destination", "code"), [(to_full_disk, 5), (to_nobody, 141)])
+@pytest.mark.parametrize(("destination", "code"), [(to_full_disk, 5), (to_closed_pipe, 141)])
 def test_runs_are_not_retried_when_the_output_cannot_be_written(
     destination: Callable[[str], subprocess.CompletedProcess[str]], code: int, options: list[str]
 ) -> None:

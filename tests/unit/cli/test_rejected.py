@@ -170,7 +170,7 @@ def test_an_event_of_a_transfer_is_sent_by_its_sender(queue: str) -> None:
     assert "docflow submit transfers FILE" in refused.stderr
 
 
-def test_wrong_settings_of_another_queue_are_said_and_no_hindrance(tmp_path: Path) -> None:
+def test_wrong_settings_of_another_queue_are_reported_and_prevent_nothing(tmp_path: Path) -> None:
     installation = an_installation(GOOD)
     installation.environment["DOCFLOW_TRANSFERS_QUEUES"] = str(tmp_path / "queues.yaml")
     for _ in range(2):
@@ -183,7 +183,7 @@ def test_wrong_settings_of_another_queue_are_said_and_no_hindrance(tmp_path: Pat
     assert [body for body, _ in installation.queue.sent] == [GOOD, GOOD]
 
 
-def test_wrong_settings_are_said_where_no_queue_is_found(tmp_path: Path) -> None:
+def test_wrong_settings_are_reported_where_no_queue_is_found(tmp_path: Path) -> None:
     installation = an_installation(GOOD, queue="orders")
     installation.environment["DOCFLOW_TRANSFERS_QUEUES"] = str(tmp_path / "queues.yaml")
     refused = installation.docflow("rejected", "resubmit", "1")
@@ -217,7 +217,7 @@ def test_of_two_queues_with_one_name_a_person_says_which() -> None:
     assert (sent.exit_code, [body for body, _ in installation.queue.sent]) == (0, [b"{}"])
 
 
-def test_a_queue_of_a_pipeline_that_is_not_enabled_is_left_out_and_said() -> None:
+def test_a_queue_of_a_pipeline_that_is_not_enabled_is_left_out_and_named() -> None:
     installation = an_installation(GOOD, queue="jobs")
     named = {"AZURE_SERVICE_BUS_QUEUE_NAME": "jobs", "DOCFLOW_JOBS_QUEUE": "others"}
     installation.environment.update(named)

@@ -73,7 +73,7 @@ def test_other_ways_to_write_the_same(written: str) -> None:
         (data(WEEK, "(0||Exceptions()((0||0(d|99999999)())))"), "as the day"),
     ],
 )
-def test_what_cannot_be_read_is_said(written: str, says: str) -> None:
+def test_what_cannot_be_read_is_reported(written: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         read_xer_times(written)
 
@@ -126,6 +126,6 @@ def test_the_calendars_of_a_pmxml_file_keep_their_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["day Mittwoch", "date gestern", "day Monday 8-12"])
-def test_elements_that_are_no_times_are_said(written: str) -> None:
+def test_elements_that_are_no_times_are_reported(written: str) -> None:
     with pytest.raises(ValueError):
         read_pmxml_times(written)

@@ -43,7 +43,7 @@ async def test_a_mail_is_read_by_what_its_encoding_means(
 
 
 @pytest.mark.parametrize("named", ["utf-8", "martian"])
-async def test_a_mail_that_is_not_in_the_encoding_that_it_names_says_so(
+async def test_a_mail_that_is_not_in_the_encoding_that_it_names_is_reported(
     read: Reading, named: str
 ) -> None:
     found = await read(_mail(_GERMAN.encode("cp1252"), encoding=named))

@@ -197,7 +197,7 @@ async def test_a_document_without_words_says_why(
     assert note.startswith(says)
 
 
-async def test_a_mail_that_is_encrypted_says_so(read: Reading) -> None:
+async def test_an_encrypted_mail_is_reported(read: Reading) -> None:
     mail = EmailMessage()
     mail["From"], mail["Subject"] = "a@site.example", "secret"
     mail.set_content(b"sealed", maintype="application", subtype="pkcs7-mime", filename="smime.p7m")

@@ -120,7 +120,7 @@ async def test_headers_and_end_notes_of_old_word_are_read(read: Reading) -> None
     assert not any("not extracted" in note for note in found.notes)
 
 
-async def test_old_word_that_is_protected_says_so(read: Reading) -> None:
+async def test_an_old_word_document_that_is_protected_is_reported(read: Reading) -> None:
     with pytest.raises(UnreadableDocument, match="password"):
         await read(office.old_word("Größe\r", protected=True))
 

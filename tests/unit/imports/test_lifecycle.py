@@ -159,7 +159,7 @@ async def test_a_run_that_does_its_steps_again_does_not_skip_what_it_has_done(
     assert again.plan is not None and again.plan.facts == REGISTRY[equipment().document_type]
 
 
-async def test_a_row_without_a_digest_is_answered_from_and_says_so(ports: ActivityPorts) -> None:
+async def test_a_row_without_a_digest_is_used_and_reported(ports: ActivityPorts) -> None:
     ports.store.tasks["T1"] = (ImportState.COMPLETED, None)
     preparation = await prepare(ports, equipment(blob_name="in/other"))
     assert preparation.state is ImportState.COMPLETED

@@ -124,7 +124,7 @@ async def test_a_file_that_is_older_than_its_schedule_is_named(setup: ScheduleSe
     assert notes == [loaded, loaded, f"{loaded}{older}"]
 
 
-async def test_a_load_that_waits_for_another_one_says_so(setup: ScheduleSetup) -> None:
+async def test_a_load_that_waits_for_another_one_is_reported(setup: ScheduleSetup) -> None:
     store = SqlImportStore(setup.database)
     for task in ("T1", "T2"):
         given = message_of("schedule_extraction", task_id=task, blob_name="x.xer")

@@ -27,7 +27,7 @@ def test_a_stage_never_does_more_at_once_than_it_may(
 ) -> None:
     found = fan_out(tasks, most)
     assert found == expected
-    assert found.abreast * found.window <= most
+    assert found.parallel * found.window <= most
     assert sum(tasks_of(batch, tasks) for batch in range(found.batches)) == tasks
 
 

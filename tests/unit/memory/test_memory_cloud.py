@@ -85,7 +85,7 @@ async def test_a_function_that_is_not_mapped_takes_nothing() -> None:
     cloud = await built(MemoryCloud())
 
     async def handler(queue: str, body: str) -> bool:
-        raise AssertionError("nobody feeds it")
+        raise AssertionError("nothing feeds it")
 
     cloud.handler = handler
     await cloud.functions.detach(NAMES)

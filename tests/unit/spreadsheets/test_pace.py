@@ -68,7 +68,7 @@ def test_rows_that_are_read_have_a_rate() -> None:
         {"state": SpreadsheetState.COMPLETED},
     ],
 )
-def test_nothing_is_said_where_nothing_is_known(changes: dict[str, Any]) -> None:
+def test_no_pace_is_given_where_nothing_is_known(changes: dict[str, Any]) -> None:
     assert pace_of(replace(ROW, **changes), NOW) is None
 
 

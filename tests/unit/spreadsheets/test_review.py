@@ -194,7 +194,9 @@ async def test_times_are_in_question_wherever_another_row_writes_hours(
 
 
 @pytest.mark.parametrize(("problems", "is_cut"), [(PROBLEMS - 1, False), (PROBLEMS, True)])
-def test_a_review_that_stores_the_first_problems_only_says_so(problems: int, is_cut: bool) -> None:
+def test_a_review_that_stores_the_first_problems_only_is_marked(
+    problems: int, is_cut: bool
+) -> None:
     column = ReviewColumn(ColumnMapping(id=1, index=0, header="Time"), None, problems - 4, False)
     state = ReviewState(1, True, ReviewCounts(rows=170_000))
     overview = ReviewOverview(state, [column], 4, (), False, None)

@@ -63,7 +63,7 @@ async def test_what_is_answered_is_what_is_written(
     assert await bibs(setup) == expected
 
 
-async def test_a_bib_of_somebody_in_the_event_is_asked_about(setup: SpreadsheetSetup) -> None:
+async def test_a_bib_of_another_participant_is_asked_about(setup: SpreadsheetSetup) -> None:
     first = await asked(setup, ADA)
     await first.process()
     await first.finish()

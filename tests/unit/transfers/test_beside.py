@@ -31,7 +31,7 @@ def test_a_target_is_met_only_by_what_was_seen(found: Measurement, verdict: str)
     assert ("s: met" in found.verdict()) == ("s: met" in verdict)
 
 
-def test_a_table_without_any_single_event_says_so() -> None:
+def test_a_table_without_any_single_event_is_reported() -> None:
     text = table(1_000, measured(late=60.0)).markdown()
     assert "0 of 40" in text
     assert "**not measured**" in text

@@ -80,7 +80,7 @@ def test_the_file_is_read() -> None:
         ("calendars:", "watches:", "the list watches stands there already"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_said(before: str, after: str, said: str) -> None:
+def test_what_is_wrong_with_the_file_is_reported(before: str, after: str, said: str) -> None:
     assert before in FILE
     with pytest.raises(RuleViolation, match=said):
         read_clocks(FILE.replace(before, after, 1))

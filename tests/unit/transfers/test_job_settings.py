@@ -112,7 +112,7 @@ def test_a_job_names_its_own_unused_keys_and_not_those_of_others() -> None:
         (a_file(one(), one(Job="copy")), "take the same events"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_said_with_its_place(text: bytes, said: str) -> None:
+def test_what_is_wrong_with_the_file_is_reported_with_its_place(text: bytes, said: str) -> None:
     with pytest.raises(RuleViolation, match=said):
         read_settings(text)
 

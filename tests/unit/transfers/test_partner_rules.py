@@ -109,7 +109,7 @@ class Keyrings:
         yield Keyring()
 
 
-async def test_a_key_of_ours_without_its_sub_key_is_told() -> None:
+async def test_a_private_key_without_its_sub_key_is_reported() -> None:
     ours = "AB" * 20
     store = MemoryPartners(partner(keys=(OpenPgpKey(fingerprint=ours, own=True),)))
     keyrings: Any = Keyrings({ours: None}, {ours: ("12AB",)})

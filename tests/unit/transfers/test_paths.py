@@ -22,7 +22,7 @@ def test_a_name_with_other_encodings_of_accents_is_nearly_named(pattern: str, fo
     assert "differs from" in said and "how accents are encoded" in said
 
 
-def test_case_and_encoding_are_told_apart() -> None:
+def test_case_and_encoding_are_distinguished() -> None:
     paths = ["in/Übung.csv", "in/ÜBUNG.CSV", unicodedata.normalize("NFD", "in/ÜBUNG.CSV")]
     named, missed, _ = divided("in/Ü*.csv", paths)
     assert (named, missed) == (paths[:1], paths[1:])

@@ -66,7 +66,7 @@ def test_a_file_of_ones_own_takes_their_place(tmp_path: Path) -> None:
         ("queues: " + "[" * 5_000, "this is not YAML"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_said(text: str, said: str) -> None:
+def test_what_is_wrong_with_the_file_is_reported(text: str, said: str) -> None:
     with pytest.raises(RuleViolation, match=said):
         read_queues(text)
 

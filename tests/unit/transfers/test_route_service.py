@@ -136,7 +136,7 @@ async def test_unmatched_events_are_listed(routes: RouteService) -> None:
     assert await routes.unmatched(ADA) == UnmatchedEvents([Unmatched.row], 1)
 
 
-async def test_of_many_unmatched_events_the_number_is_said(
+async def test_of_many_unmatched_events_the_number_is_reported(
     routes: RouteService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Unmatched, "number", 51)

@@ -78,7 +78,7 @@ async def test_a_source_of_a_failed_run_is_moved_where_the_settings_say(
 
 
 @pytest.mark.parametrize("after", [AfterSource.MOVE, AfterSource.DELETE])
-async def test_a_source_that_has_changed_since_stays_and_a_remark_says_so(
+async def test_a_source_that_has_changed_since_stays_with_a_remark(
     ends: Endpoints, share: Path, after: AfterSource
 ) -> None:
     old(share / "in" / "a.csv", b"one")

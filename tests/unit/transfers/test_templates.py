@@ -84,12 +84,12 @@ def test_the_day_before_the_clocks_change_has_the_same_hour() -> None:
         ("{data.line}", "control character"),
     ],
 )
-def test_what_cannot_be_resolved_is_said(template: str, said: str) -> None:
+def test_what_cannot_be_resolved_is_reported(template: str, said: str) -> None:
     with pytest.raises(RuleViolation, match=said):
         resolve(template, facts(order={"a": 1}, empty="", line="a\nb"))
 
 
-def test_a_zone_that_does_not_exist_is_said() -> None:
+def test_a_zone_that_does_not_exist_is_reported() -> None:
     for zone in ("Mars/Olympus", "../../etc/passwd", "/etc/localtime", ""):
         with pytest.raises(RuleViolation, match="no time zone"):
             resolve("{time}", facts(zone))
@@ -157,7 +157,7 @@ def test_all_names_of_an_action_are_resolved() -> None:
     assert names_of(call, facts()) == {"path": "/TMS001", "headers.X-Job": "orders"}
 
 
-def test_the_field_of_a_wrong_name_is_said() -> None:
+def test_the_field_of_a_wrong_name_is_reported() -> None:
     with pytest.raises(RuleViolation, match=r"WriteFile, path: \{nme\}"):
         names_of(WriteFile(partner="acme", path="{nme}"), facts())
 

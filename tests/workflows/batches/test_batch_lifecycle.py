@@ -23,9 +23,9 @@ from tests.support.batches.runs import (
     holds,
     reach,
     removed_by,
+    shows,
     skip_to_the_end,
     status_of,
-    tells,
     timers_of,
 )
 from tests.support.batches.scripted import (
@@ -388,10 +388,10 @@ async def test_a_person_sees_how_far_building_and_removing_are(batches: BatchRun
     script.hold("subscribe")
     script.hold("delete_function")
     async with batches.running(script) as handle:
-        await tells(handle, "**provisioning**", "| queue | ready |", "| subscription | creating |")
+        await shows(handle, "**provisioning**", "| queue | ready |", "| subscription | creating |")
         script.held["subscribe"].set()
         await handle.signal(BatchLifecycle.take, finished())
         await end(handle)
-        await tells(handle, "**tearing down**", "| subscription | gone |", "| function | deleting")
+        await shows(handle, "**tearing down**", "| subscription | gone |", "| function | deleting")
         script.held["delete_function"].set()
         await handle.result()

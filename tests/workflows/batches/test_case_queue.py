@@ -32,7 +32,7 @@ from tests.support.batches.installation import (
     limit_account,
     new_case,
     parked,
-    tell_shuffled,
+    send_shuffled,
 )
 from tests.support.batches.scripted import TODAY, again, cancelled, ended, finished, started
 from tests.support.chaos import examples
@@ -63,14 +63,14 @@ async def test_batches_of_a_case_run_one_after_the_other_whatever_the_order(
     async with installations() as installation:
         await installation.store.expect(keys)
         for key in reversed(keys):
-            await installation.tell(finished(key))
-            await installation.tell(started(key))
-            await installation.tell(started(key))
+            await installation.send(finished(key))
+            await installation.send(started(key))
+            await installation.send(started(key))
         for key in keys:
             await installation.reaches(key, LoaderStatus.COMPLETE)
             await installation.ended(key)
         assert installation.order == keys
-        assert all(installation.said(key) == DONE for key in keys)
+        assert all(installation.announced(key) == DONE for key in keys)
         assert installation.cloud.is_empty
         assert installation.cloud.calls["clone"] == 3
 
@@ -80,7 +80,7 @@ async def test_a_batch_that_fails_is_noticed_by_its_case(
 ) -> None:
     [key] = keys_of(new_case(), 1)
     async with installations() as installation:
-        case = await installation.tell(started(key))
+        case = await installation.send(started(key))
         await installation.reaches(key, LoaderStatus.PROCESSING)
         await installation.client.get_workflow_handle(key.workflow_id).terminate()
 
@@ -99,13 +99,13 @@ async def test_a_batch_out_of_order_waits_for_those_before_it(
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
         await installation.store.expect([first, second])
-        case = await installation.tell(started(second))
+        case = await installation.send(started(second))
         status = await case.query(CaseQueue.status)
         assert (status.running, status.waiting) == (None, (1, 2))
         assert installation.order == []
-        await installation.tell(finished(second))
-        await installation.tell(started(first))
-        await installation.tell(finished(first))
+        await installation.send(finished(second))
+        await installation.send(started(first))
+        await installation.send(finished(first))
         await installation.reaches(second, LoaderStatus.COMPLETE)
         assert installation.order == [first, second]
 
@@ -116,8 +116,8 @@ async def test_a_batch_that_is_not_started_is_passed_over_after_hours_and_can_st
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
         await installation.store.expect([first, second])
-        case = await installation.tell(started(second))
-        await installation.tell(finished(second))
+        case = await installation.send(started(second))
+        await installation.send(finished(second))
         await server.skip(case, timedelta(hours=5, minutes=50))
         assert installation.order == []
         await server.skip(case, timedelta(minutes=20))
@@ -125,8 +125,8 @@ async def test_a_batch_that_is_not_started_is_passed_over_after_hours_and_can_st
         view = await installation.store.get(first)
         assert view is not None and view.status is LoaderStatus.WAITING
         assert view.reason is not None and view.reason.startswith("not started within 21600 s")
-        await installation.tell(started(first))
-        await installation.tell(finished(first))
+        await installation.send(started(first))
+        await installation.send(finished(first))
         await installation.reaches(first, LoaderStatus.COMPLETE)
 
 
@@ -134,11 +134,11 @@ async def test_a_batch_is_not_loaded_twice(installations: Installations) -> None
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
         for event in (started(key), finished(key)):
-            await installation.tell(event)
+            await installation.send(event)
         await installation.reaches(key, LoaderStatus.COMPLETE)
         await installation.ended(key)
         for event in (started(key), finished(key), ended(key)):
-            case = await installation.tell(event)
+            case = await installation.send(event)
         status: CaseStatus = await case.query(CaseQueue.status)
         assert (status.running, status.waiting) == (None, ())
         assert installation.order == [key]
@@ -149,9 +149,9 @@ async def test_a_batch_that_was_cancelled_before_it_began_is_never_built(
 ) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        await installation.tell(cancelled(key=key))
-        await installation.tell(started(key))
-        await installation.tell(finished(key))
+        await installation.send(cancelled(key=key))
+        await installation.send(started(key))
+        await installation.send(finished(key))
         await eventually(lambda: _seen(installation, key, 3))
         assert await installation.status(key) is LoaderStatus.CANCELLED
         assert installation.cloud.calls["ensure_queue"] == 0
@@ -168,11 +168,11 @@ async def test_a_cancel_reaches_the_batch_that_runs_and_the_next_one_follows(
 ) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
-        await installation.tell(started(first))
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
+        await installation.send(started(first))
+        await installation.send(started(second))
+        await installation.send(finished(second))
         await installation.loads(first)
-        await installation.tell(cancelled(key=first))
+        await installation.send(cancelled(key=first))
         await installation.reaches(first, LoaderStatus.CANCELLED)
         await installation.reaches(second, LoaderStatus.COMPLETE)
         await installation.ended(second)
@@ -188,7 +188,7 @@ async def test_announcements_have_the_fields_of_the_events_that_led_to_them(
         for number, (event, said) in enumerate(zip(events, DONE, strict=True), start=1):
             body = {"caseId": key.case_id, "batchId": key.batch_id, "eventType": event}
             more = {"user": event.lower(), f"field{number}": number, "status": "READY"}
-            await installation.tell(read_case_event(json.dumps({**body, **more}).encode()))
+            await installation.send(read_case_event(json.dumps({**body, **more}).encode()))
             await eventually(lambda said=said: _is_said(installation, key, said))
         bodies = [publication.body() for publication in installation.cloud.published]
     own = {"eventType", "caseId", "batchId", "status", "messageId", "documents"}
@@ -201,7 +201,7 @@ async def test_announcements_have_the_fields_of_the_events_that_led_to_them(
 
 
 async def _is_said(installation: BatchInstallation, key: BatchKey, event: str) -> bool:
-    return event in installation.said(key)
+    return event in installation.announced(key)
 
 
 async def test_an_end_that_came_too_early_does_not_keep_the_next_one(
@@ -209,16 +209,16 @@ async def test_an_end_that_came_too_early_does_not_keep_the_next_one(
 ) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        await installation.tell(started(key))
+        await installation.send(started(key))
         await installation.loads(key)
-        case = await installation.tell(ended(key))
+        case = await installation.send(ended(key))
         await eventually(lambda: _is_recorded(case))
-        await installation.tell(finished(key))
+        await installation.send(finished(key))
         await installation.ended(key)
         view = await installation.store.get(key)
         assert view is not None and view.reason is not None
         assert view.reason.startswith("BATCH_END_FINISHED came before BATCH_END_START")
-        assert installation.said(key) == DONE
+        assert installation.announced(key) == DONE
 
 
 async def _is_recorded(case: Any) -> bool:
@@ -229,15 +229,15 @@ async def test_kept_dead_letters_are_redriven_on_request(installations: Installa
     (key,) = keys_of(new_case(), 1)
     times = Timings(settle=0, poll=1, hold=0, max_redrives=0)
     async with installations(timings=times) as installation:
-        await installation.tell(started(key))
+        await installation.send(started(key))
         await installation.loads(key)
         (dead,) = (name for name in installation.cloud.queues_by_name if name.endswith("_dlq"))
         installation.cloud.queues_by_name[dead].messages.append("poison")
-        await installation.tell(finished(key))
+        await installation.send(finished(key))
         await installation.reaches(key, LoaderStatus.COMPLETE)
         await installation.ended(key)
         assert list(installation.cloud.queues_by_name) == [dead]
-        await installation.tell(again(key))
+        await installation.send(again(key))
         await eventually(lambda: _redriven(installation))
         assert installation.cloud.queues_by_name[dead].messages == []
 
@@ -249,7 +249,7 @@ async def _redriven(installation: BatchInstallation) -> bool:
 async def test_an_event_of_another_case_is_refused(installations: Installations) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        case = await installation.tell(started(key))
+        case = await installation.send(started(key))
         other = JobStarted(case_id=key.case_id % 1_000_000_000 + 1, batch_id=1)
         with pytest.raises(WorkflowUpdateFailedError):
             await case.execute_update(CaseQueue.take, other)
@@ -269,7 +269,7 @@ async def test_a_batch_is_not_started_by_two_different_messages(
 
         settled = Settle(first.case_workflow_id)
         quick = {"settle": 0, "poll": 1, "hold": 0}
-        case = await installation.tell(started(first, timings=QUICK))
+        case = await installation.send(started(first, timings=QUICK))
         await installation.loads(first)
         for key in (first, second):
             assert await start(key, timings=quick) == settled
@@ -278,8 +278,8 @@ async def test_a_batch_is_not_started_by_two_different_messages(
             assert isinstance(refused, DeadLetter)
             assert (refused.reason, "other timings" in refused.description) == (KEY_REUSED, True)
         assert [row.reason for row in await rejected.list()] == [KEY_REUSED] * 2
-        await installation.tell(finished(first))
-        await installation.tell(finished(second))
+        await installation.send(finished(first))
+        await installation.send(finished(second))
         await installation.reaches(second, LoaderStatus.COMPLETE)
 
         async def is_idle() -> bool:
@@ -302,8 +302,8 @@ async def test_an_unavailable_database_delays_events_and_loses_none(
             return await note(case_id, events)
 
         monkeypatch.setattr(installation.store, "note", failing)
-        case = await installation.tell(started(key))
-        await installation.tell(finished(key))
+        case = await installation.send(started(key))
+        await installation.send(finished(key))
         away = False
 
         async def complete() -> bool:
@@ -331,9 +331,9 @@ async def test_fields_that_do_not_fit_into_one_record_wait_in_their_queue(
         monkeypatch.setattr(installation.store, "note", failing)
         accepted = [finished(key, passed_on=fields) for key in keys[:11]]
         for event in accepted:
-            case = await installation.tell(event)
+            case = await installation.send(event)
         with pytest.raises(WorkflowUpdateFailedError) as refused:
-            await installation.tell(finished(keys[11]))
+            await installation.send(finished(keys[11]))
         cause = refused.value.cause
         assert isinstance(cause, ApplicationError) and cause.type == "Busy"
         fails = False
@@ -344,19 +344,19 @@ async def test_fields_that_do_not_fit_into_one_record_wait_in_their_queue(
 
         await eventually(recorded, seconds=60, pause=0.3)
         assert noted == accepted
-        await installation.tell(finished(keys[11]))
+        await installation.send(finished(keys[11]))
 
 
 @pytest.mark.chaos
 async def test_many_cases_in_any_order_load_every_batch_once(installations: Installations) -> None:
     # Nothing polls: a batch that waits for its end looks at its queue once a day, and a case, which
-    # its batch tells of its end, looks at that once an hour.
+    # its batch signals its end, looks at that once an hour.
     calm = Timings(settle=0, poll=24 * 3600, hold=0)
     room = AccountLimits(FEW, FEW * TODAY.concurrency, again=timedelta(seconds=1))
     async with installations(timings=calm, limits=room, watch=3600) as installation:
         # The account has no more than the leases say: nothing but them keeps it from refusing.
         limit_account(installation.cloud, room, {"clone": 3, "subscribe": 3})
-        keys = await tell_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
+        keys = await send_shuffled(installation, random.Random(7), cases=examples(6, 50), batches=3)
 
         async def all_done() -> bool:
             assert not await parked(installation.client, installation.task_queue)
@@ -368,7 +368,7 @@ async def test_many_cases_in_any_order_load_every_batch_once(installations: Inst
             assert mine == keys_of(case, 3)
 
         async def all_answered() -> bool:
-            return all(installation.said(key) == DONE for key in keys)
+            return all(installation.announced(key) == DONE for key in keys)
 
         # A batch is complete before its resources are removed.
         await eventually(all_answered)
@@ -385,7 +385,7 @@ async def _is_empty(installation: BatchInstallation) -> bool:
 async def test_phases_are_searchable(installations: Installations) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        await installation.tell(started(key))
+        await installation.send(started(key))
         await installation.loads(key)
         run = installation.client.get_workflow_handle(key.workflow_id)
         assert (await run.query(BatchLifecycle.status)).phase is Phase.LOADING

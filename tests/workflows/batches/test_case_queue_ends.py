@@ -28,7 +28,7 @@ pytestmark = [
 async def test_a_case_that_is_cancelled_leaves_nothing(installations: Installations) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        case = await installation.tell(started(key))
+        case = await installation.send(started(key))
         await installation.loads(key)
         await case.cancel()
         await installation.ended(key)
@@ -41,12 +41,12 @@ async def test_a_case_that_was_terminated_finds_its_batch_again(
 ) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
-        case = await installation.tell(started(first))
-        await installation.tell(started(second))
+        case = await installation.send(started(first))
+        await installation.send(started(second))
         await installation.loads(first)
         await case.terminate()
-        await installation.tell(finished(second))
-        await installation.tell(finished(first))
+        await installation.send(finished(second))
+        await installation.send(finished(first))
         await installation.reaches(first, LoaderStatus.COMPLETE)
         await installation.reaches(second, LoaderStatus.COMPLETE)
         assert installation.order == [first, second]
@@ -58,9 +58,9 @@ async def test_a_batch_that_was_terminated_lets_the_next_one_go_after_its_grace(
     first, second = keys_of(new_case(), 2)
     times = Timings(settle=0, poll=1, hold=0, grace=0)
     async with installations(timings=times) as installation:
-        await installation.tell(started(first))
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
+        await installation.send(started(first))
+        await installation.send(started(second))
+        await installation.send(finished(second))
         await installation.loads(first)
         # Its infrastructure goes too, as the sweeper would have it.
         installation.cloud.functions_by_name.clear()
@@ -75,18 +75,18 @@ async def test_a_batch_whose_run_was_terminated_is_removed_by_its_cancel(
 ) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
-        await installation.tell(started(first))
+        await installation.send(started(first))
         await installation.loads(first)
         await installation.client.get_workflow_handle(first.workflow_id).terminate()
-        await installation.tell(cancelled(mode, first))
+        await installation.send(cancelled(mode, first))
         await installation.reaches(first, LoaderStatus.CANCELLED)
         await installation.ended(first)
-        assert installation.said(first)[-1] == "LOADER_FINISHED"
+        assert installation.announced(first)[-1] == "LOADER_FINISHED"
         assert installation.cloud.is_empty
         view = await installation.store.get(first)
         assert view is not None and view.reason == "cancelled; its run was terminated"
-        await installation.tell(started(first))
-        await installation.tell(started(second))
+        await installation.send(started(first))
+        await installation.send(started(second))
         await installation.loads(second)
         assert await installation.status(first) is LoaderStatus.CANCELLED
 
@@ -96,8 +96,8 @@ async def test_a_cancelled_batch_is_removed_while_the_next_one_waits_for_it(
 ) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
-        case = await installation.tell(started(first))
-        await installation.tell(started(second))
+        case = await installation.send(started(first))
+        await installation.send(started(second))
         await installation.loads(first)
         await installation.client.get_workflow_handle(first.workflow_id).terminate()
 
@@ -105,7 +105,7 @@ async def test_a_cancelled_batch_is_removed_while_the_next_one_waits_for_it(
             return (await case.query(CaseQueue.status)).running == second.batch_id
 
         await eventually(next_one_runs)
-        await installation.tell(cancelled(key=first))
+        await installation.send(cancelled(key=first))
         await installation.reaches(first, LoaderStatus.CANCELLED)
 
 
@@ -114,8 +114,8 @@ async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
 ) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations(idle=60) as installation:
-        case = await installation.tell(started(first))
-        await installation.tell(finished(first))
+        case = await installation.send(started(first))
+        await installation.send(finished(first))
         await installation.reaches(first, LoaderStatus.COMPLETE)
         await installation.ended(first)
 
@@ -128,15 +128,15 @@ async def test_a_case_with_nothing_to_do_ends_and_the_next_event_starts_another(
         await eventually(over, pause=0.2)
         result = await case.result()
         assert isinstance(result, CaseResult) and result.finished == 1
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
+        await installation.send(started(second))
+        await installation.send(finished(second))
         await installation.reaches(second, LoaderStatus.COMPLETE)
 
 
 async def test_a_long_case_begins_anew_and_loses_no_event(installations: Installations) -> None:
     first, second = keys_of(new_case(), 2)
     async with installations() as installation:
-        await installation.tell(started(first))
+        await installation.send(started(first))
         await installation.loads(first)
         case = installation.client.get_workflow_handle(first.case_workflow_id)
         begun = (await case.describe()).run_id
@@ -144,14 +144,14 @@ async def test_a_long_case_begins_anew_and_loses_no_event(installations: Install
 
         async def anew() -> bool:
             nonlocal sent
-            await asyncio.gather(*(installation.tell(started(first)) for _ in range(10)))
+            await asyncio.gather(*(installation.send(started(first)) for _ in range(10)))
             sent += 10
             return (await case.describe()).run_id != begun
 
         await eventually(anew, seconds=60)
-        await installation.tell(started(second))
-        await installation.tell(finished(second))
-        await installation.tell(finished(first))
+        await installation.send(started(second))
+        await installation.send(finished(second))
+        await installation.send(finished(first))
         await installation.reaches(second, LoaderStatus.COMPLETE)
         assert installation.order == [first, second]
         assert await _seen_all(installation, first, sent + 3)
@@ -159,5 +159,5 @@ async def test_a_long_case_begins_anew_and_loses_no_event(installations: Install
 
 async def _seen_all(installation: BatchInstallation, key: BatchKey, events: int) -> bool:
     case = installation.client.get_workflow_handle(key.case_workflow_id)
-    # The outside world's two answers count too.
+    # The two answers of other services count too.
     return (await case.query(CaseQueue.status)).events == events + 2

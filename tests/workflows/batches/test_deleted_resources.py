@@ -172,7 +172,7 @@ async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
 ) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        await installation.tell(started(key))
+        await installation.send(started(key))
         await installation.loads(key)
         queues = installation.cloud.queues_by_name
         [name] = [name for name in queues if not name.endswith("_dlq")]
@@ -181,7 +181,7 @@ async def test_a_queue_in_the_cloud_that_was_deleted_is_there_after_a_retry(
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
         await eventually(lambda: _takes_documents(queues, name))
-        await installation.tell(finished(key))
+        await installation.send(finished(key))
         await installation.ended(key)
         assert (await handle.result()).outcome == "PARTIAL"
         assert installation.cloud.is_empty
@@ -200,7 +200,7 @@ async def test_a_subscription_in_the_cloud_that_was_deleted_is_there_after_a_ret
 ) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        await installation.tell(started(key))
+        await installation.send(started(key))
         await installation.loads(key)
         subscriptions = installation.cloud.subscriptions
         [name] = subscriptions
@@ -209,7 +209,7 @@ async def test_a_subscription_in_the_cloud_that_was_deleted_is_there_after_a_ret
         await reach(handle, Phase.PARKED)
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer())
         await eventually(lambda: _subscribed(subscriptions, name))
-        await installation.tell(finished(key))
+        await installation.send(finished(key))
         await installation.ended(key)
         assert (await handle.result()).outcome == "PARTIAL"
         assert installation.cloud.is_empty

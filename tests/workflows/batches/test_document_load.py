@@ -36,7 +36,7 @@ from tests.support.batches.scripted_load import (
 )
 from tests.support.waiting import eventually
 from workflows import attributes
-from workflows.batches.document_load import PAUSE, DocumentLoad
+from workflows.batches.document_load import FIRST_PAUSE, DocumentLoad
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,6 +76,13 @@ def loads(server: Any, run_worker: Any) -> Loads:
 async def _details(handle: Handle) -> str:
     metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     return metadata.current_details
+
+
+async def _pauses(handle: Handle) -> bool:
+    """Whether a timer of the run has begun and not fired."""
+    kinds = [event.event_type async for event in handle.fetch_history_events()]
+    begun = kinds.count(EventType.EVENT_TYPE_TIMER_STARTED)
+    return begun > kinds.count(EventType.EVENT_TYPE_TIMER_FIRED)
 
 
 async def _failure(handle: Handle) -> ApplicationError:
@@ -215,9 +222,9 @@ async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
 ) -> None:
     script = ScriptedLoad()
     script.fails["extract"].append(unreadable())
-    script.fails["give_up"].append(
-        ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True)
-    )
+    script.fails["give_up"] += [
+        ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True) for _ in range(2)
+    ]
     async with loads.worker(script) as queue:
         handle = await loads.start(queue)
 
@@ -227,10 +234,13 @@ async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
         await eventually(waits)
         assert "the file is cut off" in await _details(handle)
         assert (await handle.query(DocumentLoad.status)).reason == "the file is cut off"
-        await server.skip(handle, PAUSE)
+        # Each pause is twice the one before.
+        for pause in (FIRST_PAUSE, 2 * FIRST_PAUSE):
+            await eventually(lambda: _pauses(handle))
+            await server.skip(handle, pause)
         failure = await _failure(handle)
     assert failure.type == DOCUMENT_FAILED
-    assert script.calls.count("give_up") == 2
+    assert script.calls.count("give_up") == 3
 
 
 @pytest.mark.parametrize("stubborn", [False, True])

@@ -33,10 +33,10 @@ async def _sweep(server: Any, run_worker: Any, script: ScriptedSweep) -> Swept:
             BatchSweeper.run, SweepOrder(), id=f"sweep/{queue}", task_queue=queue
         )
 
-        async def all_told() -> bool:
+        async def all_notified() -> bool:
             return len(script.batch.notices) == swept.left
 
-        await eventually(all_told)
+        await eventually(all_notified)
         return swept
 
 

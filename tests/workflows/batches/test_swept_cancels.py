@@ -45,14 +45,14 @@ async def test_a_cancelled_batch_is_announced_once_however_often_it_is_swept(
 ) -> None:
     (key,) = keys_of(new_case(), 1)
     async with installations() as installation:
-        case = await installation.tell(started(key))
+        case = await installation.send(started(key))
         await installation.loads(key)
         await case.terminate()
         await installation.client.get_workflow_handle(key.workflow_id).terminate()
         await installation.store.note(key.case_id, [cancelled(mode, key)])
         assert (await _swept(installation, key)).status is LoaderStatus.CANCELLED
         assert (await _swept(installation, key)).status is LoaderStatus.TERMINATED
-        assert installation.said(key) == ["LOADER_STARTED", "LOADER_FINISHED"]
+        assert installation.announced(key) == ["LOADER_STARTED", "LOADER_FINISHED"]
         assert installation.cloud.published[-1].status == "CANCELLED"
         assert await installation.status(key) is LoaderStatus.CANCELLED
         assert installation.cloud.is_empty

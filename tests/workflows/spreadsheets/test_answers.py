@@ -20,7 +20,7 @@ from tests.support.spreadsheets.runs import (
     SpreadsheetRuns,
     columns,
     refusal_of,
-    tell,
+    send_update,
     values,
     waits_in,
 )
@@ -50,10 +50,10 @@ async def test_a_refusal_says_what_is_open_and_changes_nothing(
             )
         assert (await handle.query(SpreadsheetImport.status)).version == 1
         assert script.saved == []
-        await tell(
+        await send_update(
             handle, "update_column_mappings", columns(ColumnDecision(id=1, target="LAST_NAME"))
         )
-        await tell(handle, "confirm_column_mappings", ANN)
+        await send_update(handle, "confirm_column_mappings", ANN)
         await waits_in(handle, S.CELL_MAPPING)
         for name in ("confirm_cell_mappings", "start"):
             refusal = await refusal_of(handle, name, ANN)
@@ -92,7 +92,7 @@ async def test_columns_that_make_no_sense_are_refused(
         assert refusal.type == INVALID_DECISION
         assert named in refusal.message
         assert script.saved == []
-        await tell(handle, "cancel", Answer(by="ann"))
+        await send_update(handle, "cancel", Answer(by="ann"))
 
 
 async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
@@ -101,13 +101,13 @@ async def test_a_field_that_is_given_away_is_taken_from_its_automatic_match(
     script = ScriptedSpreadsheet(columns=(MATCHED[0], *UNMATCHED[1:]))
     async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        await tell(
+        await send_update(
             handle, "update_column_mappings", columns(ColumnDecision(id=3, target="LAST_NAME"))
         )
         found = (await handle.query(SpreadsheetImport.column_mappings)).columns
         assert [column.target for column in found] == [None, "EVENT_CATEGORY_NAME", "LAST_NAME"]
         assert found[0].status is MappingStatus.UNMATCHED
-        await tell(handle, "cancel", Answer(by="ann"))
+        await send_update(handle, "cancel", Answer(by="ann"))
 
 
 async def test_of_two_answers_at_once_the_second_is_refused(spreadsheets: SpreadsheetRuns) -> None:
@@ -129,7 +129,7 @@ async def test_of_two_answers_at_once_the_second_is_refused(spreadsheets: Spread
         assert isinstance(reported[0].cause, ApplicationError)
         assert reported[0].cause.type == VERSION_CONFLICT
         assert len(script.saved) == 1
-        await tell(handle, "cancel", Answer(by="ann"))
+        await send_update(handle, "cancel", Answer(by="ann"))
 
 
 async def test_a_candidate_that_does_not_exist_is_refused_by_the_activity(
@@ -144,4 +144,4 @@ async def test_a_candidate_that_does_not_exist_is_refused_by_the_activity(
         assert "no candidate 404" in refusal.message
         after = await handle.query(SpreadsheetImport.status)
         assert (after.version, after.cells) == (status.version, status.cells)
-        await tell(handle, "cancel", Answer(by="ann"))
+        await send_update(handle, "cancel", Answer(by="ann"))

@@ -9,9 +9,9 @@ from contracts.spreadsheets import Answer
 from tests.support.spreadsheets.runs import (
     S,
     SpreadsheetRuns,
+    send_update,
     shows,
     status_when,
-    tell,
     waits_in,
     was_called,
 )
@@ -30,7 +30,7 @@ async def test_it_can_be_cancelled_in_every_state(spreadsheets: SpreadsheetRuns,
     script = ScriptedSpreadsheet(held={step})
     async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         await was_called(script, step)
-        answer = await tell(handle, "cancel", Answer(by="ann"))
+        answer = await send_update(handle, "cancel", Answer(by="ann"))
         assert answer.state is S.CANCELLED
         assert (await handle.result()).state is S.CANCELLED
     assert "finish" in script.calls
@@ -84,7 +84,7 @@ async def test_a_failed_step_parks_and_resumes(spreadsheets: SpreadsheetRuns, st
         status = await status_when(handle, lambda s: s.reason is not None)
         assert status.reason == "the database is unavailable"
         await shows(handle, "parked", "operators")
-        await tell(handle, "retry", Answer(by="ann"))
+        await send_update(handle, "retry", Answer(by="ann"))
         result = await handle.result()
     assert result.state is S.COMPLETED
     assert result.report is not None

@@ -12,7 +12,7 @@ from tests.support.spreadsheets.runs import (
     S,
     SpreadsheetRuns,
     columns,
-    tell,
+    send_update,
     waits_in,
 )
 from tests.support.spreadsheets.scripted import (
@@ -57,7 +57,9 @@ async def test_an_import_reminds_then_escalates_then_is_cancelled(
         assert [step.command.split()[2] for step in notice.steps] == ["columns", "confirm-columns"]
         assert len({notice.id for notice in script.notices}) == 4
         # Whoever does something has the whole time again.
-        await tell(handle, "update_column_mappings", columns(ColumnDecision(id=3, ignore=True)))
+        await send_update(
+            handle, "update_column_mappings", columns(ColumnDecision(id=3, ignore=True))
+        )
         await server.skip(handle, timedelta(days=2, hours=23))
         assert len(script.notices) == 4
         await server.skip(handle, timedelta(days=88))
@@ -97,7 +99,7 @@ async def test_an_answer_after_months_is_taken(spreadsheets: SpreadsheetRuns, se
     async with spreadsheets.running(ScriptedSpreadsheet(), order) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         await server.skip(handle, timedelta(days=88))
-        await tell(handle, "start", ANN)
+        await send_update(handle, "start", ANN)
         assert (await handle.result()).state is S.COMPLETED
 
 
@@ -115,5 +117,5 @@ async def test_a_notice_that_cannot_be_sent_stops_nothing_and_is_shown(
             return is_shown and len(script.notices) == 2
 
         await eventually(are_refused)
-        await tell(handle, "start", ANN)
+        await send_update(handle, "start", ANN)
         assert (await handle.result()).state is S.COMPLETED

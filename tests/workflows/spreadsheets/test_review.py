@@ -15,8 +15,8 @@ from tests.support.spreadsheets.runs import (
     S,
     SpreadsheetRuns,
     refusal_of,
+    send_update,
     status_when,
-    tell,
     waits_in,
 )
 from tests.support.spreadsheets.scripted import ScriptedSpreadsheet, damaged, spreadsheet_order
@@ -48,7 +48,7 @@ async def test_rows_wait_for_a_person_and_go_in_as_they_were_corrected(
         assert (changed.version, changed.counts.wrong) == (2, 0)
         status = await status_when(handle, lambda s: s.review is not None and s.review.checked == 2)
         assert status.version == 2
-        await tell(handle, "confirm_cell_mappings", ANN)
+        await send_update(handle, "confirm_cell_mappings", ANN)
         await handle.result()
     assert script.states == WHOLE_WAY
     script.check_legal()
@@ -69,10 +69,10 @@ async def test_a_check_that_fails_is_shown_and_tried_again(spreadsheets: Spreads
         assert "rows are missing" in (status.check_failure or "")
         assert status.review is not None and status.review.checked < status.version
         await eventually(is_noted(script, 1))
-        await tell(handle, "check_review", CheckAgain(by="bea"))
+        await send_update(handle, "check_review", CheckAgain(by="bea"))
         status = await status_when(handle, lambda s: s.review is not None and s.review.checked == 2)
         assert status.check_failure is None
-        await tell(handle, "confirm_cell_mappings", ANN)
+        await send_update(handle, "confirm_cell_mappings", ANN)
         await handle.result()
     notes = script.received["note_check"]
     assert [(note.version, note.reason is None) for note in notes] == [(2, False), (2, True)]
@@ -100,7 +100,7 @@ async def test_a_change_after_a_failed_check_has_the_rows_checked(
             await handle.execute_update("change_review", change, result_type=ReviewChanged)
             await status_when(handle, lambda s: (s.check_failure is None) is (s.version == 3))
         await status_when(handle, lambda s: s.review is not None and s.review.checked == 3)
-        await tell(handle, "cancel", ANN)
+        await send_update(handle, "cancel", ANN)
         await handle.result()
 
 
@@ -126,7 +126,7 @@ async def test_a_dry_run_stops_and_is_imported_when_it_is_asked_for(
     order = spreadsheet_order(auto_start=True, review=True, dry_run=True)
     async with spreadsheets.running(script, order) as handle:
         await in_review(handle)
-        await tell(handle, "start", Confirmation(by="ann", import_now=True))
+        await send_update(handle, "start", Confirmation(by="ann", import_now=True))
         result = await handle.result()
     assert not result.dry_run
     assert [work.order.dry_run for work in script.processed] == [False]
@@ -138,7 +138,7 @@ async def test_start_skips_the_review_before_it_and_a_cancel_ends_it(
     script = ScriptedSpreadsheet()
     async with spreadsheets.running(script, spreadsheet_order(review=True)) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        await tell(handle, "start", ANN)
+        await send_update(handle, "start", ANN)
         await handle.result()
     assert script.made("open_review") == 0
     script = ScriptedSpreadsheet(wrong=1, held={"check_review"})
@@ -148,5 +148,5 @@ async def test_start_skips_the_review_before_it_and_a_cancel_ends_it(
         change = ReviewChange(by="ann", operation=1)
         await handle.execute_update("change_review", change, result_type=ReviewChanged)
         await script.working.wait()
-        await tell(handle, "cancel", ANN)
+        await send_update(handle, "cancel", ANN)
         assert (await handle.result()).state is S.CANCELLED

@@ -23,9 +23,9 @@ from tests.support.spreadsheets.runs import (
     SpreadsheetRuns,
     columns,
     refusal_of,
+    send_update,
     shows,
     status_when,
-    tell,
     values,
     waits_in,
 )
@@ -62,11 +62,11 @@ async def test_without_auto_start_it_waits_for_both_confirmations(
     async with spreadsheets.running(script, spreadsheet_order()) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert (status.version, status.missing_fields, status.assignee) == (1, (), "ann")
-        answer = await tell(handle, "confirm_column_mappings", ANN)
+        answer = await send_update(handle, "confirm_column_mappings", ANN)
         assert answer.state is S.CELL_MAPPING
         assert answer.cells.total == 3
         await waits_in(handle, S.CELL_MAPPING)
-        answer = await tell(handle, "confirm_cell_mappings", ANN)
+        answer = await send_update(handle, "confirm_cell_mappings", ANN)
         assert answer.state in (S.PROCESSING, S.COMPLETED)
         assert (await handle.result()).state is S.COMPLETED
     assert script.states == WHOLE_WAY
@@ -80,7 +80,7 @@ async def test_an_import_without_values_skips_their_confirmation(
 ) -> None:
     async with spreadsheets.running(ScriptedSpreadsheet(known=0), spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        await tell(handle, "confirm_column_mappings", ANN)
+        await send_update(handle, "confirm_column_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
 
 
@@ -90,22 +90,24 @@ async def test_a_person_answers_for_columns_and_values(spreadsheets: Spreadsheet
     async with spreadsheets.running(script, spreadsheet_order(auto_start=True)) as handle:
         status = await waits_in(handle, S.COLUMN_MAPPING)
         assert status.missing_fields == ("LAST_NAME",)
-        answer = await tell(
+        answer = await send_update(
             handle,
             "update_column_mappings",
             columns(ColumnDecision(id=1, target="LAST_NAME"), ColumnDecision(id=3, ignore=True)),
         )
         assert (answer.version, answer.missing_fields) == (2, ())
-        answer = await tell(handle, "confirm_column_mappings", ANN)
+        answer = await send_update(handle, "confirm_column_mappings", ANN)
         assert (answer.state, answer.cells.open) == (S.CELL_MAPPING, 2)
         first, second = answer.cells.first_open
         await waits_in(handle, S.CELL_MAPPING)
-        answer = await tell(
+        answer = await send_update(
             handle, "update_cell_mappings", values(CellDecision(id=first.id, target_id=7))
         )
         assert answer.cells.open == 1
-        await tell(handle, "update_cell_mappings", values(CellDecision(id=second.id, ignore=True)))
-        await tell(handle, "confirm_cell_mappings", ANN)
+        await send_update(
+            handle, "update_cell_mappings", values(CellDecision(id=second.id, ignore=True))
+        )
+        await send_update(handle, "confirm_cell_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
     assert script.states == WHOLE_WAY
     saved = script.saved[0]
@@ -126,16 +128,16 @@ async def test_start_skips_the_values_and_parks_only_rows_that_need_one(
     script = ScriptedSpreadsheet(late=[("U18", "Old boys"), ()])
     async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
-        await tell(handle, "start", ANN)
+        await send_update(handle, "start", ANN)
         status = await waits_in(handle, S.CELL_MAPPING)
         assert "collect_values" not in script.calls
         assert status.cells.open == 2
         assert status.counts == COUNTS
         for value in status.cells.first_open:
-            await tell(
+            await send_update(
                 handle, "update_cell_mappings", values(CellDecision(id=value.id, target_id=7))
             )
-        await tell(handle, "confirm_cell_mappings", ANN)
+        await send_update(handle, "confirm_cell_mappings", ANN)
         assert (await handle.result()).state is S.COMPLETED
     assert [work.round for work in script.processed] == [0, 1]
     assert script.states == [*WHOLE_WAY[:-1], S.CELL_MAPPING, S.PROCESSING, S.COMPLETED]
@@ -149,13 +151,13 @@ async def test_another_layout_is_read_and_rows_are_put_aside_again(
     async with spreadsheets.running(script, spreadsheet_order()) as handle:
         await waits_in(handle, S.COLUMN_MAPPING)
         change = LayoutChange(by="ann", layout=Layout(sheet="Second"), expected_version=1)
-        answer = await tell(handle, "change_layout", change)
+        answer = await send_update(handle, "change_layout", change)
         assert answer.version == 2
         script.fails["analyse"] = [damaged("there is no sheet 'Third'")]
         change = LayoutChange(by="ann", layout=Layout(sheet="Third"))
         refusal = await refusal_of(handle, "change_layout", change)
         assert (refusal.type, refusal.message) == (INVALID_DECISION, "there is no sheet 'Third'")
-        await tell(handle, "start", ANN)
+        await send_update(handle, "start", ANN)
         assert (await handle.result()).state is S.COMPLETED
     assert [layout.sheet for layout in script.layouts][-1] == "Second"
     assert script.processed[0].staged.total == 10
@@ -211,9 +213,9 @@ async def test_what_is_awaited_stands_where_operators_look(spreadsheets: Spreads
         )
         assert "LAST_NAME" in metadata.current_details
         assert "temporal workflow update execute" in metadata.current_details
-        await tell(handle, "reassign", Reassignment(to="bea", by="ann"))
+        await send_update(handle, "reassign", Reassignment(to="bea", by="ann"))
         await shows(handle, "COLUMN_MAPPING", "bea")
-        await tell(handle, "cancel", Answer(by="bea", reason="wrong file"))
+        await send_update(handle, "cancel", Answer(by="bea", reason="wrong file"))
         await shows(handle, "CANCELLED", None)
         found = (await handle.describe()).typed_search_attributes
         assert found[attributes.NEEDS_ATTENTION] is False
@@ -234,17 +236,19 @@ async def test_a_long_history_begins_anew_and_loses_nothing(
         while (await latest.describe()).run_id == first_run:
             assert version < MOST_ANSWERS
             ignored = columns(ColumnDecision(id=3, ignore=True), version=version)
-            version = (await tell(latest, "update_column_mappings", ignored)).version
+            version = (await send_update(latest, "update_column_mappings", ignored)).version
         status = await latest.query(SpreadsheetImport.status)
         assert (status.version, status.missing_fields) == (version, ("LAST_NAME",))
-        await tell(
+        await send_update(
             latest, "update_column_mappings", columns(ColumnDecision(id=1, target="LAST_NAME"))
         )
-        await tell(latest, "confirm_column_mappings", ANN)
+        await send_update(latest, "confirm_column_mappings", ANN)
         status = await waits_in(latest, S.CELL_MAPPING)
         value = status.cells.first_open[0]
-        await tell(latest, "update_cell_mappings", values(CellDecision(id=value.id, target_id=7)))
-        await tell(latest, "start", ANN)
+        await send_update(
+            latest, "update_cell_mappings", values(CellDecision(id=value.id, target_id=7))
+        )
+        await send_update(latest, "start", ANN)
         result = await latest.result()
         assert SpreadsheetResult.model_validate(result).state is S.COMPLETED
     assert script.calls.count("begin") == script.calls.count("analyse") == 1

@@ -136,7 +136,7 @@ async def test_an_event_whose_job_is_that_of_another_one_is_refused(
     assert memo["digest"] == "d"
 
 
-async def test_an_event_whose_job_was_started_before_says_so(transfers: TransferRuns) -> None:
+async def test_an_event_whose_job_was_started_before_is_reported(transfers: TransferRuns) -> None:
     event = an_event(id="started-before")
     script = ScriptedTransfer(held={"scan"})
     async with transfers.workers(script):

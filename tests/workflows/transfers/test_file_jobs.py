@@ -85,11 +85,14 @@ async def test_an_endpoint_is_tried_again_as_its_side_says(
 
 
 async def test_waits_that_the_partner_asks_for_use_up_no_retry(transfers: TransferRuns) -> None:
-    script = ScriptedTransfer(fails={"read_file": [refused("closed until 8:00", NOT_YET)]})
+    closed = [refused("closed until 8:00", NOT_YET) for _ in range(2)]
+    script = ScriptedTransfer(fails={"read_file": closed})
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="not-yet")))
-        await transfers.eventually_made(script, "read_file", 1)
-        await transfers.skip_timer(run, timedelta(minutes=1))
+        for tries in (1, 2):
+            await transfers.eventually_made(script, "read_file", tries)
+            # Each pause is twice the one before.
+            await transfers.skip_timer(run, timedelta(minutes=tries))
         view = await run.result()
     assert view.status is TransferStatus.SUCCEEDED
 
@@ -310,8 +313,8 @@ async def test_a_copy_is_kept_of_what_was_written(transfers: TransferRuns) -> No
     assert receipt.kept == kept.files.blob
 
 
-async def test_scan_is_no_one_to_wait_for_twice(transfers: TransferRuns) -> None:
-    """An action of nobody's side has no retries of its own."""
+async def test_a_failed_scan_is_not_retried(transfers: TransferRuns) -> None:
+    """An action on docflow's own side has no retries of its own."""
     script = ScriptedTransfer(job=a_job(READ, SCAN), fails={"scan": [refused("encrypted")]})
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="own-side")))

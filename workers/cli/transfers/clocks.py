@@ -220,8 +220,8 @@ def _add_verbs(app: typer.Typer, prefix: str, group: str, example: str) -> None:
         "resume": (resume, "Let the clock start it again."),
     }
     for verb, (command, does) in helps.items():
-        said = f"{does}\n\n\b\nExample:\n  docflow transfers {group} {verb} {example}"
-        app.command(verb, help=said)(command)
+        text = f"{does}\n\n\b\nExample:\n  docflow transfers {group} {verb} {example}"
+        app.command(verb, help=text)(command)
 
 
 async def _run(cli: CliContext, prefix: str, name: str) -> None:

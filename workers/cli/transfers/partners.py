@@ -294,8 +294,8 @@ def _state(partner: "Partner") -> str:
 
 def _windows(partner: "Partner") -> str | None:
     days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-    said = [
+    parts = [
         f"{' '.join(days[day] for day in each.weekdays if day < 7)} {each.opens}-{each.closes}"
         for each in partner.windows
     ]
-    return f"{', '.join(said)} ({partner.zone})" if said else None
+    return f"{', '.join(parts)} ({partner.zone})" if parts else None

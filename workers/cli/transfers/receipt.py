@@ -150,20 +150,20 @@ def _show(parsed: dict[str, Any]) -> None:
         action = f"{step.get('index', 0) + 1}. {step.get('action', '?')}"
         files: list[dict[str, Any]] = step.get("files") or [{}]
         for file in files:
-            said = [file.get(name) for name in ("place", "verdict", "guarantee")]
+            details = [file.get(name) for name in ("place", "verdict", "guarantee")]
             made.add_row(
                 text(action),
                 text(str(file.get("name", ""))),
                 text(str(file.get("size", ""))),
                 text(str(file.get("sha256_before") or "")[:_SHOWN]),
                 text(str(file.get("sha256_after") or "")[:_SHOWN]),
-                text("; ".join(str(each) for each in said if each)),
+                text("; ".join(str(each) for each in details if each)),
             )
             action = ""
         if step.get("outcome"):
             who = f", decided by {step['decided_by']}" if step.get("decided_by") else ""
-            said = f"{step['outcome']}{who}: {step.get('reason') or ''}"
-            made.add_row("", text(said), "", "", "", "")
+            details = f"{step['outcome']}{who}: {step.get('reason') or ''}"
+            made.add_row("", text(details), "", "", "", "")
         if step.get("configured_by"):
             made.add_row("", text(f"configured by {step['configured_by']}"), "", "", "", "")
         for remark in step.get("remarks") or ():

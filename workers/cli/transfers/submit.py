@@ -97,7 +97,7 @@ async def _followed(
     service: "TransferService", who: "Identity", transfer_id: str
 ) -> "TransferDetails":
     """The transfer, when it has ended or waits for a person."""
-    said: str | None = None
+    shown: str | None = None
     for look in count():
         try:
             found = await service.get(who, transfer_id)
@@ -107,9 +107,9 @@ async def _followed(
             if found.row.status in _ENDED or found.is_parked:
                 return found
             state = _state(found)
-        if state is not None and state != said:
-            said = state
-            typer.echo(said, err=True)
+        if state is not None and state != shown:
+            shown = state
+            typer.echo(shown, err=True)
         await asyncio.sleep(_SECONDS)
     raise AssertionError("it is followed to its end")
 

@@ -1,4 +1,4 @@
-"""Access before content: a caller without access is not told what is wrong with a body."""
+"""Access before content: a caller without access is not shown what is wrong with a body."""
 
 from collections.abc import Collection
 

@@ -67,21 +67,21 @@ def _alert(request: Request, status: int) -> Alert:
         case 404:
             path = printable(request.scope["path"])
             address = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}…"
-            said = gettext("There is no page at this address:")
-            return Alert(NotFound.title, said, items=(address,))
+            text = gettext("There is no page at this address:")
+            return Alert(NotFound.title, text, items=(address,))
         case 405 if request.method in ("GET", "HEAD"):
-            said = gettext("Only a form is sent to this address. Open the page that has the form.")
-            return Alert(gettext("Not a page"), said, link=_page_above(request))
+            text = gettext("Only a form is sent to this address. Open the page that has the form.")
+            return Alert(gettext("Not a page"), text, link=_page_above(request))
         case 405:
             return Alert(Forbidden.title, gettext("This address takes no form."))
         case 413:
             return Alert(gettext("Too large"), gettext("More was sent than docflow takes here."))
         case 503:
-            said = gettext("Something that docflow needs does not answer. Try again in a moment.")
-            return Alert(ServiceUnavailable.title, said)
+            text = gettext("Something that docflow needs does not answer. Try again in a moment.")
+            return Alert(ServiceUnavailable.title, text)
         case 500:
-            said = gettext("This should not have happened. It is logged; trying again may help.")
-            return Alert(ServiceError.title, said)
+            text = gettext("This should not have happened. It is logged; trying again may help.")
+            return Alert(ServiceError.title, text)
         case _:
-            said = gettext("docflow cannot read what the browser sent.")
-            return Alert(ServiceError.title, said)
+            text = gettext("docflow cannot read what the browser sent.")
+            return Alert(ServiceError.title, text)

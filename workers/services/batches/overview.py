@@ -24,8 +24,8 @@ from domain.batches.line import waited_for_by, waits_for
 from workers.services.batches.outcomes import shown_outcome
 from workers.services.batches.runs import BatchRuns, refuse_cancel_in_vain
 from workers.services.cursors import Cursor
-from workers.services.errors import Forbidden, InvalidRequest, NotFound, ServiceUnavailable
-from workers.services.identity import Identity
+from workers.services.errors import InvalidRequest, NotFound, ServiceUnavailable
+from workers.services.identity import Identity, require_operator
 from workers.services.runs import RunView
 from workflows.parking import Decision
 
@@ -125,7 +125,7 @@ class BatchOverview:
             NotFound: A case of that number has no batch.
             InvalidRequest: The cursor is not one of batches.
         """
-        _operator(who)
+        require_operator(who, "batches")
         moment, behind = (None, None) if before is None else (before.at, _behind(before))
         found = await self._store.list(case_id, PAGE + 1, status, moment, behind)
         if not found and case_id is not None and status is None and before is None:
@@ -139,7 +139,7 @@ class BatchOverview:
         Raises:
             Forbidden: The caller is not an operator.
         """
-        _operator(who)
+        require_operator(who, "batches")
         line = (await self._store.note(case_id, ())).batches
         return [InLine(batch, waits_for(line, batch.batch_id)) for batch in line]
 
@@ -150,7 +150,7 @@ class BatchOverview:
             Forbidden: The caller is not an operator.
             NotFound: There is no such batch.
         """
-        _operator(who)
+        require_operator(who, "batches")
         view = await self._store.get(key)
         if view is None:
             raise NotFound(f"there is no {key}")
@@ -178,7 +178,7 @@ class BatchOverview:
         Raises:
             Forbidden: The caller is not an operator.
         """
-        _operator(who)
+        require_operator(who, "batches")
         found = await self._store.documents(key, state, after, PAGE + 1)
         shown = found[:PAGE]
         return DocumentPage(shown, shown[-1].document_id if len(found) > PAGE else None)
@@ -194,7 +194,7 @@ class BatchOverview:
             Refused: It is not parked; nothing has changed.
             TemporalUnavailable: No worker answered.
         """
-        _operator(who)
+        require_operator(who, "batches")
         await self._runs.answer(key, decision.value, BatchAnswer(reason=reason, by=who.subject))
 
     async def cancel(
@@ -208,7 +208,7 @@ class BatchOverview:
             WrongState: It has ended.
             TemporalUnavailable: Its case does not accept the event, or no worker answers.
         """
-        _operator(who)
+        require_operator(who, "batches")
         await refuse_cancel_in_vain(self._runs, self._store, key)
         event = ImportCancelled(**key.model_dump(), mode=mode, reason=reason, by=who.subject)
         await self._runs.send(event, self._timings)
@@ -236,8 +236,3 @@ def _behind(cursor: Cursor) -> BatchKey | None:
     if found is None:
         raise InvalidRequest("before: no batch is named so; go back to the first page")
     return key_of(int(found[1]), int(found[2]))
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("batches are for operators: your token lacks the role operator")

@@ -113,8 +113,8 @@ def _queue(clients: AwsClients, url: str) -> Requirement:
         except Denied as error:
             if not has_code(error, *_OTHER_FORM):
                 raise
-            said = f"a queue {name} exists with other attributes, and not at {url}"
-            return Finding(State.DIFFERS, said, "correct DOCFLOW_CASE_EVENTS_QUEUE_URL")
+            problem = f"a queue {name} exists with other attributes, and not at {url}"
+            return Finding(State.DIFFERS, problem, "correct DOCFLOW_CASE_EVENTS_QUEUE_URL")
         if urlsplit(made).path == urlsplit(url).path:
             return Finding(State.MADE, f"{name}, with {_dead_name(name)} for its dead letters")
         cure = "correct DOCFLOW_CASE_EVENTS_QUEUE_URL, AWS_REGION or the credentials"
@@ -141,8 +141,8 @@ def _dead_letters(clients: AwsClients, url: str) -> Requirement:
             return Finding(State.MISSING, f"{name} has no dead-letter queue")
         receives = int(policy.get("maxReceiveCount", RECEIVES))
         if receives < RECEIVES:
-            said = f"{name} sets an event aside after {receives} receives"
-            return Finding(State.DIFFERS, said)
+            problem = f"{name} sets an event aside after {receives} receives"
+            return Finding(State.DIFFERS, problem)
         return Finding(State.OK, policy["deadLetterTargetArn"].rsplit(":", 1)[-1])
 
     return Requirement(

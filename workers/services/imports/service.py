@@ -8,8 +8,8 @@ from contracts.imports import ImportStatus
 from domain.imports.chunks import TaskKey
 from workers import catalogue
 from workers.pipelines.base import Run, recognise
-from workers.services.errors import Forbidden, InvalidRequest, NotFound
-from workers.services.identity import Identity
+from workers.services.errors import InvalidRequest, NotFound
+from workers.services.identity import Identity, require_operator
 from workers.services.imports.answers import CorrectedFile, ImportAnswers, RunAnswer
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ class ImportService:
 
 
 def _run(who: Identity, id: str) -> Run:
-    if not who.is_operator:
-        raise Forbidden("imports are for operators: your token lacks the role operator")
+    require_operator(who, "imports")
     run = recognise(catalogue.PIPELINES, id)
     if run is None or run.pipeline.name != PIPELINE or not run.kind.answers:
         raise NotFound(f"{id!r} is not an import; its id reads import/PROJECT/TASK")

@@ -14,8 +14,8 @@ from adapters.ports.webhooks import WebhookDelivery, WebhookLog
 from contracts.jobs import JobRecord, JobStatus, JobView, TaskStatus, job_workflow_id
 from domain.errors import RuleViolation
 from workers.services.cursors import Cursor
-from workers.services.errors import Forbidden, NotFound, Refused, TemporalUnavailable
-from workers.services.identity import Identity
+from workers.services.errors import NotFound, Refused, TemporalUnavailable
+from workers.services.identity import Identity, require_operator
 from workers.services.jobs.documents import ENDED, JobDocument, from_run, from_table
 from workers.services.progress_stream import watched
 from workers.services.runs import TemporalRuns, temporal_errors
@@ -79,7 +79,7 @@ class JobQueries:
         limit: int = PAGE,
     ) -> JobPage:
         """Jobs, the newest change first."""
-        require_operator(who)
+        require_operator(who, "jobs")
         limit = min(limit, LARGEST_PAGE)
         found = await self._store.jobs(
             limit=limit + 1,
@@ -104,7 +104,7 @@ class JobQueries:
             NotFound: There is none.
             Refused: There are several.
         """
-        require_operator(who)
+        require_operator(who, "jobs")
         found = await self._store.find(name)
         exact = [each for each in found if name in (each.job_id, each.alias)]
         match exact or list(found):
@@ -158,7 +158,7 @@ class JobQueries:
 
     async def parked(self, who: Identity) -> Mapping[str, str]:
         """Why jobs are parked, by workflow id; those that changed last, where there are many."""
-        require_operator(who)
+        require_operator(who, "jobs")
         found = await self._store.jobs(limit=LARGEST_PAGE, status=JobStatus.PARKED)
         return {
             job_workflow_id(each.job_id): each.error_details
@@ -230,13 +230,3 @@ def revision(job: JobDocument) -> Revision:
     """A job with what distinguishes it from others."""
     text = job.model_dump_json(exclude={"updated_at"})
     return Revision(hashlib.sha256(text.encode()).hexdigest()[:16], job)
-
-
-def require_operator(who: Identity) -> None:
-    """Refuse those who are not operators: a job belongs to no organisation.
-
-    Raises:
-        Forbidden: The caller is none.
-    """
-    if not who.is_operator:
-        raise Forbidden("jobs are for operators: your token lacks the role operator")

@@ -15,10 +15,10 @@ from contracts.blobs import BlobRef
 from contracts.jobs import JobOutputs, JobRecord, JobRequest, JobRetry, job_workflow_id
 from contracts.jobs.texts import text_problem
 from workers.services.errors import NotFound, WrongState
-from workers.services.identity import Identity
+from workers.services.identity import Identity, require_operator
 from workers.services.jobs.documents import JobDocument
 from workers.services.jobs.errors import FieldError, InvalidJob
-from workers.services.jobs.queries import JobQueries, require_operator
+from workers.services.jobs.queries import JobQueries
 from workers.services.jobs.redelivery import Redelivery
 from workers.services.jobs.runs import StartedJob
 from workers.services.jobs.submission import (
@@ -84,7 +84,7 @@ class JobService:
         Raises:
             InvalidJob: A field is wrong; nothing was started.
         """
-        require_operator(who)
+        require_operator(who, "jobs")
         done = await self.submission.submit(request)
         if done.created or (request.alias is None and request.project is None):
             return done
@@ -100,7 +100,7 @@ class JobService:
             InvalidJob: Its type takes no file, or the request names another input.
             Unavailable: The blob store does not answer.
         """
-        require_operator(who)
+        require_operator(who, "jobs")
         field = self.submission.file_parameter(request)
         digest = await asyncio.to_thread(_digest, file)
         name = f"uploads/{digest}/{file.name}"

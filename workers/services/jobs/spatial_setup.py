@@ -42,8 +42,8 @@ def _extensions(database: Database) -> Requirement:
             versions = (f"{name} {found.extensions[name]}" for name in EXTENSIONS)
             return Finding(State.OK, ", ".join(versions))
         if absent := [name for name in missing if name not in found.available]:
-            said = f"the database server has no extension {', '.join(absent)}"
-            return Finding(State.DIFFERS, said, f"install it there ({_DEBIAN})")
+            finding = f"the database server has no extension {', '.join(absent)}"
+            return Finding(State.DIFFERS, finding, f"install it there ({_DEBIAN})")
         return Finding(State.MISSING, f"the database has no extension {', '.join(missing)}")
 
     commands = "; ".join(f"CREATE EXTENSION {name}" for name in EXTENSIONS)
@@ -82,15 +82,15 @@ def _pgstac(database: Database) -> Requirement:
         if found.pgstac is not None and is_supported(found.pgstac):
             return Finding(State.OK, f"pgstac {found.pgstac}")
         oldest = ".".join(map(str, OLDEST))
-        said = (
+        finding = (
             "the database has no pgstac"
             if found.pgstac is None
             else f"pgstac is {found.pgstac}; {oldest} is the oldest that can be used"
         )
         if bundled() is None:
             cure = "install docflow[pgstac] and run `docflow setup`, or run `pypgstac migrate`"
-            return Finding(State.MISSING, said, cure)
-        return Finding(State.MISSING, said)
+            return Finding(State.MISSING, finding, cure)
+        return Finding(State.MISSING, finding)
 
     return _of_postgresql(
         database,

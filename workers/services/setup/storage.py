@@ -116,8 +116,8 @@ def _folder(settings: BlobSettings, of: str) -> Requirement:
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         except OSError as error:
-            said = f"{place} cannot be made: {error.strerror}"
-            return Finding(State.MISSING, said, "correct DOCFLOW_BLOB_FOLDER")
+            problem = f"{place} cannot be made: {error.strerror}"
+            return Finding(State.MISSING, problem, "correct DOCFLOW_BLOB_FOLDER")
         return Finding(State.MADE, str(folder))
 
     return Requirement(

@@ -59,15 +59,15 @@ def search_attributes_of(connection: Connection) -> Requirement:
         other = await search_attributes.of_another_type(client)
         if other:
             wanted = search_attributes.types()
-            said = ", ".join(
+            problem = ", ".join(
                 f"{name} is {type}, not {wanted[name]}" for name, type in other.items()
             )
             cure = "remove those, or use another namespace (TEMPORAL_NAMESPACE)"
-            return Finding(State.DIFFERS, f"{_place(client)}: {said}", cure)
+            return Finding(State.DIFFERS, f"{_place(client)}: {problem}", cure)
         names = await search_attributes.missing(client)
         if names:
-            said = f"{', '.join(names)} in {_place(client)}"
-            return Finding(State.MISSING, said, _command(client, names))
+            problem = f"{', '.join(names)} in {_place(client)}"
+            return Finding(State.MISSING, problem, _command(client, names))
         return Finding(State.OK, _place(client))
 
     async def make() -> Finding:
@@ -79,8 +79,8 @@ def search_attributes_of(connection: Connection) -> Requirement:
         try:
             await search_attributes.make(client, names)
         except search_attributes.NotMade as error:
-            said = f"{', '.join(names)} in {place} cannot be made: {error}"
-            return Finding(State.MISSING, said, command)
+            problem = f"{', '.join(names)} in {place} cannot be made: {error}"
+            return Finding(State.MISSING, problem, command)
         return Finding(State.MADE, f"{', '.join(names)} in {place}")
 
     seen = -math.inf

@@ -25,8 +25,8 @@ from contracts.transfers import (
 )
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
-from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
-from workers.services.identity import Identity
+from workers.services.errors import InvalidRequest, NotFound, Refused
+from workers.services.identity import Identity, require_operator
 
 _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
@@ -64,7 +64,7 @@ class PartnerService:
 
     async def all(self, who: Identity) -> Sequence[Partner]:
         """Records by name; they hold references and no secrets."""
-        _operator(who)
+        require_operator(who, "partners")
         return await self._store.all()
 
     async def get(self, who: Identity, name: str) -> Partner:
@@ -73,7 +73,7 @@ class PartnerService:
         Raises:
             NotFound: There is none.
         """
-        _operator(who)
+        require_operator(who, "partners")
         partner = await self._store.get(name)
         if partner is None:
             raise NotFound(f"there is no partner {name}")
@@ -94,7 +94,7 @@ class PartnerService:
             InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
             Refused: There is one of that name.
         """
-        _operator(who)
+        require_operator(who, "partners")
         partner = _record(record)
         before = await self._store.get(partner.name)
         if before is not None and not replace:
@@ -120,7 +120,7 @@ class PartnerService:
         Raises:
             NotFound: There is none.
         """
-        _operator(who)
+        require_operator(who, "partners")
         if not await self._store.remove(name):
             raise NotFound(f"there is no partner {name}")
 
@@ -135,26 +135,26 @@ class PartnerService:
         """
         partner = await self.get(who, name)
         folder = folder or partner.probe_folder or ""
-        said = list(_state(partner))
+        sentences = list(_state(partner))
         # A partner that is stopped is tested to see whether it still has to be.
         asked = partner.model_copy(update={"stopped": None, "enabled": True})
         try:
             async with self._places.open(asked) as place:
                 await place.ping()
-                said += [_reached(partner), *await _seen(place, folder)]
+                sentences += [_reached(partner), *await _seen(place, folder)]
                 profile = await place.probe(folder)
-                said += _probed(profile)
-                said.append(_RENAMES[profile.rename])
+                sentences += _probed(profile)
+                sentences.append(_RENAMES[profile.rename])
                 if profile.extensions:
-                    said.append(f"its extensions: {', '.join(profile.extensions)}")
+                    sentences.append(f"its extensions: {', '.join(profile.extensions)}")
         except UnknownHostKey as error:
-            return PartnerReport(False, (*said, *_unknown(error, name)), error.shown)
+            return PartnerReport(False, (*sentences, *_unknown(error, name)), error.shown)
         except (PartnerAway, NotYet) as error:
-            return PartnerReport(False, (*said, str(error)))
+            return PartnerReport(False, (*sentences, str(error)))
         except PortError as error:
-            return PartnerReport(False, (*said, f"it refuses: {error}"))
+            return PartnerReport(False, (*sentences, f"it refuses: {error}"))
         await self._put(who, partner.model_copy(update={"profile": profile}), partner)
-        return PartnerReport(partner.stopped is None and partner.enabled, said)
+        return PartnerReport(partner.stopped is None and partner.enabled, sentences)
 
     async def accept(
         self, who: Identity, name: str, expected: str, *, retire: bool = False
@@ -226,20 +226,20 @@ class PartnerService:
             is_elsewhere = changed.keys[-1].own and not isinstance(known, WrongKey)
             if not (is_elsewhere or isinstance(known, NotInstalled)):
                 raise InvalidRequest(str(known))
-            said = f"it is not read here: {known}"
+            state = f"it is not read here: {known}"
         else:
             _require_whole(known)
-            said = _lasts(known)
+            state = _lasts(known)
         await self._put(who, partner.model_copy(update={"keys": changed.keys}), partner)
-        return said
+        return state
 
     async def key_lives(self, partner: Partner) -> Mapping[str, str]:
         """How long each OpenPGP key of a partner lasts, in words, by fingerprint."""
-        said: dict[str, str] = {}
+        states: dict[str, str] = {}
         for key in partner.keys:
             known = await self._key_facts(key)
-            said[key.fingerprint] = str(known) if isinstance(known, PortError) else _lasts(known)
-        return said
+            states[key.fingerprint] = str(known) if isinstance(known, PortError) else _lasts(known)
+        return states
 
     async def _key_facts(self, key: OpenPgpKey) -> KeyFacts | PortError:
         """What a key says of itself; or why it cannot be read."""
@@ -321,23 +321,23 @@ def _require_whole(key: KeyFacts) -> None:
 
 
 def _problems(error: ValidationError) -> Sequence[str]:
-    said: list[str] = []
+    sentences: list[str] = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
         where = ".".join(map(str, each["loc"]))
         text = problem_text(each)
         if each["loc"] and each["loc"][-1] in ("password", "private_key", "passphrase", "token"):
             text = "must be a reference: env:NAME, file:PATH or aws:NAME, never the secret itself"
-        said.append(f"{where}: {text}")
-    return said
+        sentences.append(f"{where}: {text}")
+    return sentences
 
 
 def _state(partner: Partner) -> Sequence[str]:
-    said: list[str] = []
+    sentences: list[str] = []
     if partner.stopped is not None:
-        said.append(f"it is stopped: {partner.stopped}")
+        sentences.append(f"it is stopped: {partner.stopped}")
     if not partner.enabled:
-        said.append("it is disabled: its runs wait")
-    return said
+        sentences.append("it is disabled: its runs wait")
+    return sentences
 
 
 def _reached(partner: Partner) -> str:
@@ -352,11 +352,11 @@ def _probed(profile: ServerProfile) -> Sequence[str]:
     if not profile.probed_with:
         return ["nothing was written"]
     removed = [path for path in profile.probed_with if path not in profile.left_behind]
-    said = [f"written for the test, and removed: {', '.join(removed)}"] if removed else []
+    sentences = [f"written for the test, and removed: {', '.join(removed)}"] if removed else []
     if profile.left_behind:
         left = ", ".join(profile.left_behind)
-        said.append(f"written for the test, and it could not be removed: {left}; remove it")
-    return said
+        sentences.append(f"written for the test, and it could not be removed: {left}; remove it")
+    return sentences
 
 
 async def _seen(place: Place, folder: str) -> Sequence[str]:
@@ -375,8 +375,3 @@ def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
         "nothing was sent to it; compare the fingerprint with what the partner says, then: "
         f"docflow partners keys accept {name} --fingerprint {error.shown}",
     )
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("partners are for operators")

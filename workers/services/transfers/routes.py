@@ -23,8 +23,8 @@ from contracts.transfers import (
     TransferStatus,
 )
 from domain.transfers.routing import LABELS, RouteTable
-from workers.services.errors import Forbidden, InvalidRequest, NotFound, Refused
-from workers.services.identity import Identity
+from workers.services.errors import InvalidRequest, NotFound, Refused
+from workers.services.identity import Identity, require_operator
 
 _UNMATCHED: Final = 50
 _TIES: Final = 100
@@ -77,7 +77,7 @@ class RouteService:
 
     async def listing(self, who: Identity, queue: str | None = None) -> RouteListing:
         """Rules of a queue, or all of them, with what is wrong with any."""
-        _operator(who)
+        require_operator(who, "routes")
         table = await self._cache.table()
         rules = sorted(table.rules, key=lambda each: (each.queue, each.rule))
         return RouteListing(
@@ -100,7 +100,7 @@ class RouteService:
             InvalidRequest: A field is missing or wrong; the message names all of them.
             Refused: The queue does not exist, the name is taken, or it ties with another rule.
         """
-        _operator(who)
+        require_operator(who, "routes")
         table = await self._cache.table()
         named = dict(fields)
         named.setdefault("rule", _next_name(table, str(named.get("queue", ""))))
@@ -117,7 +117,7 @@ class RouteService:
             NotFound: There is no such rule.
             Refused: Enabled, it would tie with another rule.
         """
-        _operator(who)
+        require_operator(who, "routes")
         table = await self._cache.table()
         found = _of(table, queue, rule)
         if found is None:
@@ -131,25 +131,25 @@ class RouteService:
         Raises:
             NotFound: There is no such rule.
         """
-        _operator(who)
+        require_operator(who, "routes")
         self._cache.forget()
         if not await self._store.remove(queue, rule, who.subject):
             raise NotFound(f"queue {queue} has no rule {rule}")
 
     async def test(self, who: Identity, key: RouteKey) -> RouteVerdict:
         """Which rule takes an event, and why the nearest others do not."""
-        _operator(who)
+        require_operator(who, "routes")
         table = await self._cache.table()
         return await asyncio.to_thread(table.explain, key)
 
     async def trail(self, who: Identity, limit: int = 50) -> Sequence[tuple[RouteRule, str]]:
         """Changes, the newest first: `added`, `changed` or `removed`."""
-        _operator(who)
+        require_operator(who, "routes")
         return await self._store.trail(limit)
 
     async def unmatched(self, who: Identity) -> UnmatchedEvents:
         """Events that no rule matched and that no person has assigned."""
-        _operator(who)
+        require_operator(who, "routes")
         status = TransferStatus.NO_ASSIGNED
         rows = await self._transfers.newest(limit=_UNMATCHED, status=status)
         total = len(rows) if len(rows) < _UNMATCHED else await self._transfers.count(status)
@@ -201,11 +201,6 @@ def read_key(event: bytes) -> RouteKey:
             f"the event lacks {wrong}, or has something else than a text of 1 to 500 characters "
             "there"
         ) from error
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("routes are for operators: your token lacks the role operator")
 
 
 def _of(table: RouteTable, queue: str, rule: str) -> RouteRule | None:

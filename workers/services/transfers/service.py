@@ -23,7 +23,6 @@ from domain.transfers.standing import standing
 from workers.services.bodies import RefusedMessage
 from workers.services.cursors import Cursor
 from workers.services.errors import (
-    Forbidden,
     InvalidRequest,
     NotFound,
     Refused,
@@ -31,7 +30,7 @@ from workers.services.errors import (
     TemporalUnavailable,
     WrongState,
 )
-from workers.services.identity import Identity
+from workers.services.identity import Identity, require_operator
 from workers.services.runs import TemporalRuns, temporal_errors
 from workers.services.transfers.accepted import AcceptedEvent, accepted_event
 from workers.services.transfers.starts import StartedTransfer, TransferStarts
@@ -109,7 +108,7 @@ class TransferService:
         limit: int = PAGE,
     ) -> Sequence[StatusRow]:
         """Transfers, the newest change first."""
-        _operator(who)
+        require_operator(who, "transfers")
         return await self._store.newest(
             limit=min(limit, LARGEST_PAGE),
             status=status,
@@ -121,13 +120,13 @@ class TransferService:
 
     async def parked(self, who: Identity) -> Mapping[str, str]:
         """Why transfers wait for a person, by workflow id; those that changed last, of many."""
-        _operator(who)
+        require_operator(who, "transfers")
         found = await self.parked_rows(who, MOST)
         return {run_of(row): reason for row in found if (reason := parked_reason(row))}
 
     async def parked_rows(self, who: Identity, limit: int) -> Sequence[StatusRow]:
         """Transfers that wait for a person; of more than the limit, those that changed last."""
-        _operator(who)
+        require_operator(who, "transfers")
         rows: list[StatusRow] = []
         for status, beginning in WAITING.items():
             rows += await self._store.newest(limit=limit, status=status, reason=beginning)
@@ -144,7 +143,7 @@ class TransferService:
             NotFound: There is none.
             Refused: There are several.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         text = name.removeprefix("transfer/").removesuffix("/job")
         match await self._store.find(text):
             case []:
@@ -171,7 +170,7 @@ class TransferService:
         Raises:
             NotFound: Temporal knows of none with this id, in full.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         with temporal_errors():
             found = await accepted_event(self._runs.client, transfer_id)
         if found is None:
@@ -185,7 +184,7 @@ class TransferService:
             InvalidRequest: Another event came with its source and id.
             TemporalUnavailable: Temporal does not take it.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         with temporal_errors():
             try:
                 return await self._starts.start(body, way_in)
@@ -232,7 +231,7 @@ class TransferService:
             who: Who asks.
             name: The transfer; None: all that no rule has matched.
         """
-        _operator(who)
+        require_operator(who, "transfers")
         if name is not None:
             return [await self._reroute(who, await self._unassigned(who, name))]
         return [await self._reroute(who, row) async for row in self._all_unassigned()]
@@ -330,8 +329,3 @@ def _no_queue(row: StatusRow) -> WrongState:
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _operator(who: Identity) -> None:
-    if not who.is_operator:
-        raise Forbidden("transfers are for operators: your token lacks the role operator")

@@ -182,11 +182,13 @@ def _done(outcome: ChangeOutcome) -> str:
 
 def _alert(error: ServiceError, saved: Sequence[Operation], kept: Corrected) -> Alert:
     """What was refused, what of the form is saved all the same, and what is not."""
-    said = [sentence(error)]
+    sentences = [sentence(error)]
     if saved:
-        said.append(gettext("Saved before that: %(what)s.", what=", ".join(map(in_words, saved))))
+        sentences.append(
+            gettext("Saved before that: %(what)s.", what=", ".join(map(in_words, saved)))
+        )
     if left := kept.operations():
-        said.append(
+        sentences.append(
             gettext(
                 "Not saved yet: %(what)s; it is still on this page, beside what stands there "
                 "now. Save again.",
@@ -194,8 +196,10 @@ def _alert(error: ServiceError, saved: Sequence[Operation], kept: Corrected) -> 
             )
         )
     elif saved or isinstance(error, Conflict):
-        said.append(gettext("What you asked for was not done; look at the rows and try again."))
+        sentences.append(
+            gettext("What you asked for was not done; look at the rows and try again.")
+        )
     if isinstance(error, Conflict):
-        return Alert(gettext("Another person was faster"), " ".join(said), "warn")
+        return Alert(gettext("Another person was faster"), " ".join(sentences), "warn")
     # A mistake of one's own is seen in the form itself.
-    return Alert(error.title, " ".join(said) if saved else said[0])
+    return Alert(error.title, " ".join(sentences) if saved else sentences[0])

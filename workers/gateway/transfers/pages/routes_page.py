@@ -98,8 +98,8 @@ class RoutesPage:
         done = await self._reroute(visitor.who)
         failed = [each for each in done if each.problem is not None]
         if failed:
-            said = f"{failed[0].transfer_id[:12]}: {failed[0].problem}"
-            few = Alert(f"{len(failed)} of {len(done)} events were not routed again", said)
+            first = f"{failed[0].transfer_id[:12]}: {failed[0].problem}"
+            few = Alert(f"{len(failed)} of {len(done)} events were not routed again", first)
             return await self._page(request, visitor, problem=few, status=503)
         return await self._page(request, visitor, rerouted=len(done))
 
