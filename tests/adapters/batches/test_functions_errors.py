@@ -193,10 +193,11 @@ async def test_functions_survive_an_error_at_every_call(
         STEPS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
         FULL.get((step, code), kind),
-        partial(some_of, turn=[each for each, *_ in LAMBDA_CODES].index(code)),
+        partial(some_of, turn=[each for each, *_ in LAMBDA_CODES].index(code), of=4),
     )
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", STEPS)
 async def test_functions_survive_silence_at_every_call(
@@ -208,9 +209,11 @@ async def test_functions_survive_silence_at_every_call(
         STEPS[step],
         lambda standing, operation: standing.lose(operation, error),
         Unavailable,
+        partial(some_of, turn=LOST.index(error)),
     )
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(("code", "status", "kind"), IAM_CODES, ids=str)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_an_error_at_every_call(
@@ -227,9 +230,11 @@ async def test_grants_survive_an_error_at_every_call(
         GRANTS[step],
         lambda standing, operation: standing.refuse(operation, code, status),
         kind,
+        partial(some_of, turn=[each for each, *_ in IAM_CODES].index(code), of=3),
     )
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("step", GRANTS)
 async def test_grants_survive_silence_at_every_call(
@@ -241,4 +246,5 @@ async def test_grants_survive_silence_at_every_call(
         GRANTS[step],
         lambda standing, operation: standing.lose(operation, error),
         Unavailable,
+        partial(some_of, turn=LOST.index(error)),
     )
