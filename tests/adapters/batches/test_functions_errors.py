@@ -41,7 +41,7 @@ IAM_CODES: list[tuple[str, int, type[PortError]]] = [
     ("LimitExceeded", 409, Denied),
     ("MalformedPolicyDocument", 400, Denied),
 ]
-LOST = [
+LOST: list[Exception] = [
     EndpointConnectionError(endpoint_url="http://lambda"),
     ReadTimeoutError(endpoint_url="http://lambda"),
 ]
@@ -138,14 +138,21 @@ def clients(setup: FunctionSetup) -> AwsClients:
     return setup.cloud.clients
 
 
-async def operations_of(setup: FunctionSetup, client: Any, step: Step) -> list[str]:
+_operations: dict[tuple[Any, Call], Sequence[str]] = {}
+"""The calls that a step makes with a client; they are found once."""
+
+
+async def operations_of(setup: FunctionSetup, client: Any, step: Step) -> Sequence[str]:
     """The calls that a step makes, found by letting it work."""
-    async with setup.batch() as batch:
-        await step.needs(batch)
-        with answers(client) as watching:
-            await step.call(batch)
-    assert watching.calls
-    return watching.calls
+    known = (client, step.call)
+    if known not in _operations:
+        async with setup.batch() as batch:
+            await step.needs(batch)
+            with answers(client) as watching:
+                await step.call(batch)
+        assert watching.calls
+        _operations[known] = watching.calls
+    return _operations[known]
 
 
 async def check(
