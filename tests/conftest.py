@@ -1,5 +1,6 @@
 """Rules of the whole suite."""
 
+import asyncio
 import ctypes
 import gc
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from stack.clamd import clamd_program
 from stack.postgres import postgis_programs
-from tests.support.chaos import load_profile
+from tests.support.chaos import CHAOS, load_profile
 
 if TYPE_CHECKING:
     from tests.support.distribution import SharedFixtures
@@ -52,8 +53,9 @@ NEEDED: Mapping[str, tuple[Callable[[], object], str]] = {
     "root": (lambda: os.geteuid() == 0 or None, "the tests do not run as root"),
 }
 """What the tests of a marker need: what finds it (None: it is missing), and how that is said."""
-LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "gateway")
-"""Folders whose files take longest: begun last, one would be waited for alone."""
+LEFT_TO_CHAOS = "tests marked `chaos(alone=True)` are left to `make chaos`"
+LONGEST_FIRST = ("crash", "workflows", "e2e", "adapters", "test_recipes.py", "gateway")
+"""Folders whose files take longest, and a file: begun last, one would be waited for alone."""
 
 
 def pytest_configure() -> None:
@@ -83,7 +85,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
     for marker in _missing():
-        _leave_out(marker, config, items)
+        _leave_out(config, items, lambda item, marker=marker: item.get_closest_marker(marker))
+    if not CHAOS:
+        _leave_out(config, items, _is_for_chaos_alone)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -107,18 +111,27 @@ def _missing() -> list[str]:
     return [marker for marker, (found, _) in NEEDED.items() if found() is None]
 
 
-def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+def _is_for_chaos_alone(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("chaos")
+    return marker is not None and marker.kwargs.get("alone", False)
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], chosen: Callable[[pytest.Item], object]
+) -> None:
     """Skipped they would fail in CI, where the machine cannot always be given what they need."""
-    left_out = [item for item in items if item.get_closest_marker(marker)]
+    left_out = [item for item in items if chosen(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say once what this machine cannot test."""
+    """Say once what this machine cannot test, and what this run does not."""
     for marker in _missing():
         _, missing = NEEDED[marker]
         terminalreporter.write_line(f"{missing}: tests with the marker `{marker}` are left out")
+    if not CHAOS:
+        terminalreporter.write_line(LEFT_TO_CHAOS)
 
 
 @pytest.fixture(scope="session")
@@ -131,10 +144,10 @@ def postgis() -> "Generator[PostgisServer]":
 
 
 @pytest.fixture
-def postgis_url(postgis: "PostgisServer") -> Generator[str]:
+def postgis_url(postgis: "PostgisServer") -> str:
     """URL of an empty database with docflow's schema, PostGIS, `geo` and pgstac."""
-    with postgis.database() as url:
-        yield url
+    asyncio.run(postgis.fresh.prepare())
+    return postgis.fresh.url
 
 
 def _turn(item: pytest.Item) -> int:

@@ -13,11 +13,7 @@ import pytest_asyncio
 
 from tests.crash.documents import ALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
-from tests.support.chaos import CHAOS
 from workers.resources.common import Resources, open_resources
-
-collect_ignore = [] if CHAOS else ["test_outages.py"]
-"""It takes minutes, however little is asked of it."""
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,12 @@ import pytest
 
 from contracts.imports import ImportState
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
-from tests.support.chaos import kills
 from tests.support.processes import start
 from workers.services.imports.runs import ImportRuns
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-DOCUMENTS = kills(2, 67)
+DOCUMENTS = 67
 """Each is submitted, tried again and skipped: three commands."""
 AT_ONCE = 4
 CALLS = 3

@@ -30,17 +30,16 @@ from stack.temporal import temporal_server
 from tests.crash import group_worker
 from tests.support.batches.document_loading import KEY, DocumentLoading
 from tests.support.batches.overlapping import REDRIVES, groups_of_one_pass, messages, rows
-from tests.support.chaos import kills
 from tests.support.fresh_database import administer
 from workers.connect import connect
 from workers.resources.common import open_resources
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.crash.group_worker"])
-MESSAGES, DEATHS = kills(40, 300), kills(2, 20)
-LATEST_DEATH = kills(60, 300)
+MESSAGES, DEATHS = 300, 20
+LATEST_DEATH = 300
 """Statements of a worker before it dies, at the most."""
 WORKERS = 2
 AT_ONCE = 16

@@ -26,7 +26,7 @@ from tests.crash.documents import Document
 from tests.crash.harness import WORKER_WITH_BRIDGE, System, running_system, until
 from tests.crash.outcomes import assert_nothing_left
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
 IMPORTS: Final = 320
 OUTAGE_SECONDS: Final = 60

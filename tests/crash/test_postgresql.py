@@ -19,12 +19,11 @@ from stack.postgres import postgres_server
 from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system, until
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
-from tests.support.chaos import kills
 from workers.resources.common import Resources
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-RESTARTS = kills(4, 20)
+RESTARTS = 20
 WAITING = "State = 'waiting' AND ExecutionStatus = 'Running'"
 OUTAGE = "WorkflowType = 'Outage' AND ExecutionStatus = 'Running'"
 

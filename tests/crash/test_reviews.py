@@ -14,7 +14,7 @@ from stack.parts import Part
 from tests.crash.harness import until
 from tests.support.installation import Installation, running_installation
 
-pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.chaos(alone=True), pytest.mark.asyncio(loop_scope="module")]
 
 ROWS: Final = 20_000
 CITY: Final = 4

@@ -18,21 +18,18 @@ from tests.crash.kill_points import Phase
 from tests.crash.spreadsheet_files import ROWS, Sheet
 from tests.crash.spreadsheet_load import FinishedImport, Kill, SpreadsheetLoad
 from tests.crash.spreadsheet_outcomes import StoredRows, assert_same, target_rows
-from tests.support.chaos import CHAOS, kills
 from tests.support.installation import running_installation
 
-pytestmark = [pytest.mark.chaos, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.chaos(alone=True), pytest.mark.asyncio(loop_scope="module")]
 
 SHEETS = tuple(
     Sheet(f"{name}{n}", event_id, maps_first=name == "mapped")
     for event_id, (name, n) in enumerate(
-        [(name, n) for name in ("mapped", "started") for n in range(kills(1, 4))], start=100
+        [(name, n) for name in ("mapped", "started") for n in range(4)], start=100
     )
 )
-ON_POSTGRESQL = SHEETS[1:5] if CHAOS else SHEETS
-FIVE = ({phase: 1 for phase in Phase if phase is not Phase.LATER},)
-"""Of one installation, with all spreadsheets."""
-TEN_AND_TEN = (
+ON_POSTGRESQL = SHEETS[1:5]
+WANTED = (
     {
         Phase.STAGING: 2,
         Phase.COLLECTING: 1,
@@ -51,8 +48,7 @@ TEN_AND_TEN = (
     },
 )
 """Of two installations, each with every other spreadsheet."""
-WANTED = TEN_AND_TEN if CHAOS else FIVE
-KILLS = kills(5, 20)
+KILLS = 20
 THREE = dict.fromkeys((Phase.COLLECTING, Phase.LATER, Phase.UNDO), 1)
 
 

@@ -10,12 +10,11 @@ import pytest
 from tests.crash.documents import LARGE, MIDDLE, SMALL, earlier
 from tests.crash.harness import WORKER_WITH_BRIDGE, running_system
 from tests.crash.outcomes import assert_as_undisturbed, assert_nothing_left
-from tests.support.chaos import kills
 from workers.resources.common import Resources
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
-KILLS = kills(4, 20)
+KILLS = 20
 
 
 async def test_a_killed_temporal_server_forgets_no_document(

@@ -9,7 +9,7 @@ PARTS = {"batches": ["beside"], "transfers": ["routes"]}
 """Of benchmarks whose other parts take long, or have no quick way."""
 
 
-@pytest.mark.chaos
+@pytest.mark.chaos(alone=True)
 @pytest.mark.parametrize("name", ["batches", "processes", "status", "transfers"])
 async def test_a_benchmark_works(name: str) -> None:
     parts = PARTS.get(name, [])

@@ -14,12 +14,14 @@ def kills(fast: int, deep: int) -> int:
     return deep if CHAOS else fast
 
 
-def some_of(calls: int, turn: int) -> range:
-    """Which of so many calls one error is tried at: every one, or every other one, from 0 or 1 on.
+def some_of(calls: int, turn: int, of: int = 2) -> range:
+    """Which of so many calls one error is tried at: every one, or of two every other one.
 
-    Errors of an even and of an odd turn meet all calls between them; an only call is met by each.
+    Errors of so many turns in a row meet all calls between them; where there are fewer calls, each
+    error meets one.
     """
-    return range(calls) if CHAOS or calls == 1 else range(turn % 2, calls, 2)
+    of = min(of, calls)
+    return range(calls) if CHAOS else range(turn % of, calls, of)
 
 
 def load_profile() -> None:

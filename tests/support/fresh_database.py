@@ -1,31 +1,53 @@
 """A PostgreSQL database that every test finds as the first one did.
 
 Copying a migrated database takes most of a second of a core, more than most tests; bringing one
-back to what it was takes milliseconds. A test that changed more than rows gets a new copy made.
+back to what it was takes milliseconds. A test that changed more than rows, or than making further
+tables, gets a new copy made.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import asyncpg
 
-_SNAPSHOT = """
+_SCHEMAS: Final = "('public', 'app', 'geo', 'pgstac')"
+"""Whose tables are brought back; a database has some of them."""
+_SNAPSHOT = f"""
 CREATE SCHEMA pristine;
 CREATE TABLE pristine.sequences AS
   SELECT format('%I.%I', schemaname, sequencename)::regclass AS name, start_value, last_value
-  FROM pg_sequences WHERE schemaname IN ('public', 'app');
+  FROM pg_sequences WHERE schemaname IN {_SCHEMAS};
+-- Without those of extensions, which nobody writes to.
+CREATE TABLE pristine.tables AS
+  SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
+  FROM pg_tables WHERE schemaname IN {_SCHEMAS} AND NOT EXISTS (
+    SELECT FROM pg_depend
+    WHERE objid = format('%I.%I', schemaname, tablename)::regclass AND deptype = 'e'
+  );
 DO $$
 DECLARE
   known record;
   has_rows boolean;
 BEGIN
-  FOR known IN
-    SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
-    FROM pg_tables WHERE schemaname IN ('public', 'app')
+  FOR known IN SELECT name, copy FROM pristine.tables
   LOOP
     EXECUTE format('SELECT EXISTS (SELECT FROM %s)', known.name) INTO has_rows;
     IF has_rows THEN
       EXECUTE format('CREATE TABLE pristine.%I AS TABLE %s', known.copy, known.name);
     END IF;
+  END LOOP;
+END $$;
+CREATE FUNCTION pristine.drop_new_tables() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  made record;
+BEGIN
+  FOR made IN
+    SELECT format('%I.%I', schemaname, tablename) AS name
+    FROM pg_tables WHERE schemaname IN ('geo', 'pgstac')
+    EXCEPT SELECT name FROM pristine.tables
+  LOOP
+    -- Those of a partition go with it.
+    EXECUTE format('DROP TABLE IF EXISTS %s CASCADE', made.name);
   END LOOP;
 END $$;
 CREATE FUNCTION pristine.restore() RETURNS void LANGUAGE plpgsql AS $$
@@ -35,9 +57,7 @@ DECLARE
 BEGIN
   -- Neither foreign keys nor triggers are asked.
   SET LOCAL session_replication_role = replica;
-  FOR known IN
-    SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
-    FROM pg_tables WHERE schemaname IN ('public', 'app')
+  FOR known IN SELECT name, copy FROM pristine.tables
   LOOP
     EXECUTE format('SELECT EXISTS (SELECT FROM %s)', known.name) INTO has_rows;
     IF has_rows THEN
@@ -54,14 +74,14 @@ BEGIN
   FROM pristine.sequences;
 END $$;
 """
-_STRUCTURE = """
+_STRUCTURE = f"""
 SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
   SELECT format('%s %s %s', c.relname, c.relkind, c.relpersistence) FROM pg_class c
-  WHERE c.relnamespace::regnamespace::text IN ('public', 'app')
+  WHERE c.relnamespace::regnamespace::text IN {_SCHEMAS}
   UNION ALL
   SELECT format('%s %s %s %s', a.attrelid, a.attname, a.atttypid, a.attnotnull)
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-  WHERE c.relnamespace::regnamespace::text IN ('public', 'app') AND a.attnum > 0
+  WHERE c.relnamespace::regnamespace::text IN {_SCHEMAS} AND a.attnum > 0
   UNION ALL
   SELECT format('%s %s', tgrelid, tgname) FROM pg_trigger WHERE NOT tgisinternal
   UNION ALL
@@ -118,6 +138,7 @@ class FreshDatabase:
             return False
         try:
             await connection.execute(_END_SESSIONS)
+            await connection.execute("SELECT pristine.drop_new_tables()")
             if await connection.fetchval(_STRUCTURE) != self.structure:
                 return False
             await connection.execute("SELECT pristine.restore()")

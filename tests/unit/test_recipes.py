@@ -37,7 +37,7 @@ def test_a_document_type_is_added_by_following_the_recipe(tmp_path: Path) -> Non
         *("tests/unit/imports/test_messages.py", "tests/unit/cli/test_messages.py"),
         *("tests/unit/test_docs.py", "tests/replay/test_contracts.py"),
         *("tests/adapters/test_migrations.py", "-rA"),
-        *("-k", "tool or every_document or lock or (upgraded and sqlite)"),
+        *("-k", "tool or every_document or differs or (upgraded and sqlite)"),
     )
     # A selection of tests passes without the new type too: these are its own.
     for case in (
@@ -147,13 +147,14 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
         *("tests/unit/test_catalogue.py", "tests/unit/test_pipeline_names.py"),
         *("tests/unit/test_import_contracts.py", "tests/unit/test_contract_bounds.py"),
         *("tests/replay/test_contracts.py", "tests/unit/test_deploy.py", "-rA"),
-        *("-k", "parcels or Parcel or alone or lock or no_two or kubernetes"),
+        *("-k", "parcels or Parcel or alone or differs or no_two or kubernetes"),
     )
     for case in (
         "test_what_a_register_names_is_there[parcels]",
         "test_every_activity_of_a_pipeline_is_served[parcels]",
         "test_a_pipeline_is_named_in_its_own_packages_alone",
         "test_independence_is_asked_of_every_pipeline_alone",
+        "test_no_contract_differs_from_the_lock",
         "test_the_largest_result_is_small[ParcelWeight]",
         "test_every_pipeline_has_a_worker_in_kubernetes",
     ):

@@ -121,6 +121,28 @@ def test_what_a_machine_cannot_test_is_left_out_and_named_once(
     assert done.stdout.str().count(sentence) == 1
 
 
+@pytest.mark.parametrize("chaos", [False, True])
+def test_what_is_for_chaos_alone_is_left_to_it_and_that_is_said(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, chaos: bool
+) -> None:
+    monkeypatch.setattr(conftest, "NEEDED", {})
+    monkeypatch.setattr(conftest, "CHAOS", chaos)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini("[pytest]\nmarkers = chaos")
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.chaos(alone=True)
+        def test_a(): pass
+        @pytest.mark.chaos
+        def test_b(): pass
+        """
+    )
+    done = pytester.runpytest_inprocess(plugins=[conftest])
+    done.assert_outcomes(passed=1 + chaos, deselected=1 - chaos)
+    assert (conftest.LEFT_TO_CHAOS in done.stdout.str()) is not chaos
+
+
 MOST_LINES = 400
 
 

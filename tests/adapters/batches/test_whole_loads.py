@@ -244,7 +244,7 @@ async def test_groups_that_overlap_write_each_document_once(
                 seen = await loads.facts(event)
                 await loads.save_whole(event, replace(whole, seen=seen))
 
-    await asyncio.gather(*(group() for _ in range(30)))
+    await asyncio.gather(*(group() for _ in range(12)))
     states = [(await tables.state(name))[0] for name in contents]
     assert Counter(states) == {DocumentState.LOADED: 16, DocumentState.DUPLICATE: 8}
     assert len(await tables.tags()) == 2 * len(contents)

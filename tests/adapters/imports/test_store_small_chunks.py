@@ -1,6 +1,5 @@
 """Chunks of few rows, which PostgreSQL is sent with the statement that writes them."""
 
-from collections.abc import Sequence
 from datetime import date
 from itertools import cycle
 from typing import Any
@@ -32,31 +31,32 @@ def rows_of(*texts: Any) -> list[tuple[Any, ...]]:
     return [("s1", "D1", "P", "", number, None, text, None) for number, text in enumerate(texts, 1)]
 
 
+CHUNKS = (ROWS, rows_of(""), rows_of(None), rows_of("", ""), *(rows_of("a", m) for m in MARKS))
+
+
 @pytest.mark.parametrize("strategy", [Strategy.MERGE, Strategy.CREATE_ONLY])
-@pytest.mark.parametrize(
-    "rows",
-    [ROWS, rows_of(""), rows_of(None), rows_of("", ""), *(rows_of("a", mark) for mark in MARKS)],
-)
 async def test_rows_that_are_sent_are_kept_as_those_that_are_copied(
     store: SqlImportStore,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
-    rows: Sequence[tuple[Any, ...]],
     strategy: Strategy,
 ) -> None:
-    kept: list[list[Any]] = []
-    for project in ("sent", "copied"):
-        if project == "copied":
+    for way in ("sent", "copied"):
+        if way == "copied":
             monkeypatch.setattr(postgresql, "sent", lambda batch: None)
-        part = chunk("mto_lines", MTO, *((project, *row) for row in rows), cells=False)
-        for number, counts in enumerate((Counts(created=len(rows)), Counts(unchanged=len(rows)))):
-            mark = await store.write(TaskKey(project, f"t\\{number}"), part, strategy)
-            assert mark.counts == counts
-        wanted = "project_id source_task version drawing sequence quantity description unit"
-        mine = await stored(database, "mto_lines", f"{wanted} source_line")
-        kept.append(sorted(repr(row[1:]) for row in mine if row[0] == project))
-    assert len(kept[0]) == len(rows)
-    assert kept[0] == kept[1]
+        for at, rows in enumerate(CHUNKS):
+            project, size = f"{way}{at}", len(rows)
+            part = chunk("mto_lines", MTO, *((project, *row) for row in rows), cells=False)
+            for number, counts in enumerate((Counts(created=size), Counts(unchanged=size))):
+                mark = await store.write(TaskKey(project, f"t\\{number}"), part, strategy)
+                assert mark.counts == counts, rows
+    wanted = "project_id source_task version drawing sequence quantity description unit source_line"
+    kept: dict[str, list[str]] = {}
+    for project, *row in await stored(database, "mto_lines", wanted):
+        kept.setdefault(project, []).append(repr(row))
+    for at, rows in enumerate(CHUNKS):
+        assert len(kept[f"sent{at}"]) == len(rows)
+        assert sorted(kept[f"sent{at}"]) == sorted(kept[f"copied{at}"]), rows
 
 
 async def test_rows_with_dates_are_kept(store: SqlImportStore, database: Database) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from arro3.io import read_parquet
 
 from activities.jobs.api import InputNeeded, JobResources, StageContext, TaskContext
@@ -24,6 +25,8 @@ from contracts.jobs import FinishedTask, InputIdentity, JsonObject, PlannedTask,
 from contracts.jobs.vectors import ProcessVectorParameters
 from domain.errors import InvalidDocument, RuleViolation
 from tests.support.jobs.vector_files import BOW_TIE, SQUARE, geojson, geopackage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JOB = "a" * 64
 
@@ -112,11 +115,11 @@ def _finished(task: PlannedTask, ordinal: int, result: Any, following: Any) -> F
     )
 
 
-@pytest.fixture
-async def runner(catalogue_url: str, tmp_path: Path) -> AsyncGenerator[Runner]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def runner(catalogue_url: str, files: VectorFiles, tmp_path: Path) -> AsyncGenerator[Runner]:
     """Over GeoPackages and the embedded catalogue, and over PostGIS and pgstac."""
     silver = MemoryBlobs()
-    async with open_database(catalogue_url) as database, VectorFiles() as vectors:
+    async with open_database(catalogue_url) as database:
         is_server = database.dialect == "postgresql"
         features = PostgisFeatures(database) if is_server else GeoPackageFeatures(silver, tmp_path)
         resources = JobResources(
@@ -125,7 +128,7 @@ async def runner(catalogue_url: str, tmp_path: Path) -> AsyncGenerator[Runner]:
             gold=MemoryBlobs(),
             catalogue=open_catalogue(database),
             scratch=tmp_path,
-            more={Vectors: vectors, Features: features},
+            more={Vectors: files, Features: features},
         )
         folder = tmp_path / "tasks"
         folder.mkdir()

@@ -1,9 +1,9 @@
 """Partitions of an event hub are shared without loss; checkpoints pass nothing undecided."""
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,7 +11,6 @@ from azure.eventhub import EventData, parse_connection_string
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 
 from adapters.azure.blobs import AzureBlobs
-from stack.azurite import azurite
 from stack.service_bus import HubSettings, ServiceBusEmulator
 from tests.support.forgotten_connections import collect_forgotten_connections
 from tests.support.waiting import eventually
@@ -31,11 +30,12 @@ class Hub:
 
     def __init__(self, emulator: ServiceBusEmulator, account: str, name: str) -> None:
         self.emulator = emulator
+        self.container = f"checkpoints-{uuid.uuid4().hex}"
         self._account = account
         self._name = name
 
     def checkpoints(self) -> Checkpoints:
-        return Checkpoints.from_connection_string(self._account, "checkpoints")
+        return Checkpoints.from_connection_string(self._account, self.container)
 
     def transport(self, name: str | None = None) -> EventHubTransport:
         store = self.checkpoints()
@@ -61,12 +61,12 @@ class Hub:
 
 
 @pytest_asyncio.fixture
-async def hub(tmp_path: Path) -> AsyncGenerator[Hub]:
+async def hub(azure_account: str) -> AsyncGenerator[Hub]:
     """An empty hub of four partitions."""
-    settings = [HubSettings("files", PARTITIONS)]
-    async with azurite(tmp_path) as account, ServiceBusEmulator((), hubs=settings) as emulator:
-        await AzureBlobs(account, "checkpoints").create_container()
-        yield Hub(emulator, account, "files")
+    async with ServiceBusEmulator((), hubs=[HubSettings("files", PARTITIONS)]) as emulator:
+        hub = Hub(emulator, azure_account, "files")
+        await AzureBlobs(azure_account, hub.container).create_container()
+        yield hub
         collect_forgotten_connections()
 
 

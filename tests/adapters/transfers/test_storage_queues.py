@@ -4,16 +4,14 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from azure.storage.queue import QueueSasPermissions, generate_queue_sas
-from azure.storage.queue.aio import QueueClient
+from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
-from stack.azurite import azurite
 from tests.support.waiting import eventually
 from workers.bridges.retry import Retry
 from workers.bridges.storage_queue import POISON
@@ -81,10 +79,12 @@ class Intake:
 
 
 @pytest_asyncio.fixture
-async def account(tmp_path: Path) -> AsyncGenerator[Account]:
-    """An emulated storage account."""
-    async with azurite(tmp_path) as connection_string:
-        yield Account(connection_string)
+async def account(azure_account: str) -> Account:
+    """An emulated storage account without a queue."""
+    async with QueueServiceClient.from_connection_string(azure_account) as service:
+        async for queue in service.list_queues():
+            await service.delete_queue(queue)
+    return Account(azure_account)
 
 
 async def test_all_queues_are_drained(account: Account) -> None:

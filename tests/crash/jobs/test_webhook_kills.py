@@ -15,7 +15,7 @@ from tests.support.jobs.receivers import receiver, silent, with_status
 from workers.services.identity import OPERATOR, Identity
 from workers.services.jobs.factory import TIERS, job_service
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
 GREETINGS = 2_000
 WITHIN = 300

@@ -33,7 +33,6 @@ from tests.adapters.transfers.conftest import (
 from tests.crash.transfers import lane_worker
 from tests.crash.transfers.lane_worker import Death
 from tests.crash.transfers.rounds import killed_once, moment, result_of
-from tests.support.chaos import CHAOS, kills
 from tests.support.tables import make_tables
 from tests.support.transfers.events import a_job_order, an_event
 from tests.support.transfers.places import joined, write
@@ -41,18 +40,17 @@ from workers.connect import connect
 
 __all__ = ["aws_account", "azure_account", "kind"]
 
-pytestmark = pytest.mark.chaos
+pytestmark = pytest.mark.chaos(alone=True)
 
 BYTES: Final = 4 << 20
 EMPTY: Final = "empty.db"
 """A database at the newest schema: every round has a copy."""
-ACTIVITIES: Final = ("read_file", "write_file") if CHAOS else ("write_file",)
-SETTLING: Final = ("settle_source",) if CHAOS else ()
-MANY: Final = [
-    *("folder", "sftp-non-atomic", "azure", "https"),
+ACTIVITIES: Final = ("read_file", "write_file")
+SETTLING: Final = ("settle_source",)
+KINDS: Final = [
+    *("s3", "folder", "sftp-non-atomic", "azure", "https"),
     pytest.param("openssh", marks=pytest.mark.openssh),
 ]
-KINDS: Final = ["s3", *(MANY if CHAOS else [])]
 
 
 @dataclass(frozen=True)
@@ -181,5 +179,5 @@ async def test_a_worker_killed_at_a_place_leaves_whole_files_or_none(
         async with asyncio.TaskGroup() as group:
             # Files of a web server cannot be moved.
             for activity in (*ACTIVITIES, *(() if far.kind == "https" else SETTLING)):
-                for _ in range(kills(1, 3)):
+                for _ in range(3):
                     group.create_task(one(activity))

@@ -14,7 +14,7 @@ from typing import Final
 from adapters.database import open_database, upgrade
 from adapters.database.jobs.spatial import make_spatial
 from stack.postgres import postgis_programs, postgres_server
-from tests.support.fresh_database import administer, sibling
+from tests.support.fresh_database import FreshDatabase, administer, sibling
 
 _TEMPLATE: Final = "spatial"
 
@@ -25,9 +25,11 @@ class PostgisServer:
 
     url: str
     """Of its `postgres` database."""
+    fresh: FreshDatabase
+    """For one test after the other."""
 
     def database(self) -> AbstractContextManager[str]:
-        """URL of an empty copy of the template, 50 ms; dropped when the block ends."""
+        """URL of an empty copy of the template; dropped when the block ends."""
         return self._made(f" TEMPLATE {_TEMPLATE} STRATEGY file_copy")
 
     def bare_database(self) -> AbstractContextManager[str]:
@@ -51,7 +53,7 @@ def postgis_server() -> Generator[PostgisServer]:
     assert programs is not None, "the test needs the marker `postgis`"
     with postgres_server(programs=programs) as url:
         asyncio.run(_make_template(url))
-        yield PostgisServer(url)
+        yield PostgisServer(url, FreshDatabase(url, _TEMPLATE))
 
 
 async def _make_template(url: str) -> None:

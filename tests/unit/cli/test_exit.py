@@ -1,10 +1,10 @@
 """Every command ends in one place, with its own exit code, and no interpreter is finalised."""
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -38,21 +38,85 @@ os._exit(0)
 """
 
 
-def run(code: str, **streams: int) -> subprocess.CompletedProcess[str]:
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    return subprocess.run(
-        [sys.executable, "-c", code],
+WARM = """
+import json, os, sys
+import tests.unit.cli.test_bulk_answers, typer, workers.cli.app, workers.logs
+
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+        continue
+    reading, writing = os.pipe()
+    for number, path in enumerate((os.devnull, order["stdout"], order["stderr"])):
+        os.dup2(writing if path is None else os.open(path, os.O_RDWR), number)
+    os.close(reading)
+    os.close(writing)
+    exec(order["code"], {"__name__": "__main__"})
+    break
+"""
+"""An interpreter that has loaded what commands load, and runs programs in copies of itself."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A program that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Runs programs, each in a process without settings."""
+
+    warm: subprocess.Popen[str]
+    folder: Path
+
+    def run(self, code: str) -> Done:
+        return self._run(code, str(self._empty("stdout")))
+
+    def to_full_disk(self, code: str) -> Done:
+        return self._run(code, "/dev/full")
+
+    def to_closed_pipe(self, code: str) -> Done:
+        """Its output goes to a pipe whose reader is closed."""
+        return self._run(code, None)
+
+    def _run(self, code: str, stdout: str | None) -> Done:
+        stderr = self._empty("stderr")
+        assert self.warm.stdin is not None and self.warm.stdout is not None
+        order = {"code": code, "stdout": stdout, "stderr": str(stderr)}
+        print(json.dumps(order), file=self.warm.stdin, flush=True)
+        ended = self.warm.stdout.readline()
+        assert ended, "the interpreter has ended"
+        said = self.folder / "stdout"
+        return Done(int(ended), said.read_text() if stdout == str(said) else "", stderr.read_text())
+
+    def _empty(self, name: str) -> Path:
+        path = self.folder / name
+        path.write_text("")
+        return path
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
+    with subprocess.Popen(
+        [sys.executable, "-c", WARM],
         cwd=ROOT,
         env={},
         text=True,
-        check=False,
-        timeout=300,
-        **pipes,
-    )
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as warm:
+        yield Programs(warm, tmp_path_factory.mktemp("programs"))
 
 
-def test_every_command_ends_in_the_one_place() -> None:
-    done = run(EVERY_COMMAND)
+def test_every_command_ends_in_the_one_place(programs: Programs) -> None:
+    done = programs.run(EVERY_COMMAND)
     assert done.returncode == 0, done.stderr
     expected = {" ".join((*path, "--help")): 0 for path in COMMANDS}
     expected |= {" ".join((*path, "--no-such-option")): 2 for path in COMMANDS}
@@ -69,8 +133,8 @@ def test_every_command_ends_in_the_one_place() -> None:
         ("def command(): raise LookupError('a defect')", 1),
     ],
 )
-def test_the_exit_code_is_that_of_the_command(command: str, code: int) -> None:
-    done = run(
+def test_the_exit_code_is_that_of_the_command(programs: Programs, command: str, code: int) -> None:
+    done = programs.run(
         f"""
 import atexit, os, sys, typer
 import workers.cli.app as module
@@ -90,8 +154,8 @@ main()
     assert ("LookupError: a defect" in done.stderr) == ("LookupError" in command)
 
 
-def test_a_defect_of_a_process_is_logged_without_secrets() -> None:
-    done = run(
+def test_a_defect_of_a_process_is_logged_without_secrets(programs: Programs) -> None:
+    done = programs.run(
         """
 import sys
 import workers.cli.app as module
@@ -109,23 +173,6 @@ main()
     [line] = [json.loads(line) for line in done.stderr.splitlines()]
     assert (done.returncode, line["level"]) == (1, "critical")
     assert "LookupError: ***" in line["error"] and "planted-key" not in done.stderr
-
-
-def to_full_disk(code: str) -> subprocess.CompletedProcess[str]:
-    full = os.open("/dev/full", os.O_WRONLY)
-    try:
-        return run(code, stdout=full)
-    finally:
-        os.close(full)
-
-
-def to_closed_pipe(code: str) -> subprocess.CompletedProcess[str]:
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        return run(code, stdout=writing)
-    finally:
-        os.close(writing)
 
 
 def command(body: str) -> str:
@@ -152,29 +199,37 @@ WAYS = ["typer.echo('x')", "console().print(table('a'))"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_output_on_a_full_disk_is_one_sentence_and_an_exit_code_of_its_own(way: str) -> None:
-    done = to_full_disk(command(way))
+def test_output_on_a_full_disk_is_one_sentence_and_an_exit_code_of_its_own(
+    programs: Programs, way: str
+) -> None:
+    done = programs.to_full_disk(command(way))
     sentence = "docflow: cannot write to standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (5, sentence)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_closed_pipe_ends_a_command_quietly(way: str) -> None:
-    done = to_closed_pipe(command(way))
+def test_a_closed_pipe_ends_a_command_quietly(programs: Programs, way: str) -> None:
+    done = programs.to_closed_pipe(command(way))
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_failure_keeps_its_exit_code_when_its_output_is_lost() -> None:
-    done = to_full_disk(command("sys.stdout.write('x'); raise typer.Exit(4)"))
+def test_a_failure_keeps_its_exit_code_when_its_output_is_lost(programs: Programs) -> None:
+    done = programs.to_full_disk(command("sys.stdout.write('x'); raise typer.Exit(4)"))
     assert done.returncode == 4
 
 
 @pytest.mark.parametrize("options", [["--yes"], ["--yes", "--json"]])
-@pytest.mark.parametrize(("destination", "code"), [(to_full_disk, 5), (to_closed_pipe, 141)])
+@pytest.mark.parametrize(
+    ("destination", "code"), [(Programs.to_full_disk, 5), (Programs.to_closed_pipe, 141)]
+)
 def test_runs_are_not_retried_when_the_output_cannot_be_written(
-    destination: Callable[[str], subprocess.CompletedProcess[str]], code: int, options: list[str]
+    programs: Programs,
+    destination: Callable[[Programs, str], Done],
+    code: int,
+    options: list[str],
 ) -> None:
     done = destination(
+        programs,
         f"""
 import os, sys
 import workers.cli.app as module
@@ -197,7 +252,7 @@ module.app = app
 sys.argv = ["docflow", "retry", "--all", *{options}]
 with installation.reached():
     main()
-"""
+""",
     )
     assert done.returncode == code
     assert done.stderr.splitlines()[0] == "0 retried"
