@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ CONNECTIONS: Final = 20
 STATEMENTS: Final = 500
 """Prepared statements per connection: one per table, set of columns and strategy in use."""
 _BUSY_MILLISECONDS = 30_000
+_BUSY_PAUSE = 0.02
 _CONNECT_SECONDS = 10
 _WRITES = "docflow_writes"
 _NO_SCHEMAS: Final = {"app": None}
@@ -253,11 +255,32 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions begin in `_begin_sqlite`
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection, cursor)
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA cache_size = -16000")
     cursor.close()
+
+
+def _write_ahead(connection: Any, cursor: Any) -> None:
+    """Have the file of a database, which may be new, written ahead.
+
+    Where several connections ask for that at once, SQLite refuses all but one without waiting, so
+    as not to have them wait for each other.
+
+    Raises:
+        sqlite3.OperationalError: Another connection has kept the file busy for half a minute.
+    """
+    last = time.monotonic() + _BUSY_MILLISECONDS / 1_000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
+                raise
+            connection.run_async(lambda _: asyncio.sleep(_BUSY_PAUSE))
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

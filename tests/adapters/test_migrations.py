@@ -109,6 +109,18 @@ async def test_upgrades_at_the_same_time_take_turns(empty_url: str) -> None:
         await require_current(database)
 
 
+async def test_a_new_file_is_opened_by_many_at_once(tmp_path: Path) -> None:
+    """About every fifth such file made SQLite refuse one of them."""
+
+    async def write(url: str) -> None:
+        async with open_database(url) as database:
+            await database.probe_by_writing()
+
+    for number in range(40):
+        url = f"sqlite:///{tmp_path / f'{number}.db'}"
+        await asyncio.gather(*(write(url) for _ in range(4)))
+
+
 async def test_a_database_that_does_not_answer_is_unavailable(unused_tcp_port: int) -> None:
     with pytest.raises(Unavailable, match="the database is not available"):
         await upgrade(f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/nothing")

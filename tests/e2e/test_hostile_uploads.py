@@ -160,7 +160,7 @@ async def test_an_upload_without_a_length_is_refused_at_the_limit(
         await writer.drain()
         sent += MB
     assert (await answer).split()[1] == b"413"
-    assert sent < 60 * MB
+    assert sent < 100 * MB, "the answer came before the end"
     writer.close()
 
 

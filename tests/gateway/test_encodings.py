@@ -48,7 +48,7 @@ async def test_names_arrive_as_they_are_written(
 async def test_what_looks_like_a_formula_is_text_in_rows_and_reports(
     stack: Stack, tmp_path: Path
 ) -> None:
-    formulas = ("=1+1", '=HYPERLINK("http://evil.example.org";"x")', "@SUM(A1)", "+1", "-1")
+    formulas = ("=A1+1", '=HYPERLINK("http://evil.example.org";"x")', "@SUM(A1)", "+A", "-B")
     header = ("First name", "Last name", "Email", "Team", "Notes", "=cmd|'/C calc'!A0")
     rows = [
         (formula, "Text", mail, formula, formula, formula)

@@ -182,6 +182,7 @@ FINE_WHEN_GONE = {
     "dead_letters": {"GetQueueUrl", "ReceiveMessage", "ChangeMessageVisibility"},
     "delete_queue": {"GetQueueUrl", "ListQueueTags", "DeleteQueue"},
     "found": {"GetQueueAttributes", "ListQueueTags"},
+    "found_subscriptions": {"ListSubscriptionsByTopic"},
     "redrive": {"GetQueueUrl", "GetQueueAttributes"},
     "repair": {"GetSubscriptionAttributes", "SetSubscriptionAttributes", "Subscribe"},
     "unsubscribe": {"GetQueueUrl", "GetQueueAttributes", "ListSubscriptionsByTopic", "Unsubscribe"},

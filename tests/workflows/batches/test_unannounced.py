@@ -76,13 +76,13 @@ async def test_the_result_of_a_sweep_says_what_could_not_be_announced(batches: B
 
 async def _terminated_while_torn_down(installation: BatchInstallation, key: BatchKey) -> None:
     """Terminate the run of a batch, and that of its case, where its teardown is parked."""
-    case = await installation.tell(started(key))
+    case = await installation.send(started(key))
     await installation.loads(key)
-    await installation.tell(finished(key))
+    await installation.send(finished(key))
     handle = installation.client.get_workflow_handle_for(BatchLifecycle.run, key.workflow_id)
     await reach(handle, Phase.PARKED)
     assert await installation.status(key) is LoaderStatus.COMPLETE
-    assert installation.said(key) == ["LOADER_STARTED", "BATCH_END_START"]
+    assert installation.announced(key) == ["LOADER_STARTED", "BATCH_END_START"]
     await case.terminate()
     await handle.terminate()
 
@@ -105,7 +105,7 @@ async def test_a_batch_that_was_terminated_while_torn_down_is_announced_once(
         installation.cloud.fail("delete_queue", Denied("not allowed"))
         await _terminated_while_torn_down(installation, key)
         assert await _sweep(installation, key) == Swept(batches=1)
-        assert installation.said(key)[2:] == ["LOADER_FINISHED"]
+        assert installation.announced(key)[2:] == ["LOADER_FINISHED"]
         assert installation.cloud.published[-1].status == "SUCCESS"
         assert await installation.status(key) is LoaderStatus.COMPLETE
         assert installation.cloud.is_empty
@@ -128,7 +128,7 @@ async def test_an_announcement_that_failed_is_made_by_a_later_sweep(
         await _terminated_while_torn_down(installation, key)
         assert cloud.is_empty, "there is nothing to find it by"
         assert await _sweep(installation, key) == Swept(batches=1)
-        assert installation.said(key)[2:] == []
+        assert installation.announced(key)[2:] == []
         assert await _sweep(installation, key) == Swept(batches=1)
-        assert installation.said(key)[2:] == ["LOADER_FINISHED"]
+        assert installation.announced(key)[2:] == ["LOADER_FINISHED"]
         assert await _sweep(installation, key) == Swept()

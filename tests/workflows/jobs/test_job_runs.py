@@ -256,7 +256,7 @@ async def test_a_job_is_cancelled_by_a_person(server: Any, run_worker: Any, tmp_
         met, record = await runs.start(order), await jobs.record(order)
         await handle.result()
     assert (record.status, record.error_details) == (JobStatus.CANCELLED, "no use")
-    assert met.note is not None and "is cancelled" in met.note
+    assert met.note is not None and "was cancelled" in met.note
 
 
 def _crooked(context: TaskContext[Any], begun: int) -> None:
