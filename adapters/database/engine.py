@@ -278,9 +278,13 @@ def _write_ahead(connection: Any, cursor: Any) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
                 raise
-            connection.run_async(lambda _: asyncio.sleep(_BUSY_PAUSE))
+            connection.run_async(_pause)
         else:
             return
+
+
+async def _pause(_driver: object) -> None:
+    await asyncio.sleep(_BUSY_PAUSE)
 
 
 def _begin_sqlite(connection: Connection) -> None:
