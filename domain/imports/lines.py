@@ -18,7 +18,7 @@ from domain.imports.tables import SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, error_of
 from domain.tabular.fields import ColumnKind
 from domain.tabular.rows import Cell, Uncalculated, is_filled
-from domain.tabular.words import RowWord, may_hold_words, names_group_above, word_of
+from domain.tabular.words import RowWord, is_web_address, may_hold_words, names_group_above, word_of
 
 SUSPECT: Final = (
     "looks like a total, but is not the sum of the rows above; "
@@ -295,6 +295,9 @@ class LineSorter:
         kinds = {word for _, word in words}
         if kinds & {RowWord.FOOTER, RowWord.PRINTED}:
             alone = _filled(cells) <= len(words) + 1
+            if self._mapped(cells) > 1 and is_web_address(str(cells[words[0][0]])):
+                # Codes may be web addresses; a footer's stands alone.
+                return None
             return Left.FOOTER if alone and (i in keyless or words[0][0] in self._keys) else None
         position, word = min(words, key=lambda each: each[1].value)
         agrees = self._agrees(i, values)

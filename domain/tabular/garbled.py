@@ -20,7 +20,7 @@ def may_be_garbled(text: str) -> bool:
 def meant(text: str) -> str | None:
     """A garbled text as it was meant; None: it is not garbled.
 
-    Text that somebody has written is no UTF-8 in one of these encodings, but by rare chance.
+    Correct text in one of these encodings is valid UTF-8 only by rare chance.
     """
     if not may_be_garbled(text):
         return None

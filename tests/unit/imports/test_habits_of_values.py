@@ -55,6 +55,16 @@ class TestValues:
             (3, "same code as line 2")
         ]
 
+    def test_codes_may_be_web_addresses(self, csv: Any) -> None:
+        rows = (
+            "https://parts.example.org/1,Pump",
+            "www.parts.example.org,Saw",
+            "www.club.example.org,",
+        )
+        found = read(csv("Code,Description", *rows))
+        assert codes(found) == ["https://parts.example.org/1", "www.parts.example.org"]
+        assert found.note is not None and "1 page footer was left out (line 4)" in found.note
+
     def test_codes_that_lost_digits_are_problems(self, csv: Any, xlsx: Any) -> None:
         found = read(csv("Code;Serial;Rate", "4,01235E+12;x;1", "E-1;1E+05;2", "1E5;12E3;3"))
         assert codes(found) == ["1E5"]
