@@ -17,7 +17,7 @@ CREATE SCHEMA pristine;
 CREATE TABLE pristine.sequences AS
   SELECT format('%I.%I', schemaname, sequencename)::regclass AS name, start_value, last_value
   FROM pg_sequences WHERE schemaname IN {_SCHEMAS};
--- Without those of extensions, which nobody writes to.
+-- Without those of extensions, which no test changes.
 CREATE TABLE pristine.tables AS
   SELECT format('%I.%I', schemaname, tablename) AS name, schemaname || '.' || tablename AS copy
   FROM pg_tables WHERE schemaname IN {_SCHEMAS} AND NOT EXISTS (

@@ -130,7 +130,7 @@ class SpreadsheetRun:
 
     def asks_about_rows(self, staged: Staged) -> bool:
         """Whether a person has to look at columns again: hidden rows stand further down than the
-        file was looked at, and nobody would see them before they are imported."""
+        file was looked at, and no one would see them before they are imported."""
         known = self.now.hidden.rows
         if staged.hidden_rows > known:
             rows = {"rows": staged.hidden_rows, "lines": staged.hidden_lines}

@@ -126,9 +126,6 @@ def _of_stream(
             return
         for own, pieces in tars.members(_Unzipped(content), names):
             yield own, False, pieces
-        # What follows the end of the archive is not part of it, and shows whether it is whole.
-        for _ in content:
-            pass
 
 
 def _counted(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:

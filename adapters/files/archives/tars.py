@@ -115,7 +115,10 @@ def _require_file(member: tarfile.TarInfo, name: str) -> None:
 
 
 def _require_last(rest: Any) -> None:
-    """Refuse archives that were put one behind the other: only files of the first would be read."""
+    """Refuse archives that were put one behind the other: only files of the first would be read.
+
+    Reading to the end also shows whether a compressed one is whole.
+    """
     while blocks := rest.read(_BLOCK):
         for start in range(0, len(blocks), _HEADER):
             block = blocks[start : start + _HEADER]

@@ -129,6 +129,8 @@ async def test_transfers_of_one_cause_are_answered_together(
     assert sorted(group["transfers"]) == sorted(ids)
     assert group["group"] in await docflow("parked")
     assert "add --yes" in await docflow("answer", group["group"], "retry", code=2)
+    refused = await docflow("answer", group["group"], "retry", "--reason", "x", "--yes", code=2)
+    assert "takes no --reason" in refused
     assert "no answer" in await docflow("answer", group["group"], "explode", "--yes", code=2)
     assert "no transfer waits" in await docflow("answer", "0" * 16, "retry", "--yes", code=1)
     said = await docflow("answer", group["group"], "retry", "--yes")

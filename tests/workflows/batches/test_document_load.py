@@ -223,13 +223,14 @@ async def test_a_document_that_cannot_be_given_up_yet_is_not_lost(
     script = ScriptedLoad()
     script.fails["extract"].append(unreadable())
     script.fails["give_up"] += [
-        ApplicationError("the queue is away", type=TRANSIENT, non_retryable=True) for _ in range(2)
+        ApplicationError("the queue is unavailable", type=TRANSIENT, non_retryable=True)
+        for _ in range(2)
     ]
     async with loads.worker(script) as queue:
         handle = await loads.start(queue)
 
         async def waits() -> bool:
-            return "the queue is away" in await _details(handle)
+            return "the queue is unavailable" in await _details(handle)
 
         await eventually(waits)
         assert "the file is cut off" in await _details(handle)

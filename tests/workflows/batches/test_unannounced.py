@@ -1,4 +1,4 @@
-"""Batches whose run was terminated after their end and before other services were told."""
+"""Batches whose run was terminated after their end and before LOADER_FINISHED was published."""
 
 import pytest
 

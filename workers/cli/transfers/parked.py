@@ -100,8 +100,10 @@ async def _answer(
 
     if decision not in tuple(Decision):
         raise UsageError(f"{decision} is no answer; there are {', '.join(Decision)}")
+    if reason is not None and decision == Decision.RETRY:
+        raise UsageError("a retry takes no --reason: it would not be kept")
     if not yes and (as_json or not is_interactive()):
-        raise UsageError("nobody can be asked here: add --yes")
+        raise UsageError("there is no terminal to ask at: add --yes")
     async with open_groups(cli.environment, cli.user) as (groups, who):
         if not yes:
             found = await groups.get(who, key)

@@ -136,11 +136,8 @@ async def open_transfers(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
-    from workers.connect import connect
-    from workers.resources.tables import open_tables
-
-    async with open_tables(environment) as database:
-        yield transfer_service(environment, await connect(), database), _operator(user)
+    async with _opened(environment) as (client, database):
+        yield transfer_service(environment, client, database), _operator(user)
 
 
 @asynccontextmanager
@@ -154,11 +151,7 @@ async def open_groups(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
-    from workers.connect import connect
-    from workers.resources.tables import open_tables
-
-    async with open_tables(environment) as database:
-        client = await connect()
+    async with _opened(environment) as (client, database):
         service = transfer_service(environment, client, database)
         yield parked_groups(environment, client, service), _operator(user)
 
@@ -174,14 +167,11 @@ async def open_redrives(
         SchemaBehind: The database waits for `docflow db upgrade`.
         TemporalUnreachable: Temporal does not answer.
     """
-    from workers.connect import connect
     from workers.resources.blobs import open_blobs
-    from workers.resources.tables import open_tables
     from workers.services.transfers.redrive import Redrives
     from workers.settings.blobs import BlobSettings
 
-    async with open_tables(environment) as database:
-        client = await connect()
+    async with _opened(environment) as (client, database):
         yield (
             Redrives(
                 transfer_service(environment, client, database),
@@ -240,6 +230,17 @@ async def open_clocks(environment: Mapping[str, str]) -> AsyncGenerator["ClockSe
     async with open_tables(environment) as database:
         stores = SqlWatchStore(database), SqlExpectedStore(database)
         yield ClockService(await connect(), clocks, *stores)
+
+
+@asynccontextmanager
+async def _opened(
+    environment: Mapping[str, str],
+) -> AsyncGenerator[tuple["Client", Database]]:
+    from workers.connect import connect
+    from workers.resources.tables import open_tables
+
+    async with open_tables(environment) as database:
+        yield await connect(), database
 
 
 def _operator(user: str | None) -> Identity:

@@ -1,4 +1,4 @@
-"""Batches that have ended, and whose end other services have not been told yet."""
+"""Batches that have ended without LOADER_FINISHED having been published."""
 
 import sqlalchemy as sa
 from alembic import op
