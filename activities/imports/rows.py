@@ -1,7 +1,7 @@
 """Loads the rows of the seven table types."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.loads import Load, begin
-from activities.imports.reports import first_problems, write_report
+from activities.imports.reports import first_problems, no_rejected_rows, write_report
 from activities.imports.spelling import CodeSpelling
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched
@@ -37,6 +37,7 @@ from domain.imports.chunks import LoadMark, RowChunk
 from domain.imports.findings import Findings
 from domain.imports.leading_zeros import code_fields
 from domain.imports.tables import scope_of
+from domain.tabular.rows import RejectedRow
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
@@ -172,15 +173,17 @@ class RowImports:
         return HandlerOutcome(
             problems=_first(reading.findings, ()),
             problem_count=reading.findings.counts.total(),
-            report=await self._report(load, reading),
+            report=await self._report(load, reading, no_rejected_rows()),
             note=note_of(reading),
             held_back=_held_for(reading),
             question=LEFT_OUT,
         )
 
-    async def _report(self, load: Load, reading: TableReader) -> BlobRef:
+    async def _report(
+        self, load: Load, reading: TableReader, rejected: AsyncIterator[Sequence[RejectedRow]]
+    ) -> BlobRef:
         return await write_report(
-            self._store,
+            rejected,
             self._blobs,
             self._reports,
             self._scratch,
@@ -250,7 +253,7 @@ class RowImports:
             problems = _first(reading.findings, problems)
             count += reading.findings.counts.total()
         if reading is not None and (mark.counts.rejected or reading.findings.skipped):
-            report = await self._report(load, reading)
+            report = await self._report(load, reading, self._store.rejects(load.key))
         return HandlerOutcome(
             counts=mark.counts,
             problems=problems,

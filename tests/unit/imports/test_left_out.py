@@ -52,7 +52,10 @@ async def test_a_report_that_comes_back_holds_no_left_out_rows(
     assert (again.counts.created, again.counts.rejected, again.note) == (0, 1, None)
 
 
-async def test_a_person_is_asked_before_any_row_is_written(ports: ActivityPorts) -> None:
+async def test_a_person_is_asked_before_any_row_is_written(
+    ports: ActivityPorts, tmp_path: Path
+) -> None:
+    await load(ports, b"Code,Rate\nE-1,x\n", all_or_nothing=True)
     asked = await load(ports, FILE, left_out="ask")
     assert (asked.counts, asked.problem_count, codes(ports)) == (Counts(), 4, [])
     assert asked.held_back is not None
@@ -64,6 +67,11 @@ async def test_a_person_is_asked_before_any_row_is_written(ports: ActivityPorts)
         (7, "Page 2"),
     ]
     assert asked.report is not None
+    await ports.blobs.download(asked.report.name, tmp_path / "asked.xlsx")
+    with FileDocuments().open_workbook(
+        tmp_path / "asked.xlsx", filename=None, encoding=None
+    ) as book:
+        assert len([*book.table("Sheet1").rows()]) == 1, "rows of an earlier file"
     assert asked.question is not None and asked.question.field == "left_out"
     wrong = await load(ports, FILE, left_out="ask", keep_lines=["6", "40"])
     assert (wrong.held_back or "").startswith("keep_lines: on '40' stands no row")
