@@ -48,11 +48,9 @@ from contracts.transfers.partners import (
     OpenPgpKey,
     Partner,
     PlaceKind,
-    ProbedStep,
     Rename,
     ServerProfile,
     Window,
-    WriteMode,
 )
 from contracts.transfers.receipts import (
     LINES,
@@ -186,7 +184,6 @@ __all__ = [
     "Partner",
     "PartnerName",
     "PlaceKind",
-    "ProbedStep",
     "QueueName",
     "ReadFile",
     "Receipt",
@@ -229,7 +226,6 @@ __all__ = [
     "Visit",
     "Window",
     "WriteFile",
-    "WriteMode",
     "file_job_id",
     "queue_task_queue",
     "receipt_blob",
