@@ -29,6 +29,9 @@ from workers.services.transfers.probe_words import said_of_probe, spoils_transfe
 
 _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
+_KEPT: Final = ("host_keys", "keys", "write", "algorithms")
+"""Fields that a new record keeps where it does not hold them."""
+_WHERE: Final = ("kind", "host", "port", "container", "root", "user")
 _PARTS: Final = {"host_keys": HostKey, "keys": OpenPgpKey, "limits": Limits, "windows": Window}
 """Fields that have fields of their own."""
 _LISTED: Final = 100
@@ -81,8 +84,8 @@ class PartnerService:
         Args:
             who: Who does it.
             record: Fields of a `Partner`.
-            replace: There may be one of that name already; it keeps pinned keys that the new
-                record does not name.
+            replace: There may be one of that name already; it keeps pinned keys, old algorithms
+                and the way of writing where the new record does not hold them.
 
         Raises:
             InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
@@ -94,10 +97,11 @@ class PartnerService:
         if before is not None and not replace:
             raise Refused(f"there is a partner {partner.name} already; --replace changes it")
         kept: dict[str, Any] = {}
-        if before is not None and "host_keys" not in record:
-            kept["host_keys"] = before.host_keys
-        if before is not None and "keys" not in record:
-            kept["keys"] = before.keys
+        if before is not None:
+            kept = {name: getattr(before, name) for name in _KEPT if name not in record}
+            if all(getattr(before, name) == getattr(partner, name) for name in _WHERE):
+                # The server that was probed: to probe it again would leave files there.
+                kept["profile"] = before.profile
         return await self._put(who, partner.model_copy(update=kept), before)
 
     async def enable(self, who: Identity, name: str, *, enabled: bool) -> Partner:
