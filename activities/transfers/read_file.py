@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from temporalio import activity
@@ -18,6 +18,7 @@ from contracts.transfers import (
     ActionOrder,
     ActionResult,
     Partner,
+    PlaceKind,
     ReadFile,
     ReceiptFile,
     StagedFile,
@@ -37,6 +38,11 @@ from domain.transfers.paths import (
 from domain.transfers.receipts import read_digest
 from domain.transfers.templates import plain
 
+STABLE_SECONDS: Final = 2.0
+"""Between the two looks at a file. Times of SFTP are whole seconds."""
+_YOUNG: Final = timedelta(days=1)
+_GROWING: Final = frozenset({PlaceKind.FOLDER, PlaceKind.SFTP})
+"""Where a file is seen while it is written."""
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
 _NOTED_FILES: Final = 200
@@ -86,6 +92,8 @@ class FileReading:
             entries, remarks = await _found(place, action, plain(order.names["path"]))
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
+            if action.stable_seconds is None and partner.kind in _GROWING:
+                await self._look_twice(place, entries)
             try:
                 for number in range(len(reading.files), len(entries)):
                     progress = progress_of(beats, number)
@@ -93,6 +101,7 @@ class FileReading:
             except PortError:
                 await self._note(order, step, reading)
                 raise
+        remarks = [*remarks, *_remarks_of_empty(action, reading.files)]
         lines = [_line(partner, file) for file in reading.files]
         _check_same(order, lines)
         return await step.result(
@@ -117,8 +126,28 @@ class FileReading:
             await self._note(order, step, reading)
         return reading
 
+    async def _look_twice(self, place: Place, entries: Sequence[Entry]) -> None:
+        """See that files which may still be written have the same size and time a moment later.
+
+        Raises:
+            NotYet: One has not.
+        """
+        young = [entry for entry in entries if _is_young(entry, self._ports.now())]
+        if not young:
+            return
+        await self._ports.pause(STABLE_SECONDS)
+        for entry in young:
+            now = await place.stat(entry.path)
+            if (entry.size, entry.changed, entry.tag) != (now.size, now.changed, now.tag):
+                raise NotYet(
+                    f"{printable(entry.path)} is still being written: it had {entry.size:,} bytes, "
+                    f"and {now.size:,} after {STABLE_SECONDS:.0f} s; `StableSeconds` says how long "
+                    "a file has to be unchanged",
+                    STABLE_SECONDS,
+                )
+
     def _check_stable(self, action: ReadFile, entries: Sequence[Entry], seen: datetime) -> None:
-        now, wanted = self._ports.now(), action.stable_seconds
+        now, wanted = self._ports.now(), action.stable_seconds or 0
         for entry in entries:
             # A partner's clock may be wrong: what we have seen ourselves counts as well.
             known = [(now - seen).total_seconds()]
@@ -206,6 +235,23 @@ class _Arriving:
             self.broken = error
 
 
+def _is_young(entry: Entry, now: datetime) -> bool:
+    """Whether a file may still be written: the clocks of servers are wrong by hours at most."""
+    return entry.size == 0 or entry.changed is None or now - entry.changed < _YOUNG
+
+
+def _remarks_of_empty(action: ReadFile, files: Sequence[StagedFile]) -> Sequence[str]:
+    """What is said of files of which no byte came, once they were read to their ends.
+
+    Raises:
+        RuleViolation: There is one, and it is not accepted.
+    """
+    empty = [file.source or file.name for file in files if file.blob.size == 0]
+    if empty and not action.allow_empty:
+        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
+    return [f"{len(empty)} of {len(files)} files are empty"] if empty else []
+
+
 async def _found(
     place: Place, action: ReadFile, path: str
 ) -> tuple[Sequence[Entry], Sequence[str]]:
@@ -235,15 +281,10 @@ async def _found(
             f"{printable(path)} names more than {action.at_most} files at {action.partner}; "
             "nothing was read"
         )
-    empty = [entry.path for entry in entries if entry.size == 0]
-    if empty and not action.allow_empty:
-        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
     if problem := next(filter(None, map(path_problem, (entry.path for entry in entries))), None):
         raise RuleViolation(f"{problem}; nothing was read")
     if not entries:
         remarks.append("no file was found, and none is required")
-    if empty:
-        remarks.append(f"{len(empty)} of {len(entries)} files are empty")
     return entries, remarks
 
 

@@ -51,9 +51,10 @@ class BasePlace(ABC):
 
     @abstractmethod
     def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
-        """The bytes of a file from an offset before its end, paced.
+        """The bytes of a file from an offset, to its end, paced.
 
-        Where it has grown they may be more than it is known to have.
+        They may be more than the file is known to have. A size of 0 means nothing: some servers
+        state it for every file.
         """
 
     @abstractmethod
@@ -88,22 +89,24 @@ class BasePlace(ABC):
             self._check_same(entry, await self.stat(entry.path))
         checked(entry.path)
         size = offset
+        # A size of 0 may mean that the server does not know it: only reading tells.
+        is_known = entry.size > 0
         # No range of no bytes can be asked for.
-        async for block in self._blocks(entry, offset) if offset < entry.size else no_bytes():
+        is_left = offset < entry.size or not is_known
+        async for block in self._blocks(entry, offset) if is_left else no_bytes():
             size += len(block)
-            if size > entry.size:
+            if is_known and size > entry.size:
                 break
             yield block
-        if size != entry.size:
+        if is_known and size != entry.size:
             raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
         self._check_same(entry, await self.stat(entry.path))
 
     async def content(self, path: str) -> AsyncGenerator[bytes]:
         """The bytes of a file, as they are now."""
         entry = await self.stat(path)
-        if entry.size:
-            async for block in self._blocks(entry, 0):
-                yield block
+        async for block in self._blocks(entry, 0):
+            yield block
 
     async def write(
         self,

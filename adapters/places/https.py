@@ -137,6 +137,7 @@ class HttpsPlace(BasePlace):
                     raise FileChanged(f"{printable(path)} is another file now")
                 await self._check(answer, path)
                 _require_start(answer, offset, path)
+                _require_end(answer, path)
                 # A server that knows of no ranges sends the file from its beginning.
                 passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
@@ -332,6 +333,17 @@ def _require_start(answer: httpx.Response, offset: int, path: str) -> None:
         raise PlaceError(f"{printable(path)}: the server sent another part than it was asked for")
 
 
+def _require_end(answer: httpx.Response, path: str) -> None:
+    """See that the end of an answer can be told from a connection that broke."""
+    is_chunked = "chunked" in answer.headers.get("Transfer-Encoding", "")
+    is_framed = is_chunked or answer.http_version not in ("HTTP/1.0", "HTTP/1.1")
+    if not is_framed and "Content-Length" not in answer.headers:
+        raise PlaceError(
+            f"{printable(path)}: the server states no length and sends no chunks, so a file that "
+            "is cut off would look whole"
+        )
+
+
 def _base(partner: Partner) -> str:
     host = partner.host or ""
     url = (host if "://" in host else f"https://{host}").rstrip("/")
@@ -344,9 +356,13 @@ def _entry(path: str, headers: httpx.Headers) -> Entry:
         moment = parsedate_to_datetime(changed) if changed else None
     except ValueError:
         moment = None
-    if not size.isdecimal():
-        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
-    return Entry(path, int(size), moment, (headers.get("ETag") or "")[:256] or None)
+    # 0: not stated; the file is read to its end.
+    return Entry(
+        path,
+        int(size) if size.isdecimal() else 0,
+        moment,
+        (headers.get("ETag") or "")[:256] or None,
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -28,6 +28,7 @@ from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import AzureStore, S3Store
 
 _READ_BLOCK: Final = 2 << 20
@@ -128,12 +129,13 @@ class ObjectPlace(BasePlace):
         return found[: most + 1]
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        # No range of an empty object can be asked for.
+        options: GetOptions = {"if_match": entry.tag}
+        if offset:
+            options["range"] = {"offset": offset}
         with self._translated(entry.path):
-            result = await obstore.get_async(
-                self._store,
-                self._key(checked(entry.path)),
-                options={"if_match": entry.tag, "range": {"offset": offset}},
-            )
+            key = self._key(checked(entry.path))
+            result = await obstore.get_async(self._store, key, options=options)
             blocks = result.stream(min_chunk_size=_READ_BLOCK)
         while True:
             with self._translated(entry.path):

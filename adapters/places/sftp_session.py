@@ -26,6 +26,7 @@ from adapters.ports.places import (
     UnknownHostKey,
 )
 from contracts.transfers import Partner
+from domain.transfers.old_algorithms import Old, permitted
 from domain.transfers.partner_rules import fingerprint, pinned_keys, valid_host_keys
 from domain.transfers.paths import printable
 
@@ -82,6 +83,11 @@ class SftpSession:
         try:
             async with asyncio.timeout(_ALIVE_SECONDS):
                 await self.client.realpath(".")
+        except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection):
+            return False
+        except asyncssh.SFTPError:
+            # A server that does not know the request has answered it.
+            return True
         except (asyncssh.Error, OSError, ValueError):
             return False
         return True
@@ -142,9 +148,11 @@ async def _connection(
                 agent_path=None,
                 gss_host=None,
                 known_hosts=(known, [], []),
-                server_host_key_algs=_algorithms(known),
+                server_host_key_algs=[*_algorithms(known), *permitted(partner, Old.KEYS)],
                 client_factory=lambda: client,
-                encryption_algs=_CIPHERS,
+                encryption_algs=_added(partner, Old.CIPHERS) or _CIPHERS,
+                kex_algs=_added(partner, Old.KEX),
+                mac_algs=_added(partner, Old.MACS),
                 compression_algs=None,
                 max_pktsize=_PACKET,
                 login_timeout=timeouts.login,
@@ -157,6 +165,13 @@ async def _connection(
                 partner.name,
                 f"{partner.name} does not let {partner.user} in: {credentials.hide(why)}; once "
                 "that is put right, runs continue within five minutes",
+            ) from None
+        except asyncssh.KeyExchangeFailed as error:
+            raise PartnerAway(
+                partner.name,
+                f"{partner.name} and docflow have no algorithm in common: "
+                f"{credentials.hide(error.reason)[:300]}; `algorithms` in its record permits old "
+                "ones by name",
             ) from None
         except asyncssh.HostKeyNotVerifiable:
             if client.shown is None:
@@ -203,6 +218,12 @@ def _algorithms(known: Sequence[asyncssh.SSHKey]) -> list[str]:
         name = key.get_algorithm()
         pinned += _RSA if name == "ssh-rsa" else (name,)
     return list(dict.fromkeys((*pinned, *_ALGORITHMS)))
+
+
+def _added(partner: Partner, old: Old) -> str | tuple[()]:
+    """What asyncssh is given to offer old algorithms behind its own; nothing: its own alone."""
+    names = permitted(partner, old)
+    return f"+{','.join(names)}" if names else ()
 
 
 def _unknown(partner: Partner, key: asyncssh.SSHKey, today: date) -> UnknownHostKey:

@@ -51,6 +51,7 @@ from contracts.transfers.partners import (
     Rename,
     ServerProfile,
     Window,
+    WriteMode,
 )
 from contracts.transfers.receipts import (
     LINES,
@@ -226,6 +227,7 @@ __all__ = [
     "Visit",
     "Window",
     "WriteFile",
+    "WriteMode",
     "file_job_id",
     "queue_task_queue",
     "receipt_blob",

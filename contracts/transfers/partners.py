@@ -17,6 +17,10 @@ Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9A-F]{40,64}$")]
 """Of an OpenPGP key: upper-case hex without blanks."""
 
 
+Algorithm = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9@.-]{0,63}$")]
+"""Of SSH, as its registry names it."""
+
+
 class PlaceKind(StrEnum):
     """Protocols."""
 
@@ -79,6 +83,17 @@ class Rename(StrEnum):
     """No rename: written under its own name, and read back."""
 
 
+class WriteMode(StrEnum):
+    """How files are written, where a person knows better than a probe."""
+
+    DIRECT = "direct"
+    """Under their own names: for servers that take a file as soon as it is closed."""
+    RENAME = "rename"
+    """Under a temporary name, which a rename replaces in one step."""
+    RENAME_AFTER = "rename-after"
+    """Likewise, after an earlier file of that name was removed."""
+
+
 class ServerProfile(Contract):
     """What a server can do; probed once, and again when a person asks."""
 
@@ -90,6 +105,10 @@ class ServerProfile(Contract):
     """Paths of the small files that were written for that, and removed."""
     left_behind: tuple[str, ...] = Field(default=(), max_length=10)
     """Those of them that could not be removed."""
+    takes_at_close: bool = False
+    """A file was gone when it was looked at: temporary names would be taken for files."""
+    failed: tuple[Sentence, ...] = Field(default=(), max_length=10)
+    """Of what a transfer does (stat, read, rename, delete), what failed and why."""
 
 
 class Partner(Contract):
@@ -119,6 +138,10 @@ class Partner(Contract):
     contact: str | None = Field(default=None, max_length=500)
     probe_folder: FilePath | None = None
     """Where a test writes its small files; None: into the root folder."""
+    write: WriteMode | None = None
+    """Folders and SFTP; None: as the server was probed."""
+    algorithms: tuple[Algorithm, ...] = Field(default=(), max_length=20)
+    """SFTP: old algorithms that are offered as well, by name, as `ssh-rsa` and `aes128-cbc`."""
     profile: ServerProfile | None = None
     enabled: bool = True
     stopped: Sentence | None = None

@@ -148,7 +148,7 @@ async def test_a_write_after_one_that_was_killed_at_its_probe_leaves_nothing_beh
     async with sftp_site(tmp_path) as site:
         places = open_places(SECRETS)
         with monkeypatch.context() as killing:
-            killing.setattr(SftpPlace, "_quietly_removed", killed)
+            killing.setattr(SftpPlace, "remove", killed)
             with pytest.raises(_Killed):
                 async with places.open(site.partner()) as place:
                     await write(place, "file.csv", b"bytes")

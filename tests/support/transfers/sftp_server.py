@@ -123,6 +123,7 @@ async def sftp_site(
     character: type[Whole] | None = Whole,
     host_key: asyncssh.SSHKey | None = None,
     port: int = 0,
+    **offers: Any,
 ) -> AsyncIterator[SftpSite]:
     """Run a server for the length of the block.
 
@@ -131,6 +132,7 @@ async def sftp_site(
         character: How it serves it; None: OpenSSH's `sftp-server` does.
         host_key: That it shows; None: one of its own.
         port: Where; 0: wherever there is room.
+        offers: Algorithms, as asyncssh takes them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
@@ -172,7 +174,7 @@ async def sftp_site(
     else:
         how = {"sftp_factory": type("Served", (character,), {"folder": folder})}
     server = await asyncssh.create_server(
-        factory, "127.0.0.1", port, server_host_keys=[host_key], **how
+        factory, "127.0.0.1", port, server_host_keys=[host_key], **how, **offers
     )
     try:
         yield SftpSite(folder, server.get_port(), host_key, client_key, logins)
