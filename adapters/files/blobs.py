@@ -74,8 +74,13 @@ class FolderBlobs:
         loop = asyncio.get_running_loop()
 
         def report(written: int) -> None:
-            if progress is not None:
-                loop.call_soon_threadsafe(progress, written)
+            """Call `progress` in the event loop; what it raises ends the copy here."""
+
+            async def reported() -> None:
+                if progress is not None:
+                    progress(written)
+
+            asyncio.run_coroutine_threadsafe(reported(), loop).result()
 
         return await to_end(self._download, name, target, report)
 

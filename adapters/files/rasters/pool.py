@@ -171,6 +171,11 @@ def _result(answer: Answer | None, result: type[C]) -> C:
         raise Unavailable("the scratch disk is full", Dependency.SCRATCH_DISK)
     if answer.unreadable is not None:
         raise UnreadableDocument(answer.unreadable)
+    if answer.unexpected is not None:
+        raise UnreadableDocument(
+            f"the reader of rasters met an unexpected {answer.unexpected}; this is a fault of the"
+            " reader, and the raster may be sound: report it, with the file"
+        )
     if answer.violated is not None:
         raise RuleViolation(answer.violated)
     try:
