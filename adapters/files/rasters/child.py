@@ -27,7 +27,7 @@ from adapters.files.rasters.orders import (
 )
 from adapters.ports import UnreadableDocument
 from contracts.base import Contract
-from domain.errors import RuleViolation
+from domain.errors import InvalidDocument, RuleViolation
 
 
 def _handle(body: str, send: forks.Send) -> None:
@@ -38,7 +38,7 @@ def _handle(body: str, send: forks.Send) -> None:
 
     try:
         answer = Answer(result=_done(order, progress).model_dump(mode="json"))
-    except UnreadableDocument as error:
+    except (UnreadableDocument, InvalidDocument) as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=str(error))
     except RuleViolation as error:
@@ -58,7 +58,7 @@ def _handle(body: str, send: forks.Send) -> None:
 def _done(order: RasterOrder, progress: work.Progress) -> Contract:
     match order:
         case Inspect():
-            return inspect(order.path, order.subdataset)
+            return inspect(order.path, order.subdataset, order.name)
         case Grid():
             return target_grid(order.order)
         case Prepare():

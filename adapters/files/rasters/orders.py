@@ -13,6 +13,8 @@ class Inspect(BaseModel):
 
     do: Literal["inspect"] = "inspect"
     path: Path
+    name: str
+    """As it was called where it came from."""
     subdataset: int | None
 
 
@@ -28,6 +30,7 @@ class Prepare(BaseModel):
 
     do: Literal["prepare"] = "prepare"
     path: Path
+    name: str
     facts: RasterFacts
     target: Path
 

@@ -66,18 +66,24 @@ class FileRasters:
         self._bounds = bounds.with_memory(memory_bytes)
         self._forks = Forks(_CHILD, at_once, gdal.ENVIRONMENT, _WORDING)
 
-    async def inspect(self, path: Path, folder: Path, subdataset: int | None = None) -> RasterFacts:
+    async def inspect(
+        self, path: Path, folder: Path, subdataset: int | None = None, name: str | None = None
+    ) -> RasterFacts:
         """Read what a raster says of itself, and decode all of it."""
-        order = Inspect(path=path.absolute(), subdataset=subdataset)
+        order = Inspect(path=path.absolute(), name=name or path.name, subdataset=subdataset)
         return await self._done(order, RasterFacts, [path], folder)
 
     async def grid(self, order: GridOrder) -> TargetGrid:
         """The grid for a raster."""
         return await self._done(Grid(order=order), TargetGrid, [], None)
 
-    async def prepare(self, path: Path, facts: RasterFacts, target: Path) -> RasterFacts:
+    async def prepare(
+        self, path: Path, facts: RasterFacts, target: Path, name: str | None = None
+    ) -> RasterFacts:
         """Rewrite a raster into a tiled TIFF."""
-        order = Prepare(path=path.absolute(), facts=facts, target=target.absolute())
+        order = Prepare(
+            path=path.absolute(), name=name or path.name, facts=facts, target=target.absolute()
+        )
         return await self._done(order, RasterFacts, [path], target.parent)
 
     async def tile(
