@@ -91,6 +91,8 @@ class RasterFacts(Contract):
     """Which of them this is, from 1."""
     member: str | None = Field(default=None, max_length=1_100)
     """Its name in the archive that holds it; None: the file is the raster."""
+    placed_by: str | None = Field(default=None, max_length=2_100)
+    """Name and version of the world file beside it, where that one says its place."""
     tiled: bool = False
     block_width: int = 0
     block_height: int = 0

@@ -37,12 +37,31 @@ async def with_files_beside(
             )
         if worlds:
             used = worlds[0]
-            facts = facts.model_copy(update={"transform": transforms[0]})
+            by = next(version_of(each) for each in beside if each.name == used)
+            facts = facts.model_copy(update={"transform": transforms[0], "placed_by": by})
             notes.append(f"placed by {used}")
     notes += [
         f"{each.name} lies beside it and was not read" for each in beside if each.name != used
     ]
     return facts.model_copy(update={"notes": tuple(notes)})
+
+
+async def is_placed_anew(blobs: Blobs, placed_by: str) -> bool:
+    """Whether the world file that said the place of a raster has changed since.
+
+    Args:
+        blobs: Where it was.
+        placed_by: As `RasterFacts` has it.
+    """
+    try:
+        return version_of(await blobs.stat(placed_by.rpartition(" ")[0])) != placed_by
+    except BlobNotFound:
+        return True
+
+
+def version_of(blob: BlobRef) -> str:
+    """Name and version of a file beside a raster."""
+    return f"{blob.name} {(blob.etag or str(blob.size)).replace(' ', '')}"
 
 
 def refuse_undecided(facts: RasterFacts, name: str, chosen: int | None) -> None:

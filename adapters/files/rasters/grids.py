@@ -76,7 +76,7 @@ def _warped(
     if source.is_projected:
         _refuse_poles(order, source, target)
         xs = _unwrapped(xs, notes) if target.is_geographic else xs
-    native = _native_resolution(order, transformer)
+    native = _native_resolution(order, transformer, target)
     if order.resolution is not None and order.resolution > max(native, np.ptp(xs), np.ptp(ys)):
         raise RuleViolation(
             f"parameter resolution, {order.resolution:g}, is larger than the whole raster: give it"
@@ -235,11 +235,19 @@ def _within_earth(
     return math.ceil(-edge / resolution), math.floor(edge / resolution)
 
 
-def _native_resolution(order: GridOrder, transformer: Transformer) -> float:
+def _native_resolution(order: GridOrder, transformer: Transformer, target: CRS) -> float:
     """Side of a square target pixel as fine as the source's pixel in the middle."""
     column, row = order.width / 2, order.height / 2
     corners = np.array([[-0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5]])
     xs, ys = transformer.transform(*place(order, column + corners[:, 0], row + corners[:, 1]))
+    if target.is_geographic:
+        # The middle may lie on the antimeridian.
+        xs = xs[0] + (xs - xs[0] + 180) % 360 - 180
+    if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+        raise RuleViolation(
+            f"the middle of the raster lies where {target.name} is not defined; leave target_crs"
+            " and resolution out, or crop the raster"
+        )
     diagonals = (math.hypot(xs[1] - xs[0], ys[1] - ys[0]), math.hypot(xs[3] - xs[2], ys[3] - ys[2]))
     return math.sqrt(diagonals[0] * diagonals[1] / 2)
 

@@ -24,6 +24,8 @@ _MOST_FILES: Final = 1_000
 _WORLD_BYTES: Final = 10_000
 _LITTER: Final = re.compile(r"(^|/)(__MACOSX/|\.DS_Store$|\._|Thumbs\.db$)", re.IGNORECASE)
 """What programs add that nobody has put there."""
+_HEIGHTS: Final = ((1201, 1201), (1801, 3601), (3601, 3601), (7201, 7201))
+"""Columns and rows of .hgt files, with two bytes each."""
 _PLACE: Final = re.compile(r"[NS]\d{2}[EW]\d{3}", re.IGNORECASE)
 
 
@@ -74,6 +76,8 @@ def unpacked(path: Path, name: str, subdataset: int | None) -> Generator[Packed]
     else:
         found = Packed(path, subdataset)
     try:
+        if found.path is not None and found.path.suffix == HGT:
+            _check_heights(found.path)
         yield found
     finally:
         if found.path is not None and found.path != path:
@@ -145,7 +149,7 @@ def _world(path: Path, names: Iterable[str], member: str) -> list[tuple[str, Aff
 
 
 def _text(pieces: Iterator[bytes]) -> str:
-    return next(pieces, b"")[:_WORLD_BYTES].decode("latin-1").removeprefix("\xef\xbb\xbf")
+    return next(pieces, b"")[:_WORLD_BYTES].decode("latin-1")
 
 
 def _written(pieces: Iterator[bytes], name: str, stored: int) -> Path:
@@ -170,6 +174,16 @@ def _target(name: str) -> Path:
             f"{name} does not say where its pixels are: an .hgt file has a name like N48E011.hgt"
         )
     return Path(f"{place[0].upper()}.hgt")
+
+
+def _check_heights(path: Path) -> None:
+    size = path.stat().st_size
+    if size not in {2 * columns * rows for columns, rows in _HEIGHTS}:
+        known = ", ".join(f"{2 * columns * rows:,}" for columns, rows in _HEIGHTS)
+        raise UnreadableDocument(
+            f"the .hgt file has {size:,} bytes, so it is damaged or of another kind: such files"
+            f" have {known}"
+        )
 
 
 def _listed(names: list[str]) -> str:

@@ -56,7 +56,8 @@ def world_file(text: str, name: str) -> Affine:
     Raises:
         RuleViolation: It is no world file.
     """
-    lines = [line.strip().replace(",", ".") for line in text.split()]
+    # Some editors begin a file with a mark of its encoding.
+    lines = text.lstrip("\ufeff").removeprefix("\xef\xbb\xbf").replace(",", ".").split()
     try:
         a, d, b, e, x, y = map(float, lines)
     except ValueError:

@@ -100,6 +100,12 @@ def test_longitudes_beyond_180_are_not_projected_to_nothing(
     assert target_grid(order("EPSG:4326", west, 90.0, pixel)).method == "copy"
 
 
+def test_the_middle_of_a_raster_may_lie_on_the_antimeridian() -> None:
+    found = target_grid(order("EPSG:3832", 3_338_584.7, 5e5, target_crs="EPSG:4326"))
+    assert 200 <= found.width <= 202
+    assert found.transform[2] == pytest.approx(180 - 0.009, abs=0.001)
+
+
 GOES = "+proj=geos +h=35786023 +lon_0=-75 +sweep=x +ellps=GRS80"
 HOMOLOSINE = "+proj=igh +datum=WGS84"
 SINUSOIDAL = "+proj=sinu +R=6371007.181"

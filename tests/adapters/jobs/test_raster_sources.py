@@ -62,6 +62,9 @@ CASES = {
     "world file": Case("a.tif", bare(), {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"),
     "world file in capitals": Case("A.TIF", bare(), {"A.TFW": WORLD}, pixels=PIXELS),
     "wld": Case("a.tif", bare(), {"a.wld": WORLD}, pixels=PIXELS),
+    "world file with a mark of its encoding": Case(
+        "a.tif", bare(), {"a.tfw": f"\ufeff{WORLD}"}, pixels=PIXELS
+    ),
     "tifw": Case("a.tif", bare(), {"a.tifw": WORLD}, pixels=PIXELS),
     "two that agree": Case("a.tif", bare(), {"a.wld": WORLD, "a.tfw": WORLD}, pixels=PIXELS),
     "two that differ": Case(
@@ -127,7 +130,7 @@ CASES = {
     "zipped hgt": Case("x.zip", {"N48E011.hgt": hgt()}, pixels=HEIGHTS),
     "gzipped hgt": Case("N48E011.hgt.gz", gzip.compress(hgt()), pixels=HEIGHTS),
     "hgt without a place": Case("heights.hgt", hgt(), says="heights.hgt does not say where"),
-    "hgt that is cut off": Case("N48E011.hgt", hgt()[:-7], says="cannot be opened"),
+    "hgt that is cut off": Case("N48E011.hgt", hgt()[:-7], says="has 2,884,795 bytes, so it"),
     "Moon by parameter": Case(
         "a.tif", tiff(crs=None), parameters={"crs": "IAU_2015:30100"}, says="Moon (2015)"
     ),
@@ -167,6 +170,25 @@ async def test_a_source(jobs: RasterJobs, tmp_path: Path, case: Case) -> None:
         elif case.pixels is PIXELS:
             assert file.transform == made.UTM
     assert case.says in str(item["properties"]["docflow:notes"])
+
+
+async def test_a_world_file_that_has_changed_makes_the_dataset_anew(
+    jobs: RasterJobs, tmp_path: Path
+) -> None:
+    path, world = tmp_path / "a.tif", tmp_path / "world"
+    path.write_bytes(bare())
+    await jobs.put(path, "in/a.tif")
+    made_of: list[int] = []
+    for text in (WORLD, WORLD, OTHER):
+        world.write_text(text)
+        if text == OTHER or not made_of:
+            await jobs.put(world, "in/a.tfw")
+        result = await jobs.run("in/", listed=["in/a.tif", "in/a.tfw"], **DAY)
+        made_of.append(result.get("datasets", 0))
+    assert made_of == [1, 0, 1]
+    item = await jobs.resources.catalogue.item("rasters", "a")
+    assert item is not None
+    assert item["properties"]["proj:transform"][0] == 60
 
 
 async def test_which_raster_of_an_archive_is_meant_is_asked(
