@@ -73,14 +73,12 @@ class FolderBlobs:
         """Copy a blob into a new file."""
         loop = asyncio.get_running_loop()
 
+        async def reported(written: int) -> None:
+            if progress is not None:
+                progress(written)
+
         def report(written: int) -> None:
-            """Call `progress` in the event loop; what it raises ends the copy here."""
-
-            async def reported() -> None:
-                if progress is not None:
-                    progress(written)
-
-            asyncio.run_coroutine_threadsafe(reported(), loop).result()
+            asyncio.run_coroutine_threadsafe(reported(written), loop).result()
 
         return await to_end(self._download, name, target, report)
 

@@ -22,6 +22,7 @@ PIXELS = made.values(1, 60, 80)
 WORLD = "30.0\n0,0\n0.0\n-30.0\n600015.0\n4799985.0\n"
 OTHER = "60.0\n0.0\n0.0\n-60.0\n600015.0\n4799985.0\n"
 HEIGHTS = (made.values(1, 1201, 1201, "int16") - 60).astype("int16")
+SEA = np.zeros((1, 3601, 3601), "int16")
 DEGREES = {"target_crs": "EPSG:4326"}
 
 
@@ -115,6 +116,13 @@ CASES = {
         "a.zip", b"PK\x03\x04 and no more", says="the archive is damaged or cut off"
     ),
     "gzip": Case("a.tif.gz", gzip.compress(tiff()), pixels=PIXELS, says="t is a.tif in an archive"),
+    "gzip that is cut off": Case(
+        "a.tif.gz", gzip.compress(tiff())[:-20], says="gzip file is damaged or cut off"
+    ),
+    "ZIP of the sea": Case("sea.zip", {"N00E000.hgt": bytes(2 * 3601 * 3601)}, pixels=SEA),
+    "ZIP of hgt files in folders": Case(
+        "x.zip", {"a/N48E011.hgt": hgt(), "a/N48E011.pdf": b"%PDF"}, pixels=HEIGHTS
+    ),
     "hgt": Case(
         "N48E011.hgt",
         hgt(),
