@@ -9,7 +9,12 @@ from adapters.ports import BlobNotFound, Blobs
 from contracts.blobs import BlobRef
 from contracts.jobs.rasters import RasterFacts, RasterParameters
 from domain.errors import RuleViolation
-from domain.jobs.rasters.datasets import sidecars_of, world_file, world_files_of
+from domain.jobs.rasters.datasets import (
+    sidecars_of,
+    unpacked_name,
+    world_file,
+    world_files_of,
+)
 
 _WORLD_CHARACTERS: Final = 10_000
 
@@ -24,11 +29,12 @@ async def with_files_beside(
     Raises:
         RuleViolation: The world file is none, or there are two that differ.
     """
-    beside = await _beside(blobs, name)
+    raster = unpacked_name(name, facts.member)
+    beside = await _beside(blobs, name, raster)
     used: str | None = None
     notes: list[str] = list(facts.notes)
     if facts.transform is None and parameters.transform is None:
-        names = world_files_of(name)
+        names = {*world_files_of(name), *world_files_of(raster)}
         worlds = [each.name for each in beside if each.name in names]
         transforms = [await _transform(blobs, each, folder) for each in worlds]
         if len(set(transforms)) > 1:
@@ -80,9 +86,9 @@ def refuse_undecided(facts: RasterFacts, name: str, chosen: int | None) -> None:
     )
 
 
-async def _beside(blobs: Blobs, name: str) -> Sequence[BlobRef]:
+async def _beside(blobs: Blobs, name: str, raster: str) -> Sequence[BlobRef]:
     found: list[BlobRef] = []
-    for each in sidecars_of(name):
+    for each in dict.fromkeys([*sidecars_of(name), *world_files_of(raster)]):
         try:
             found.append(await blobs.stat(each))
         except BlobNotFound:

@@ -10,7 +10,10 @@ from typing import Final
 from contracts.jobs.rasters import Affine, RasterParameters
 from domain.errors import RuleViolation
 
-_WORLD: Final = (".tfw", ".tifw", ".tiffw", ".jgw", ".jpgw", ".j2w", ".pgw", ".pngw", ".wld")
+_WORLD: Final = (
+    *(".tfw", ".tifw", ".tiffw", ".jgw", ".jpgw", ".jpegw", ".j2w", ".jp2w", ".pgw", ".pngw"),
+    *(".igw", ".imgw", ".nfw", ".ntfw", ".wld"),
+)
 SIDECARS: Final = (".aux.xml", ".ovr", ".msk", *_WORLD, ".prj", ".rrd")
 """Files beside a raster: names to add to that of the raster, or to its stem."""
 _RECIPE: Final = (
@@ -48,6 +51,20 @@ def world_files_of(name: str) -> list[str]:
     found.append(f"{stem}.wld")
     # Where the ending of the raster is in capitals, so is that of the file beside it.
     return list(dict.fromkeys([*found, *(f"{stem}{each[len(stem) :].upper()}" for each in found)]))
+
+
+def unpacked_name(name: str, member: str | None) -> str:
+    """As a raster would be called if it lay beside its archive, not in it.
+
+    Args:
+        name: Of the file.
+        member: Of the raster in it; None: the file is the raster.
+    """
+    if member is None:
+        return name
+    ending = re.search(r"\.[^./]+$", member)
+    stem = re.sub(r"(\.[^./]+)?\.gz$|\.[^./]+$", "", name, flags=re.IGNORECASE)
+    return stem + (ending[0] if ending else "")
 
 
 def world_file(text: str, name: str) -> Affine:

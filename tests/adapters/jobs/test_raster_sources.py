@@ -104,6 +104,12 @@ CASES = {
     "world file beside a ZIP": Case(
         "a.zip", {"a.tif": bare()}, {"a.wld": WORLD}, pixels=PIXELS, says="laced by a.wld"
     ),
+    "world file of a raster in a ZIP": Case(
+        "a.zip", {"b.tif": bare()}, {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"
+    ),
+    "world file of a gzip": Case(
+        "a.tif.gz", gzip.compress(bare()), {"a.tfw": WORLD}, pixels=PIXELS, says="laced by a.tfw"
+    ),
     "ZIP of two, one chosen": Case(
         "a.zip",
         {"a.tif": tiff(PIXELS + 1), "b.tif": tiff()},
