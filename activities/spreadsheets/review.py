@@ -32,9 +32,9 @@ from contracts.spreadsheets.reviews import (
     ReviewOperation,
 )
 from domain.errors import RuleViolation
-from domain.spreadsheets.decisions import missing_fields
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.missing import missing_fields
 from domain.spreadsheets.operations import active, described
 from domain.spreadsheets.people import KnownPerson
 from domain.spreadsheets.records import SheetMark

@@ -71,6 +71,8 @@ class FieldFacts(Contract):
     """A person may have a missing candidate created."""
     title: Annotated[str, StringConstraints(max_length=FIELD_TITLE)] = ""
     """As people call it; "" in runs of earlier releases."""
+    either: FieldName | None = None
+    """A file with a column for this other field can do without."""
 
 
 class ColumnMapping(Contract):

@@ -23,6 +23,7 @@ from contracts.spreadsheets import (
     StatusRecord,
 )
 from domain.spreadsheets import decisions
+from domain.spreadsheets.missing import missing_fields
 from domain.spreadsheets.plain_words import field_titles, titled
 from workflows import policies
 from workflows.cancellation import Cancellation
@@ -96,7 +97,7 @@ class SpreadsheetRun:
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Required fields that no column has."""
-        return decisions.missing_fields(self.now.columns, self.now.fields)
+        return missing_fields(self.now.columns, self.now.fields)
 
     @property
     def titles(self) -> Mapping[str, str]:
