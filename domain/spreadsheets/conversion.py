@@ -48,6 +48,10 @@ _DAY: Final = Decimal(86_400_000)
 _DAYS_AND_BLANKS: Final = frozenset({date, type(None)})
 
 
+_NO_NUMBER: Final = Flaw("is not a number")
+_NO_PLACE: Final = Flaw("is not a place, and no status unless the status column says the same")
+
+
 def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]]) -> Notations:
     """Decide how each column writes numbers and dates.
 
@@ -113,6 +117,9 @@ def convert(
             return _mails(field, cells)
         case CellKind.DURATION:
             return _durations(field, cells, hours)
+        case CellKind.PLACE:
+            values, refused = convert_column(field.spec, cells, notation)
+            return [_NO_PLACE if value == _NO_NUMBER else value for value in values], refused
         case CellKind.DATE:
             return _dates(field, cells, notation)
         case _:

@@ -112,6 +112,7 @@ class RowValidator:
         """
         checked = CheckedRows(rows)
         cells = self._convert(checked, self._mapped, counted=counted)
+        self._note_missing(checked)
         self._apply_rule(cells, checked)
         self._set_blank_aside(cells, checked)
         if self._people is not None:
@@ -309,6 +310,21 @@ class RowValidator:
                 checked.problems[i].append(
                     self._problem(checked.source[i].line, field.name, cells[i], value.reason)
                 )
+
+    def _note_missing(self, checked: CheckedRows) -> None:
+        """A row needs either of two fields: the last of them is reported."""
+        done: set[str] = set()
+        for each in reversed(self._fields):
+            other = each.either
+            if not each.required or other is None or each.name in done:
+                continue
+            done.add(other)
+            values = zip(checked.rows[each.name], checked.rows[other], strict=True)
+            for i, pair in enumerate(values):
+                unclear = {(i, each.name), (i, other)} & checked.unclear
+                if pair == (None, None) and not unclear:
+                    line = checked.source[i].line
+                    checked.problems[i].append(self._problem(line, each.name, None, "is missing"))
 
     def _apply_rule(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         for fault in self._type.check(checked.rows, self._context):

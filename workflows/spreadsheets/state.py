@@ -151,6 +151,7 @@ class SpreadsheetRun:
             left_out_columns=decisions.left_out(self.now.columns),
             left_out_sheets=self.now.other_sheets,
             left_out_lines=self.now.lines_above,
+            skipped_rows=self.now.staged.skipped_rows if self.now.staged else 0,
             hidden=self.now.hidden,
             hidden_columns=tuple(
                 each.header

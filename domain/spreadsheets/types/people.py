@@ -162,6 +162,8 @@ PERSON_FIELDS: Final = (
 )
 
 
+KEYS: Final = frozenset((FIRST_NAME.name, LAST_NAME.name, "BIB", "MEMBER_NO"))
+"""Fields that make a line of a list a row, whatever else it holds."""
 IDENTIFYING: Final = frozenset(field.name for field in (FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE))
 """Fields that distinguish people."""
 
@@ -227,11 +229,7 @@ def of_person(table: str, context: str) -> Target:
 
 
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
-    """A person has a name, and was born in the past."""
-    names = zip(rows[FIRST_NAME.name], rows[LAST_NAME.name], strict=True)
-    for row, (first, last) in enumerate(names):
-        if first is None and last is None:
-            yield Fault(row, LAST_NAME.name, "is missing")
+    """A birth date lies in the past."""
     for row, day in enumerate(rows[BIRTHDATE.name]):
         if day is not None and day > context.today:
             yield Fault(row, BIRTHDATE.name, "is in the future")
@@ -248,8 +246,9 @@ def arrange_person(cells: Cells, context: ImportContext) -> Cells:
         arranged[LAST_NAME.name] = [family for _, family in both]
         if any(given is not None for given, _ in both):
             arranged[FIRST_NAME.name] = [given for given, _ in both]
-    for name in {FIRST_NAME.name, LAST_NAME.name} & arranged.keys():
-        arranged[name] = list(map(stored_name, arranged[name]))
+    for name in (FIRST_NAME.name, LAST_NAME.name):
+        if name in arranged:
+            arranged[name] = list(map(stored_name, arranged[name]))
     if BIRTHDATE.name in cells:
         arranged[BIRTHDATE.name] = [
             expanded_year(cell, context.today) for cell in cells[BIRTHDATE.name]

@@ -80,6 +80,8 @@ _STATUS: Final = SheetField(
                 "not classified",
                 "unclassified",
                 "n.k.",
+                "a.W.",
+                "a.K.",
                 "nicht klassiert",
                 "au\u00dfer Wertung",
             ),
@@ -100,7 +102,7 @@ def _arrange(cells: Cells, context: ImportContext) -> Cells:
     """Move a status that stands in the place of a rank or time, unless the row has another one."""
     arranged = dict(arrange_person(cells, context))
     held = [name for name in (_RANK.name, _TIME.name) if name in cells]
-    texts = {cell for name in held for cell in cells[name] if isinstance(cell, str)}
+    texts = dict.fromkeys(cell for name in held for cell in cells[name] if isinstance(cell, str))
     known = {text: status for text in texts if (status := _status_of(text)) is not None}
     if not known:
         return arranged

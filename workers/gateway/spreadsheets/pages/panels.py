@@ -57,6 +57,7 @@ async def columns(
         "header_is_row": reads_like_a_row(column.header for column in found.columns),
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
+        "skipped": await service.skipped_rows(who, row.uuid),
         "lines_above": preview.lines_above if preview else (),
         "missing": [field for field in fields if field.name in missing],
         "pending": any(line.is_changed for line in lines),
