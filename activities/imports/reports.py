@@ -1,7 +1,7 @@
 """The report of rejected rows: the user's own rows, each with what is wrong with it."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 
 from activities.scratch import scratch_folder
@@ -11,6 +11,7 @@ from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem, encoded
 from domain.imports.chunks import TaskKey
 from domain.imports.memory import ReportMemory
+from domain.tabular.rows import RejectedRow
 
 
 def report_name(key: TaskKey) -> str:
@@ -28,14 +29,21 @@ async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...
     return tuple(problems[:PROBLEMS_IN_RESULT])
 
 
+async def no_rejected_rows() -> AsyncGenerator[Sequence[RejectedRow]]:
+    """Yield none: of a document that a person is asked about no row is rejected yet."""
+    for page in ():
+        yield page
+
+
 async def write_report(
-    store: ImportStore,
+    rejected: AsyncIterator[Sequence[RejectedRow]],
     blobs: Blobs,
     reports: ReportWriter,
     scratch: Path,
     key: TaskKey,
     header: Sequence[str],
     memory: ReportMemory | None = None,
+    left_out: Sequence[RejectedRow] = (),
 ) -> BlobRef:
     """Write every rejected row of an import into a spreadsheet in the blob store.
 
@@ -43,22 +51,27 @@ async def write_report(
     second run writes the same report to the same place.
 
     Args:
-        store: Where the rejected rows are.
+        rejected: The rejected rows, page by page.
         blobs: Where the report goes.
         reports: Writes it.
         scratch: Folder for temporary files.
         key: The import.
         header: Titles of its columns.
         memory: What the report is to remember for the day it comes back.
+        left_out: Rows that are no data.
     """
     remembered = () if memory is None else memory.rows()
     with scratch_folder(scratch) as folder:
         target = folder / "report.xlsx"
         stopped = threading.Event()
         async with WorkerThread() as thread:
-            rows = from_thread(store.rejects(key), stopped)
+            rows = from_thread(rejected, stopped)
             try:
-                await thread.run(lambda: reports.write(target, header, rows, memory=remembered))
+                await thread.run(
+                    lambda: reports.write(
+                        target, header, rows, memory=remembered, left_out=left_out
+                    )
+                )
             finally:
                 stopped.set()
         return await blobs.upload(target, report_name(key))

@@ -255,17 +255,10 @@ def serve(
         niceness: By how much it gives way to other processes of the machine.
     """
     os.nice(niceness)
-    readable = (*_system_folders(), *libraries)
+    readable = (*landlock.system_folders(), *libraries)
     while body := sandbox.read_frame(sys.stdin.buffer, _ORDER_BYTES):
         code = _in_a_fork(Order.model_validate_json(body), handle, readable)
         sandbox.write_frame(sys.stdout.buffer, _END + _CODE.pack(code))
-
-
-def _system_folders() -> tuple[Path, ...]:
-    ours = [sandbox.ROOT / name for name in ("contracts", "domain", "adapters")]
-    others = (each for each in sys.path if each and Path(each) != sandbox.ROOT)
-    found = (*others, sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/dev/urandom")
-    return (*ours, *(Path(each).resolve() for each in found))
 
 
 def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path]) -> int:

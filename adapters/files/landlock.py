@@ -5,9 +5,12 @@ Source: `linux/landlock.h` and https://docs.kernel.org/userspace-api/landlock.ht
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from adapters.files import sandbox
 
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
@@ -68,6 +71,14 @@ def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
     _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
     return True
+
+
+def system_folders() -> tuple[Path, ...]:
+    """Return what a process of ours reads to run: our packages, Python, the system's libraries."""
+    ours = [sandbox.ROOT / name for name in ("contracts", "domain", "adapters")]
+    others = (each for each in sys.path if each and Path(each) != sandbox.ROOT)
+    found = (*others, sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/dev/urandom")
+    return (*ours, *(Path(each).resolve() for each in found))
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, access: int) -> None:

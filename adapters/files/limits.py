@@ -57,6 +57,8 @@ LINE_BYTES: Final = 8 * MB
 RECORD_LINES: Final = 10_000
 """Physical lines of one record of a text file: quoted fields may hold line breaks."""
 
+ODS_CELLS: Final = 20_000_000
+"""Rows times columns of the sheets of an ODS file, repeated ones included."""
 LEGACY_FILE_BYTES: Final = 256 * MB
 """An XLS or ODS file: its reader holds all of it."""
 

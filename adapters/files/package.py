@@ -1,5 +1,7 @@
 """Office packages: zip files read with suspicion."""
 
+import errno
+import lzma
 import os
 import struct
 import zipfile
@@ -7,7 +9,7 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from adapters.files import limits
 from adapters.ports import UnreadableDocument
@@ -20,6 +22,20 @@ _END_64_LOCATOR_SIZE = 20
 _END_64 = b"PK\x06\x06"
 _LONGEST_COMMENT = 0xFFFF
 _NAMES_IN_UTF8 = 0x800
+
+
+FAULTS: Final = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, ValueError, OSError),
+)
+"""What libraries raise about packed content that is damaged; see `is_of_disk` for the last one."""
+_DISK: Final = frozenset(
+    {
+        *(errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.ENOTCONN, errno.EROFS),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENOENT),
+        *(errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV, errno.ENXIO, errno.EBADF),
+    }
+)
 
 
 def damaged(what: str) -> str:
@@ -118,7 +134,9 @@ class Package:
                     if total > most:
                         raise self._too_large(name, most)
                     yield block
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except FAULTS as error:
+            if is_of_disk(error):
+                raise
             raise UnreadableDocument(f"{damaged(self._what)} (part {name!r}: {error})") from error
 
     def read(self, name: str, most: int = limits.SMALL_PART_BYTES) -> bytes:
@@ -153,20 +171,51 @@ def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
     Raises:
         UnreadableDocument: It is not a complete zip file, or a hostile one.
     """
-    with path.open("rb") as file:
-        check_directory(file, what)
-        try:
-            archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
-            raise UnreadableDocument(f"{damaged(what)} ({error})") from error
-        with archive:
-            yield Package(archive, what)
+    with path.open("rb") as file, opened_zip(file, what) as archive:
+        yield Package(archive, what)
 
 
-def check_directory(file: BinaryIO, what: str) -> None:
+@contextmanager
+def opened_zip(file: BinaryIO, what: str) -> Generator[zipfile.ZipFile]:
+    """Open a zip file whose directory is neither huge nor broken, and whole.
+
+    Raises:
+        UnreadableDocument: It is not, or its end states another number of files than it lists.
+    """
+    stated = _checked_directory(file, what)
+    try:
+        archive = zipfile.ZipFile(file)
+    except UnicodeDecodeError as error:
+        raise UnreadableDocument("a name in it is marked as UTF-8 and is not") from error
+    except FAULTS as error:
+        if is_of_disk(error):
+            raise
+        raise UnreadableDocument(f"{damaged(what)} ({error})") from error
+    with archive:
+        listed = len(archive.infolist())
+        # Without the records of ZIP64 old programs write the number modulo 65,536.
+        if listed != stated and listed % (1 << 16) != stated:
+            raise UnreadableDocument(
+                f"{damaged(what)} (its end states {stated:,} files, and it lists {listed:,})"
+            )
+        yield archive
+
+
+def is_of_disk(error: Exception) -> bool:
+    """Return whether an error is one of our disk, and not of damaged content.
+
+    A damaged file makes libraries seek to places that do not exist, which is an `OSError` as well.
+    """
+    return isinstance(error, OSError) and error.errno in _DISK
+
+
+def _checked_directory(file: BinaryIO, what: str) -> int:
     """Refuse a huge directory before `zipfile` makes an object of each of its entries.
 
     Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.
+
+    Returns:
+        How many files the end of the archive states.
     """
     size = file.seek(0, os.SEEK_END)
     tail_size = min(size, _LONGEST_COMMENT + _END_SIZE + _END_64_LOCATOR_SIZE)
@@ -175,22 +224,24 @@ def check_directory(file: BinaryIO, what: str) -> None:
     end = tail.rfind(_END, 0, max(len(tail) - _END_SIZE + len(_END), 0))
     if end < 0:
         raise UnreadableDocument(damaged(what))
-    (directory_bytes,) = struct.unpack_from("<L", tail, end + 12)
+    stated, directory_bytes = struct.unpack_from("<HL", tail, end + 10)
     locator = end - _END_64_LOCATOR_SIZE
     if locator >= 0 and tail[locator : locator + 4] == _END_64_LOCATOR:
         (offset,) = struct.unpack_from("<Q", tail, locator + 8)
-        directory_bytes = _directory_bytes_64(file, min(offset, size), what)
+        stated, directory_bytes = _directory_64(file, min(offset, size), what)
     if directory_bytes > limits.PACKAGE_DIRECTORY_BYTES:
         raise UnreadableDocument(
             f"the package's directory takes {directory_bytes:,} bytes;"
             f" at most {limits.PACKAGE_DIRECTORY_BYTES:,} are read"
         )
     file.seek(0)
+    return stated
 
 
-def _directory_bytes_64(file: BinaryIO, offset: int, what: str) -> int:
+def _directory_64(file: BinaryIO, offset: int, what: str) -> tuple[int, int]:
+    """Number of files and bytes of the directory."""
     file.seek(offset)
     record = file.read(56)
     if len(record) < 56 or not record.startswith(_END_64):
         raise UnreadableDocument(damaged(what))
-    return struct.unpack_from("<Q", record, 40)[0]
+    return struct.unpack_from("<QQ", record, 32)

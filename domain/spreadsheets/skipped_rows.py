@@ -4,7 +4,6 @@ A row with a name, a bib or a member number is a row. It is skipped in three cas
 person sees each, and can have it imported all the same.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -18,7 +17,7 @@ from domain.tabular.habits import plain_cells
 from domain.tabular.notations import number_readings
 from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
-from domain.tabular.words import RowWord, word_of
+from domain.tabular.words import footer_of, is_totals_word
 
 DOCFLOW: Final = "docflow"
 """Who leaves rows out that no person has looked at."""
@@ -36,7 +35,6 @@ _CHARACTERS: Final = 60
 _SUMMED: Final = 100
 """Rows that are compared with sums."""
 _TITLES: Final = 2
-_DIGITS: Final = re.compile(r"[0-9]+")
 _AMOUNT: Final = FieldSpec("amount", ColumnKind.DECIMAL)
 
 
@@ -67,8 +65,8 @@ class SkippedRows:
                 self._note(line, cells, reason)
         elif self._is_title(*keys[0]) and self._repeats(cells):
             self._note(line, cells, REPEATED)
-        elif isinstance(keys[0][1], str):
-            self._look_at_key(line, cells, *keys[0])
+        elif isinstance(key := keys[0][1], str):
+            self._look_at_key(line, cells, keys[0][0], key)
 
     def _is_title(self, place: int, cell: Cell) -> bool:
         return isinstance(cell, str) and _bare(cell) == self._titles.get(place)
@@ -93,18 +91,18 @@ class SkippedRows:
                 self._found[line] = self._found[line]._replace(reason=TOTAL, is_skipped=True)
         return [self._found[line] for line in sorted(self._found)]
 
-    def _look_at_key(self, line: int, cells: Sequence[Cell], place: int, key: Cell) -> None:
-        word = word_of(key) if isinstance(key, str) else None
-        if word is None:
+    def _look_at_key(self, line: int, cells: Sequence[Cell], place: int, key: str) -> None:
+        is_total, footer = is_totals_word(key), footer_of(key)
+        if not is_total and footer is None:
             return
         others = [cell for i, cell in enumerate(cells) if i != place and is_filled(cell)]
-        if word is RowWord.TOTAL and others and not any(map(_has_letters, others)):
+        if is_total and others and not any(map(_has_letters, others)):
             if len(self._totals) < _SUMMED:
                 self._totals[line] = cells
         elif others:
             return
-        elif word is RowWord.FOOTER:
-            self._footers[_DIGITS.sub("", str(key))][line] = str(key)
+        elif footer is not None:
+            self._footers[footer][line] = key
         self._note(line, cells, SUSPECT, is_skipped=False)
 
     def _sums(self, rows: Iterable[tuple[int, Sequence[Cell]]]) -> Collection[int]:
@@ -156,7 +154,7 @@ def _nameless(filled: Sequence[Cell]) -> str | None:
         return None
     if len(filled) == 1 and len(texts[0].split()) > 1:
         return NO_NAME
-    return None if word_of(texts[0], in_key=True) is None else NO_NAME_TOTAL
+    return NO_NAME_TOTAL if is_totals_word(texts[0].partition(":")[0]) else None
 
 
 def _numbers(cell: Cell) -> set[Decimal]:

@@ -162,11 +162,23 @@ def test_parts_outside_the_package_are_not_read(tmp_path: Path) -> None:
         read_table(path)
 
 
-def test_an_old_file_that_spans_the_whole_sheet_dies_alone(tmp_path: Path) -> None:
-    """The library behind XLS and ODS allocates every cell between the first and the last."""
+@pytest.mark.parametrize(("rows", "columns"), [(1_048_000, 1_000), (1_000_000, 21)])
+def test_repeated_cells_of_an_ods_file_are_counted_before_they_are_made(
+    tmp_path: Path, rows: int, columns: int
+) -> None:
+    """The library allocates every cell between the first and the last."""
     path = tmp_path / "t"
-    path.write_bytes(ods("S", [["a"]], repeat_rows=1_048_000, repeat_columns=1_000))
-    with pytest.raises(UnreadableDocument, match=r"memory|wide|damaged"):
+    path.write_bytes(ods("S", [["a"]], repeat_rows=rows, repeat_columns=columns))
+    with bounded(), pytest.raises(UnreadableDocument, match="more than 20,000,000 cells"):
+        read_table(path)
+
+
+def test_a_frame_that_is_none_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that has taken over the process that reads it sends what it likes."""
+    path = tmp_path / "t"
+    path.write_bytes(ods("S", [["a"]]))
+    monkeypatch.setattr(legacy, "_CHILD", "tests.support.files.hostile_child")
+    with pytest.raises(UnreadableDocument, match="reading the file failed"):
         read_table(path)
 
 

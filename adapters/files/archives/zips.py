@@ -6,13 +6,12 @@ Source: APPNOTE.TXT of PKWARE; the AES extra field: "AES Encryption Information"
 import stat
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from adapters.files.package import check_directory
+from adapters.files.package import FAULTS, is_of_disk, opened_zip
 from adapters.ports import UnreadableDocument
 from adapters.ports.transfer_files import ExtractionLimits
 from domain.transfers.archive_names import ArchiveNames
@@ -58,14 +57,7 @@ def members(
     """
     with path.open("rb") as file:
         _require_one_part(file)
-        check_directory(file, "archive")
-        try:
-            archive = zipfile.ZipFile(file)
-        except UnicodeDecodeError as error:
-            raise UnreadableDocument("a name in it is marked as UTF-8 and is not") from error
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
-            raise UnreadableDocument(_DAMAGED) from error
-        with archive:
+        with opened_zip(file, "archive") as archive:
             _require_first(file, archive.infolist())
             found = _checked(archive.infolist(), names, password)
             _require_bounds(found, archive.start_dir, limits)
@@ -166,11 +158,8 @@ def _read(archive: zipfile.ZipFile, member: ZipMember) -> Iterator[bytes]:
         with archive.open(member.info) as part:
             while piece := part.read(_PIECE):
                 yield piece
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-        raise UnreadableDocument(f"{_DAMAGED} ({member.name!r})") from error
-    except OSError as error:
-        # As the library of bzip2 reports bad data; a disk's errors have numbers.
-        if error.errno is not None:
+    except FAULTS as error:
+        if is_of_disk(error):
             raise
         raise UnreadableDocument(f"{_DAMAGED} ({member.name!r})") from error
 

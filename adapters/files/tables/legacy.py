@@ -4,7 +4,7 @@ The library that reads them builds whole sheets in memory and can be made to abo
 neither may harm a worker.
 """
 
-import marshal
+import json
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
@@ -115,10 +115,10 @@ def _rows(frames: Iterator[list[Any]], marks: list[Any], table: Table) -> Iterat
 
 
 def _cell(value: Any) -> Cell:
-    """Dates cross the pipe as tuples, and formulas without a result as tuples of one text."""
-    if not isinstance(value, tuple):
+    """Dates cross the pipe as arrays, and formulas without a result as arrays of one text."""
+    if not isinstance(value, list):
         return value
-    parts = cast("tuple[Any, ...]", value)
+    parts = cast("list[Any]", value)
     if len(parts) == 1:
         return Uncalculated(parts[0])
     return datetime(*parts) if len(parts) > 3 else date(*parts)  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def _frames(
     """Frames of the child: names of sheets, then rows, then the end."""
     try:
         while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
-            tag, content = marshal.loads(body)  # noqa: S302 - written by our own child
+            tag, content = _frame(body, kind)
             if tag == "end":
                 return
             if tag == "unreadable":
@@ -142,6 +142,19 @@ def _frames(
             f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
         ) from None
     raise UnreadableDocument(_exit_reason(child.wait(), kind))
+
+
+def _frame(body: bytes, kind: TableFormat) -> tuple[str, Any]:
+    """One frame; a file that has taken over the child must not reach this process by it.
+
+    Raises:
+        UnreadableDocument: It is none.
+    """
+    try:
+        tag, content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise UnreadableDocument(_exit_reason(1, kind)) from None
+    return str(tag), content
 
 
 def _exit_reason(code: int, kind: TableFormat) -> str:

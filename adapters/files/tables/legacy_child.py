@@ -1,14 +1,14 @@
 """The process that reads one XLS or ODS file: `python -m adapters.files.tables.legacy_child`.
 
 Arguments: memory limit in bytes, processor time in seconds, format, 'sheets' or 'rows', path, sheet
-name or ''. Writes frames to standard output, each a marshalled pair:
+name or ''. Writes frames to standard output, each a pair in JSON:
 ('sheets', [date1904, (name, hidden), ...]),
 ('sheet', [name, date1904, is hidden, hidden columns, hidden rows, *merges]),
 ('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
 """
 
 import io
-import marshal
+import json
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-from adapters.files import limits, sandbox
+from adapters.files import landlock, limits, sandbox
 from adapters.files.tables.marks import Marks, TooManyMarks
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
+_ENCODER = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 _ODS = "ods"
 
 
@@ -35,12 +36,15 @@ def main() -> None:
     memory, seconds, kind, task, name, wanted = sys.argv[1:]
     path = Path(name)
     sandbox.limit(int(memory), int(seconds))
+    landlock.confine((*landlock.system_folders(), path), ())
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
     from adapters.files.compound import DamagedCompound, with_own_workbook
 
     try:
+        if kind == _ODS:
+            _check_cells(path)
         renamed = None if kind == _ODS else with_own_workbook(path)
         workbook = (
             CalamineWorkbook.from_path(name)
@@ -64,6 +68,17 @@ def main() -> None:
         )
     else:
         _send("end", None)
+
+
+def _check_cells(path: Path) -> None:
+    """Refuse an ODS file whose sheets repeat few cells into many, before they are cells."""
+    from adapters.files.tables import ods_marks
+    from adapters.ports import UnreadableDocument
+
+    try:
+        ods_marks.check_cells(path)
+    except UnreadableDocument as error:
+        raise _Refused(str(error)) from error
 
 
 def _read(workbook: "CalamineWorkbook", wanted: str, path: Path, kind: str, date1904: bool) -> None:
@@ -177,7 +192,7 @@ def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that `marshal` takes: dates as tuples, times as text, integral floats as int."""
+    """A value that JSON takes: dates as arrays, times as text, integral floats as int."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and -_EXACT < value < _EXACT else value
     if isinstance(value, datetime):
@@ -193,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def _send(kind: str, content: Any) -> None:
-    body = marshal.dumps((kind, content))
+    body = _ENCODER.encode((kind, content)).encode()
     try:
         sandbox.write_frame(sys.stdout.buffer, body)
     except BrokenPipeError:

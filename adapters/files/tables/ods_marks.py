@@ -11,6 +11,7 @@ from adapters.files import limits
 from adapters.files.package import open_package
 from adapters.files.tables.marks import Marks
 from adapters.files.xml import XmlStream, parse
+from adapters.ports import UnreadableDocument
 
 _LEADING_ZEROS = re.compile(r"0[0-9]+")
 _NUMBERS = ("float", "percentage", "currency")
@@ -28,6 +29,67 @@ def read_marks(path: Path, sheet: str) -> Marks:
         reading = _Reading(sheet)
         parse(package.stream("content.xml", limits.SHEET_BYTES), reading.stream)
     return reading.found
+
+
+def check_cells(path: Path) -> None:
+    """See that the sheets of a file hold no more cells than can be kept.
+
+    A cell or row that stands once may be repeated a million times: the library makes cells of all.
+
+    Raises:
+        UnreadableDocument: They do, or the file is damaged.
+    """
+    with open_package(path) as package:
+        counting = _Counting()
+        parse(package.stream("content.xml", limits.SHEET_BYTES), counting.stream)
+
+
+class _Counting:
+    """Counts the cells up to the last filled row and column of each sheet."""
+
+    def __init__(self) -> None:
+        self.stream = XmlStream(self._start, self._end, self._text)
+        self._cells = 0
+        self._line = self._width = 0
+        self._rows = 1
+        self._column = 0
+        self._row_width = 0
+        self._in_cell = self._is_filled = False
+        self._columns = 1
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "table":
+            self._line = self._width = 0
+        elif name == "table-row":
+            self._rows = _count(attributes, "table:number-rows-repeated")
+            self._column = self._row_width = 0
+        elif name in _COUNTED:
+            self._columns = _count(attributes, "table:number-columns-repeated")
+            self._in_cell, self._is_filled = True, "office:value-type" in attributes
+
+    def _text(self, text: str) -> None:
+        self._is_filled = self._is_filled or (self._in_cell and bool(text.strip()))
+
+    def _end(self, name: str) -> None:
+        if name in _COUNTED:
+            self._column += self._columns
+            if self._is_filled:
+                self._row_width = self._column
+            self._in_cell = False
+        elif name == "table-row":
+            self._line += self._rows
+            if self._row_width:
+                self._width = max(self._width, self._row_width)
+                self._check(self._cells + self._line * self._width)
+        elif name == "table":
+            self._cells += self._line * self._width if self._width else 0
+
+    def _check(self, cells: int) -> None:
+        if cells > limits.ODS_CELLS:
+            raise UnreadableDocument(
+                f"the sheets of the ODS file have more than {limits.ODS_CELLS:,} cells, repeated "
+                "ones included; remove what is repeated, or save it as XLSX"
+            )
 
 
 class _Reading:

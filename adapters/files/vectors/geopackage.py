@@ -4,7 +4,8 @@ Source: OGC 12-128r19. Only for processes of `adapters.files.vectors.child`.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,6 +14,7 @@ import shapely
 from arro3.core import Array, DataType
 from shapely.geometry.base import BaseGeometry
 
+from adapters.files.sqlite_files import opened_sqlite, views
 from adapters.files.vectors import ogr
 from adapters.files.vectors.layers import (
     Chunk,
@@ -24,6 +26,7 @@ from adapters.files.vectors.layers import (
     arrow_type,
     binary_of,
 )
+from adapters.ports import UnreadableDocument
 from contracts.jobs.vectors import ColumnType, FeatureProblem
 from domain.jobs.vectors.values import text_column
 
@@ -53,6 +56,7 @@ def open_geopackage(path: Path) -> Source:
     Raises:
         Refused: It is damaged, or no GeoPackage.
     """
+    computed = _computed(path)
     try:
         names = ogr.layers(path)
     except ogr.FAILURES as error:
@@ -60,7 +64,11 @@ def open_geopackage(path: Path) -> Source:
     left_out: list[str] = []
     layers: list[Layer] = []
     for name, geometry in names:
-        if geometry is None:
+        if name.lower() in computed:
+            left_out.append(
+                f"layer {name!r} is a view, and is left out: save what it shows as a layer"
+            )
+        elif geometry is None:
             left_out.append(f"layer {name!r} has no geometries, and is left out")
         else:
             layers.append(_layer(path, name))
@@ -68,10 +76,34 @@ def open_geopackage(path: Path) -> Source:
     return Source("GeoPackage", layers, left_out)
 
 
+def _computed(path: Path) -> frozenset[str]:
+    """Views of the file; GDAL is not to look at a file whose own tables are some.
+
+    Raises:
+        Refused: They are, or the file is damaged.
+    """
+    with _database(path) as connection:
+        found = views(connection)
+        if own := sorted(name for name in found if name.startswith("gpkg_")):
+            raise Refused(
+                f"{own[0]} of the GeoPackage is a view, and has to be a table: what it computes is "
+                "not read"
+            )
+        return found
+
+
+@contextmanager
+def _database(path: Path) -> Generator[sqlite3.Connection]:
+    try:
+        with opened_sqlite(path, "GeoPackage") as connection:
+            yield connection
+    except UnreadableDocument as error:
+        raise Refused(str(error)) from error
+
+
 def _others(path: Path, layers: set[str]) -> Iterator[str]:
     """What the file holds beside its layers."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
-    try:
+    with _database(path) as connection:
         for name, kind in connection.execute("SELECT table_name, data_type FROM gpkg_contents"):
             if name not in layers:
                 yield f"{kind} {name!r} are not features, and are left out"
@@ -81,10 +113,6 @@ def _others(path: Path, layers: set[str]) -> Iterator[str]:
             for (name,) in connection.execute(query):
                 if not str(name).startswith(_EXPECTED_EXTENSIONS):
                     yield f"content of the extension {name!r} is left out"
-    except sqlite3.Error as error:
-        raise Refused(f"the GeoPackage is damaged ({error})") from error
-    finally:
-        connection.close()
 
 
 def _layer(path: Path, name: str) -> Layer:
@@ -225,8 +253,7 @@ def _straightened(
 
 def _foreign_systems(path: Path, layer: str) -> dict[int, int]:
     """Features whose geometry says another SRS than their layer does; GDAL does not look."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
-    try:
+    with _database(path) as connection:
         query = "SELECT column_name, srs_id FROM gpkg_geometry_columns WHERE table_name = ?"
         row = connection.execute(query, (layer,)).fetchone()
         if row is None:
@@ -244,10 +271,6 @@ def _foreign_systems(path: Path, layer: str) -> dict[int, int]:
             for fid, head in connection.execute(heads, usual)
             if head is not None and len(head) == _HEAD_BYTES
         }
-    except sqlite3.Error as error:
-        raise Refused(f"layer {layer!r} is damaged ({error})") from error
-    finally:
-        connection.close()
 
 
 def _system(head: bytes) -> int:

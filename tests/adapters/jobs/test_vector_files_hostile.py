@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from adapters.files import sqlite_files
 from adapters.files.forks import Bounds
 from adapters.files.vectors.reader import VectorFiles
 from adapters.ports import Unavailable, UnreadableDocument
@@ -68,7 +69,7 @@ async def test_a_zip_bomb_is_not_unpacked(files: VectorFiles, tmp_path: Path) ->
         (b"", "none of a zipped Shapefile"),
         (b"II*\0", "none of a zipped Shapefile"),
         (b"\0\0\x27\x0a" + bytes(96), "zip it with its .shx"),
-        (b"SQLite format 3\0" + bytes(100), "damaged, or no GeoPackage"),
+        (b"SQLite format 3\0" + bytes(100), "the GeoPackage is damaged"),
         (b'{"type": "Topology"}', "not GeoJSON"),
         (b'{"type": "FeatureCollection", "features": [{"type"', "damaged or cut off"),
         (b'{"a": ' * 100_000, "damaged or cut off"),
@@ -207,3 +208,41 @@ def _mutated(content: bytes, chance: random.Random) -> bytes:
             place = chance.randrange(len(changed))
             changed[place:place] = piece
     return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "said"),
+    [
+        ("gpkg_contents", "gpkg_contents of the GeoPackage is a view"),
+        ("gpkg_geometry_columns", "gpkg_geometry_columns of the GeoPackage is a view"),
+    ],
+)
+async def test_a_table_that_is_an_endless_view_is_not_asked(
+    files: VectorFiles, tmp_path: Path, replaced: str, said: str
+) -> None:
+    path = geopackage(tmp_path / "a.gpkg", [POINT])
+    database = sqlite3.connect(path)
+    names = [row[1] for row in database.execute(f"PRAGMA table_info({replaced})")]
+    columns = ", ".join(f"i AS {name}" for name in names)
+    database.executescript(
+        f"DROP TABLE {replaced};"
+        f"CREATE VIEW {replaced} AS WITH RECURSIVE n(i) AS "
+        f"(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {columns} FROM n WHERE i < 0;"
+    )
+    database.close()
+    assert said in await refusal(files, path, tmp_path)
+
+
+async def test_queries_of_a_file_that_take_too_long_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_files, "_SECONDS", 0.1)
+    path = tmp_path / "a.gpkg"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE t (i)")
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    with (
+        pytest.raises(UnreadableDocument, match=r"takes more than 0\.1 s to look through"),
+        sqlite_files.opened_sqlite(path, "GeoPackage") as connection,
+    ):
+        connection.execute(endless).fetchone()
