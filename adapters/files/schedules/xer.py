@@ -7,8 +7,8 @@
     %E
 
 Lines end where the exporter's text fields had line breaks, too: a line without a mark continues
-the row before it, and two DEL characters are a line break within a text. Row values that are missing
-at the end are empty. Tables come in no fixed order.
+the row before it, and two DEL characters are a line break within a text. Row values that are
+missing at the end are empty. Tables come in no fixed order.
 """
 
 import codecs
