@@ -59,6 +59,7 @@ test: tools
 
 house: $(DEV_STAMP)
 	$(PYTEST) $(HOUSE) $(ARGS)
+	$(BIN)/python -m benchmarks.weight
 
 # The tests that kill processes twenty times and more.
 chaos: tools

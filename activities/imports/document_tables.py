@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile, islice
@@ -20,7 +20,7 @@ from domain.imports.findings import Findings, HiddenParts
 from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
 from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
-from domain.imports.merged import fill_down, heading_lines
+from domain.imports.merged import fill_down
 from domain.imports.sheets import (
     FoundSheet,
     choose_sheets,
@@ -34,7 +34,7 @@ from domain.imports.validation import Place, RowValidator
 from domain.tabular.columns import NotPlain
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
-from domain.tabular.rows import MEMORY_SHEET, Cell, Merge
+from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, Merge
 from domain.tabular.values import column_letters
 
 PART_ROWS: Final = 5_000
@@ -96,16 +96,16 @@ class DocumentTable:
         pack: bool = False,
     ) -> RowValidator:
         """What checks its rows."""
-        headings = heading_lines(self.merges)
         return RowValidator(
             spec,
             scope_of(message),
             self.surveyed,
-            LineSorter(spec, self.surveyed, self.sheet.above, headings),
+            LineSorter(spec, self.surveyed.header, self.surveyed.keys, self.sheet.above),
             seen,
             findings,
             date1904=self.source.date1904,
             place=replace(self.place, width=self._width),
+            keeps=_keeps(message),
             keep_cells=keep_cells,
             pack=pack,
         )
@@ -188,10 +188,12 @@ class DocumentTables:
     def _found(self) -> list[FoundSheet]:
         if not self._book.sheets:
             return [self._look(None, hidden=False)]
+        is_report = any(sheet.hidden and sheet.name == MEMORY_SHEET for sheet in self._book.sheets)
         return [
             self._look(sheet.name, hidden=sheet.hidden)
             for sheet in self._book.sheets
             if not (sheet.hidden and sheet.name == MEMORY_SHEET)
+            and not (is_report and sheet.name == LEFT_OUT_SHEET)
         ]
 
     def _look(self, name: str | None, *, hidden: bool) -> FoundSheet:
@@ -292,6 +294,14 @@ class DocumentTables:
                     [tuple(row[i] for i in own) for row in good.rows],
                     [tuple(row[i] for i in rest) for row in good.rows],
                 )
+
+
+def _keeps(message: TableMessage) -> Callable[[str | None, int], bool]:
+    """Whether a person keeps a row that is no data."""
+    if message.left_out == "keep":
+        return lambda sheet, line: True
+    lines = frozenset(message.keep_lines)
+    return lambda sheet, line: str(line) in lines or f"{sheet}!{line}" in lines
 
 
 def _fields_of(header: TableHeader, source: TableSource) -> int:

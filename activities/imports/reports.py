@@ -11,6 +11,7 @@ from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem, encoded
 from domain.imports.chunks import TaskKey
 from domain.imports.memory import ReportMemory
+from domain.tabular.rows import RejectedRow
 
 
 def report_name(key: TaskKey) -> str:
@@ -36,6 +37,7 @@ async def write_report(
     key: TaskKey,
     header: Sequence[str],
     memory: ReportMemory | None = None,
+    left_out: Sequence[RejectedRow] = (),
 ) -> BlobRef:
     """Write every rejected row of an import into a spreadsheet in the blob store.
 
@@ -50,6 +52,7 @@ async def write_report(
         key: The import.
         header: Titles of its columns.
         memory: What the report is to remember for the day it comes back.
+        left_out: Rows that are no data.
     """
     remembered = () if memory is None else memory.rows()
     with scratch_folder(scratch) as folder:
@@ -58,7 +61,11 @@ async def write_report(
         async with WorkerThread() as thread:
             rows = from_thread(store.rejects(key), stopped)
             try:
-                await thread.run(lambda: reports.write(target, header, rows, memory=remembered))
+                await thread.run(
+                    lambda: reports.write(
+                        target, header, rows, memory=remembered, left_out=left_out
+                    )
+                )
             finally:
                 stopped.set()
         return await blobs.upload(target, report_name(key))

@@ -1,9 +1,8 @@
 """Loads the rows of the seven table types."""
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
+from activities.imports.loads import Load, begin
 from activities.imports.reports import first_problems, write_report
 from activities.imports.spelling import CodeSpelling
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
@@ -23,29 +23,22 @@ from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.imports import (
     NOTE_CHARACTERS,
+    PROBLEMS_IN_RESULT,
     Counts,
-    DocumentType,
     Handler,
     HandlerInput,
     HandlerOutcome,
     Strategy,
-    TableMessage,
 )
-from domain.errors import RuleViolation
-from domain.imports.chunks import LoadMark, RowChunk, TaskKey
+from domain.imports.chunks import LoadMark, RowChunk
+from domain.imports.findings import Findings
 from domain.imports.leading_zeros import code_fields
-from domain.imports.tables import TABLES, TableSpec, scope_of
+from domain.imports.tables import scope_of
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
 _ROOM_BEHIND: Final = 200
 """Characters of a note that are left for what is said about the message."""
-
-_LATER: Final = (
-    *("unknown_fields", "map", "date_order"),
-    *("decimal", "leading_zeros", "max_rejected_share"),
-)
-"""Fields of a message that earlier releases did not have."""
 
 
 class RowsRead(Contract):
@@ -54,75 +47,6 @@ class RowsRead(Contract):
     rows: int
     """Rows of the document that are done with."""
     counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Load:
-    """One import on its way through `RowImports`."""
-
-    message: TableMessage
-    kind: DocumentType
-    spec: TableSpec
-    key: TaskKey
-    identity: str
-    """First part of the load's header; the titles of the report follow."""
-
-    def is_under_way(self, mark: LoadMark) -> bool:
-        """Whether the mark is one of this very work, and not of what a person has corrected."""
-        return mark.header[:1] == (self.identity,)
-
-    def is_done(self, mark: LoadMark) -> bool:
-        """Whether nothing is left to read; a closed import's mark is finished without header."""
-        return mark.finished and (not mark.header or self.is_under_way(mark))
-
-    @property
-    def staged(self) -> bool:
-        """Whether no row is seen before all are.
-
-        `append` is staged as well: its rows get their numbers once, in the one transaction that
-        finishes the load, so that no restart can append them again. So are rows of which one ends
-        another: what becomes of them must not depend on where chunks end.
-        """
-        return self._needs_all or self.spec.period is not None
-
-    @property
-    def _needs_all(self) -> bool:
-        return self.message.all_or_nothing or self.message.strategy in (
-            Strategy.REPLACE,
-            Strategy.APPEND,
-        )
-
-    def is_single(self, chunk: RowChunk, exhausted: bool) -> bool:
-        """Whether one transaction is all that a document costs: it is small, without problems."""
-        return exhausted and not chunk.rejected and not self._needs_all
-
-    def held_back(self, mark: LoadMark) -> bool:
-        """Whether rejected rows keep the whole document out."""
-        return self.message.all_or_nothing and mark.counts.rejected > 0
-
-    def refuse_to_append_again(self, mark: LoadMark) -> None:
-        """An append that has gone in cannot be corrected by another one.
-
-        Raises:
-            RuleViolation: Rows of another version of this work are in.
-        """
-        appended = mark.finished and mark.counts.created > 0 and not self.is_done(mark)
-        if appended and self.message.strategy is Strategy.APPEND:
-            raise RuleViolation(
-                f"{mark.counts.created} rows of this task were appended already; skip this run "
-                "and send what is left as a new task"
-            )
-
-    def swap_strategy(self, mark: LoadMark, stored: Sequence[str]) -> Strategy:
-        """What to do with the staged rows.
-
-        A row that the file holds but that was rejected must not count as gone: with any rejected
-        row, `replace` removes nothing. Nor does it where a row was left out that holds the key of
-        a stored one.
-        """
-        if self.message.strategy is Strategy.REPLACE and (mark.counts.rejected or stored):
-            return Strategy.MERGE
-        return self.message.strategy
 
 
 class RowImports:
@@ -165,7 +89,7 @@ class RowImports:
         Raises:
             ApplicationError: See `activities.failures`.
         """
-        load = _begin(work)
+        load = begin(work)
         async with Heartbeater() as heart:
             mark = await self._store.mark(load.key)
             load.refuse_to_append_again(mark)
@@ -174,10 +98,13 @@ class RowImports:
             async with fetched(
                 self._blobs, load.message.blob_name, self._scratch, expected=work.plan.source
             ) as path:
-                reading = TableReader(
-                    self._documents, path, load.message, load.spec, self._chunk_rows
-                )
+                reading = load.reader(self._documents, path, self._chunk_rows)
                 quick = self._is_quick(path)
+                if load.asks and not load.is_done(mark):
+                    asked = await self._ask(load, reading, quick)
+                    if asked is not None:
+                        return asked
+                    reading = load.reader(self._documents, path, self._chunk_rows)
                 if load.is_done(mark):
                     # Nothing is left to write; what was left out shows only when it is read.
                     await self._reread(reading, mark, quick)
@@ -189,7 +116,7 @@ class RowImports:
         return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
 
     async def _load(
-        self, load: _Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
+        self, load: Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
     ) -> LoadMark:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
@@ -217,6 +144,40 @@ class RowImports:
                 await thread.run(reading.close)
         return await self._complete(load, await self._stored_among_left_out(load, reading))
 
+    async def _ask(self, load: Load, reading: TableReader, quick: bool) -> HandlerOutcome | None:
+        """Show a person the rows that are no data before any is written; None: there is no such
+        row."""
+        async with WorkerThread(inline=quick) as thread:
+            try:
+                await thread.run(reading.open)
+                while await thread.run(reading.next_chunk) is not None:
+                    pass
+            finally:
+                await thread.run(reading.close)
+        skipped = reading.findings.skipped
+        if not skipped:
+            return None
+        problems = [problem for row in skipped for problem in row.problems]
+        return HandlerOutcome(
+            problems=tuple(problems[:PROBLEMS_IN_RESULT]),
+            problem_count=reading.findings.counts.total(),
+            report=await self._report(load, reading),
+            note=note_of(reading),
+            held_back=_question(reading.findings),
+        )
+
+    async def _report(self, load: Load, reading: TableReader) -> BlobRef:
+        return await write_report(
+            self._store,
+            self._blobs,
+            self._reports,
+            self._scratch,
+            load.key,
+            reading.titles,
+            reading.memory,
+            reading.findings.skipped,
+        )
+
     async def _reread(self, reading: TableReader, mark: LoadMark, quick: bool) -> None:
         async with WorkerThread(inline=quick) as thread:
             try:
@@ -225,12 +186,12 @@ class RowImports:
             finally:
                 await thread.run(reading.close)
 
-    async def _put(self, load: _Load, chunk: RowChunk) -> LoadMark:
+    async def _put(self, load: Load, chunk: RowChunk) -> LoadMark:
         if load.staged:
             return await self._store.stage(load.key, chunk)
         return await self._store.write(load.key, chunk, load.message.strategy)
 
-    async def _stored_among_left_out(self, load: _Load, reading: TableReader) -> Sequence[str]:
+    async def _stored_among_left_out(self, load: Load, reading: TableReader) -> Sequence[str]:
         """Keys of stored rows, where a row that holds one was left out as no data.
 
         `replace` must not count them as gone: the row may be data after all.
@@ -243,7 +204,7 @@ class RowImports:
         )
         return sorted({codes[0] for codes, is_own in known.items() if not is_own})
 
-    async def _complete(self, load: _Load, stored: Sequence[str]) -> LoadMark:
+    async def _complete(self, load: Load, stored: Sequence[str]) -> LoadMark:
         if not load.staged:
             return await self._store.finish(load.key)
         mark = await self._store.mark(load.key)
@@ -259,7 +220,7 @@ class RowImports:
         )
 
     async def _outcome(
-        self, load: _Load, mark: LoadMark, reading: TableReader | None
+        self, load: Load, mark: LoadMark, reading: TableReader | None
     ) -> HandlerOutcome:
         """What the load did; `reading` None: the import is closed.
 
@@ -272,15 +233,8 @@ class RowImports:
             note = _note(load, mark, reading, stored)
         if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
-            report = await write_report(
-                self._store,
-                self._blobs,
-                self._reports,
-                self._scratch,
-                load.key,
-                reading.titles,
-                reading.memory,
-            )
+        if reading is not None and (mark.counts.rejected or reading.findings.skipped):
+            report = await self._report(load, reading)
         return HandlerOutcome(
             counts=mark.counts,
             problems=problems,
@@ -291,47 +245,24 @@ class RowImports:
         )
 
 
-def _begin(work: HandlerInput) -> _Load:
-    message = work.message
-    if not isinstance(message, TableMessage) or message.document_type not in TABLES:
-        raise RuleViolation(f"{work.plan.facts.document_type} is not a table import")
-    spec = TABLES[message.document_type]
-    store_refuses = message.strategy is Strategy.UPDATE_ONLY or (
-        message.strategy is Strategy.APPEND and not spec.numbered
-    )
-    if message.all_or_nothing and store_refuses:
-        raise RuleViolation(
-            f"all_or_nothing cannot be promised with strategy {message.strategy.value!r}: "
-            "which rows are known shows only when they are written; leave one of them out"
-        )
-    key = TaskKey(message.project_id, message.task_id)
-    return _Load(message, message.document_type, spec, key, _identity(message, work.plan.source))
-
-
-def _identity(message: TableMessage, source: BlobRef | None) -> str:
-    """Names the work that a mark belongs to: this message about this version of the file.
-
-    The steps before a load may run again when a worker dies, and so may the first step after a
-    person has corrected the message: only what is loaded shows whether progress still counts.
-    """
-    version = (source.etag or source.sha256 or "") if source is not None else ""
-    fields = type(message).model_fields
-    # So that a load which an earlier release began is the same work.
-    later = {
-        name
-        for name in _LATER
-        if getattr(message, name) == fields[name].get_default(call_default_factory=True)
-    }
-    content = message.model_dump_json(exclude=later)
-    return hashlib.sha256(f"{content}\n{version}".encode()).hexdigest()
-
-
 def _day_of_import() -> date:
     # When the step was first scheduled: the same day at every attempt.
     return activity.info().scheduled_time.date()
 
 
-def _held_back(load: _Load, mark: LoadMark) -> str | None:
+def _question(findings: Findings) -> str:
+    """What a person is asked about rows that are no data."""
+    count = findings.counts.total()
+    rows = "1 row looks" if count == 1 else f"{count:,} rows look"
+    first = findings.skipped[0]
+    return (
+        f"{rows} like totals, page footers or headings, the first on line {first.line}: retry with "
+        "`left_out` 'note' to leave them out, 'keep' to keep all, or with `keep_lines` "
+        "(--left-out note, --keep-line 7); the report lists them; nothing was written yet"
+    )
+
+
+def _held_back(load: Load, mark: LoadMark) -> str | None:
     if not load.held_back(mark):
         return _too_many_rejected(load, mark)
     return (
@@ -340,7 +271,7 @@ def _held_back(load: _Load, mark: LoadMark) -> str | None:
     )
 
 
-def _too_many_rejected(load: _Load, mark: LoadMark) -> str | None:
+def _too_many_rejected(load: Load, mark: LoadMark) -> str | None:
     """Why so many rejected rows are for a person to look at; None: they are not too many."""
     counts = mark.counts
     rows = counts.created + counts.updated + counts.unchanged + counts.rejected
@@ -355,7 +286,7 @@ def _too_many_rejected(load: _Load, mark: LoadMark) -> str | None:
     )
 
 
-def _note(load: _Load, mark: LoadMark, reading: TableReader, stored: Sequence[str]) -> str | None:
+def _note(load: Load, mark: LoadMark, reading: TableReader, stored: Sequence[str]) -> str | None:
     sentences: list[str] = []
     rejected = mark.counts.rejected
     if rejected and load.message.strategy is Strategy.REPLACE:

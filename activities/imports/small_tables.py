@@ -91,7 +91,8 @@ class SmallTables:
                 chunk = await thread.run(reading.next_chunk)
             finally:
                 await thread.run(reading.close)
-        if chunk is None or chunk.rejected or not chunk.rows or not reading.exhausted:
+        is_whole = chunk is not None and reading.exhausted and not reading.findings.skipped
+        if chunk is None or not is_whole or chunk.rejected or not chunk.rows:
             return None
         return SmallTable(message, chunk, note_of(reading))
 

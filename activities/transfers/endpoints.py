@@ -31,6 +31,8 @@ class EndpointPorts:
     probing: Places
     """Connects whatever is known of a partner, for the probe of an outage."""
     now: Callable[[], datetime] = now_utc
+    settle_seconds: int = 0
+    """Between two looks at a file of a folder or SFTP server; a partner may have its own."""
 
 
 async def partner_of(partners: PartnerStore, name: str) -> Partner:

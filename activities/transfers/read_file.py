@@ -1,8 +1,9 @@
 """`transfers.read_file`: files from a partner into the staging area."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from temporalio import activity
@@ -12,17 +13,26 @@ from activities.heartbeat import Heartbeater
 from activities.transfers.endpoints import EndpointPorts, digest_of, opened, progress_of, shown
 from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports import NotYet, PortError
-from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
+from adapters.ports.places import (
+    Entry,
+    FileChanged,
+    FileMissing,
+    PartnerAway,
+    Place,
+    Progress,
+    is_same,
+)
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     ActionOrder,
     ActionResult,
     Partner,
+    PlaceKind,
     ReadFile,
     ReceiptFile,
     StagedFile,
 )
-from contracts.transfers.progress import ReadCursor
+from contracts.transfers.progress import ReadCursor, TransferProgress
 from domain.errors import RuleViolation
 from domain.transfers.paths import (
     divided,
@@ -40,6 +50,10 @@ from domain.transfers.templates import plain
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
 _NOTED_FILES: Final = 200
+_OLD: Final = timedelta(hours=1)
+"""A file that was last written so long ago is complete."""
+_GROWING: Final = frozenset({PlaceKind.FOLDER, PlaceKind.SFTP})
+"""Endpoints at which a file is seen before it is whole."""
 _SPARE: Final = 1_000
 """Files of a folder that are named in remarks at most, beside those that are read."""
 
@@ -84,6 +98,7 @@ class FileReading:
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
             entries, remarks = await _found(place, action, plain(order.names["path"]))
+            looked = self._ports.now()
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
             try:
@@ -93,6 +108,8 @@ class FileReading:
             except PortError:
                 await self._note(order, step, reading)
                 raise
+            _check_filled(action, reading.files, remarks)
+            await self._look_again(partner, place, entries, looked, beats)
         lines = [_line(partner, file) for file in reading.files]
         _check_same(order, lines)
         return await step.result(
@@ -116,6 +133,39 @@ class FileReading:
         if _action(order).stable_seconds:
             await self._note(order, step, reading)
         return reading
+
+    async def _look_again(
+        self,
+        partner: Partner,
+        place: Place,
+        entries: Sequence[Entry],
+        looked: datetime,
+        beats: Heartbeater,
+    ) -> None:
+        """See that files are still those that were listed, some seconds after the first look.
+
+        A sender that still writes shows only by that: between two of its writes a file stays the
+        same, and each part of it can be read.
+
+        Raises:
+            FileChanged: One has another size or time.
+        """
+        settle = self._ports.settle_seconds
+        settle = partner.settle_seconds if partner.settle_seconds is not None else settle
+        if partner.kind not in _GROWING or not settle:
+            return
+        young = [each for each in entries if _may_grow(each, looked)]
+        if not young:
+            return
+        waited = (self._ports.now() - looked).total_seconds()
+        beats.beat(TransferProgress(files=len(entries)))
+        await asyncio.sleep(max(0.0, settle - waited))
+        for entry in young:
+            if not is_same(entry, await place.stat(entry.path)):
+                raise FileChanged(
+                    f"{printable(entry.path)} is still being written: its size or time changed "
+                    f"within {settle} s (settle_seconds of {partner.name})"
+                )
 
     def _check_stable(self, action: ReadFile, entries: Sequence[Entry], seen: datetime) -> None:
         now, wanted = self._ports.now(), action.stable_seconds
@@ -206,9 +256,7 @@ class _Arriving:
             self.broken = error
 
 
-async def _found(
-    place: Place, action: ReadFile, path: str
-) -> tuple[Sequence[Entry], Sequence[str]]:
+async def _found(place: Place, action: ReadFile, path: str) -> tuple[Sequence[Entry], list[str]]:
     """The files that a path names, and remarks; what looks like a pattern may be a name."""
     remarks: list[str] = []
     exact = literal(path)
@@ -235,16 +283,29 @@ async def _found(
             f"{printable(path)} names more than {action.at_most} files at {action.partner}; "
             "nothing was read"
         )
-    empty = [entry.path for entry in entries if entry.size == 0]
-    if empty and not action.allow_empty:
-        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
     if problem := next(filter(None, map(path_problem, (entry.path for entry in entries))), None):
         raise RuleViolation(f"{problem}; nothing was read")
     if not entries:
         remarks.append("no file was found, and none is required")
-    if empty:
-        remarks.append(f"{len(empty)} of {len(entries)} files are empty")
     return entries, remarks
+
+
+def _check_filled(action: ReadFile, files: Sequence[StagedFile], remarks: list[str]) -> None:
+    """See that files hold something; what a server states as their size does not count.
+
+    Raises:
+        RuleViolation: One holds nothing.
+    """
+    empty = [file.source or file.name for file in files if file.blob.size == 0]
+    if empty and not action.allow_empty:
+        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
+    if empty:
+        remarks.append(f"{len(empty)} of {len(files)} files are empty")
+
+
+def _may_grow(entry: Entry, looked: datetime) -> bool:
+    """Whether a sender may still write a file; a partner's clock may be minutes off."""
+    return entry.changed is None or looked - entry.changed < _OLD
 
 
 async def _similar(place: Place, path: str) -> list[str]:

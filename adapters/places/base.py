@@ -19,6 +19,7 @@ from adapters.ports.places import (
     PlaceError,
     Progress,
     Written,
+    is_same,
 )
 from contracts.transfers import Guarantee, Overwrite, Partner
 from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
@@ -53,7 +54,8 @@ class BasePlace(ABC):
     def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         """The bytes of a file from an offset before its end, paced.
 
-        Where it has grown they may be more than it is known to have.
+        Where it has grown they may be more than it is known to have. A file that is said to have
+        none is read until its end: a server that states no size states 0.
         """
 
     @abstractmethod
@@ -82,28 +84,30 @@ class BasePlace(ABC):
         return entry
 
     async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of a file, which stays the same while it is read."""
+        """The bytes of a file, which stays the same while it is read.
+
+        Some servers state no size, or 0 for a full file: then the end of the file decides.
+        """
         # What is read in one block is compared behind it alone.
         if not self.reads_one_version and entry.size > SHORT_BYTES:
             self._check_same(entry, await self.stat(entry.path))
         checked(entry.path)
-        size = offset
-        # No range of no bytes can be asked for.
-        async for block in self._blocks(entry, offset) if offset < entry.size else no_bytes():
+        size, is_sized = offset, entry.size > 0
+        # There is nothing behind the end of a file whose size is known.
+        asks = offset < entry.size or not is_sized
+        async for block in self._blocks(entry, offset) if asks else no_bytes():
             size += len(block)
-            if size > entry.size:
+            if is_sized and size > entry.size:
                 break
             yield block
-        if size != entry.size:
+        if is_sized and size != entry.size:
             raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
         self._check_same(entry, await self.stat(entry.path))
 
     async def content(self, path: str) -> AsyncGenerator[bytes]:
         """The bytes of a file, as they are now."""
-        entry = await self.stat(path)
-        if entry.size:
-            async for block in self._blocks(entry, 0):
-                yield block
+        async for block in self._blocks(await self.stat(path), 0):
+            yield block
 
     async def write(
         self,
@@ -166,20 +170,6 @@ class BasePlace(ABC):
                 f"{printable(entry.path)} is not the file any more that was listed: "
                 f"{now.size:,} bytes instead of {entry.size:,}, or another time or tag"
             )
-
-
-def is_same(entry: Entry, now: Entry) -> bool:
-    """Whether a file is still the one that it was, as far as the endpoint tells."""
-    if entry.size != now.size:
-        return False
-    if is_strong(entry.tag):
-        return entry.tag == now.tag
-    return entry.changed == now.changed and entry.tag in (None, now.tag)
-
-
-def is_strong(tag: str | None) -> bool:
-    """Whether equal tags mean equal bytes (RFC 9110, 8.8.1)."""
-    return bool(tag) and not str(tag).startswith("W/")
 
 
 def probe_name(folder: str = "", suffix: str = "") -> str:

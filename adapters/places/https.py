@@ -15,7 +15,7 @@ from adapters.http.addresses import literal
 from adapters.http.answers import retry_after
 from adapters.http.guarded import GuardedTransport
 from adapters.http.resolved import AddressRefused
-from adapters.places.base import BasePlace, is_strong
+from adapters.places.base import BasePlace
 from adapters.places.checked_host import CheckedHost
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
@@ -32,6 +32,7 @@ from adapters.ports.places import (
     PartnerAway,
     PlaceError,
     Written,
+    is_strong,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import has_wildcards, printable
@@ -137,6 +138,7 @@ class HttpsPlace(BasePlace):
                     raise FileChanged(f"{printable(path)} is another file now")
                 await self._check(answer, path)
                 _require_start(answer, offset, path)
+                _require_end(answer, path)
                 # A server that knows of no ranges sends the file from its beginning.
                 passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
@@ -338,15 +340,30 @@ def _base(partner: Partner) -> str:
     return f"{url}:{partner.port}" if partner.port else url
 
 
+def _require_end(answer: httpx.Response, path: str) -> None:
+    """See that a body says where it ends: one that ends with its connection may be cut short.
+
+    Raises:
+        PlaceError: It does not.
+    """
+    headers = answer.headers
+    if "Content-Length" not in headers and "chunked" not in headers.get("Transfer-Encoding", ""):
+        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
+
+
 def _entry(path: str, headers: httpx.Headers) -> Entry:
     size, changed = headers.get("Content-Length", ""), headers.get("Last-Modified")
     try:
         moment = parsedate_to_datetime(changed) if changed else None
     except ValueError:
         moment = None
-    if not size.isdecimal():
-        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
-    return Entry(path, int(size), moment, (headers.get("ETag") or "")[:256] or None)
+    # Without a size the file is read until its end.
+    return Entry(
+        path,
+        int(size) if size.isdecimal() else 0,
+        moment,
+        (headers.get("ETag") or "")[:256] or None,
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import obstore
 from obstore.exceptions import BaseError
 
-from adapters.places.base import BasePlace, is_strong, no_bytes, probe_name
+from adapters.places.base import BasePlace, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.object_deletes import ConditionalDeletes
 from adapters.places.object_errors import answered, failure
@@ -23,11 +23,13 @@ from adapters.ports.places import (
     PartnerAway,
     PlaceError,
     Written,
+    is_strong,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import AzureStore, S3Store
 
 _READ_BLOCK: Final = 2 << 20
@@ -129,11 +131,12 @@ class ObjectPlace(BasePlace):
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         with self._translated(entry.path):
-            result = await obstore.get_async(
-                self._store,
-                self._key(checked(entry.path)),
-                options={"if_match": entry.tag, "range": {"offset": offset}},
-            )
+            options: GetOptions = {"if_match": entry.tag}
+            if offset:
+                # No range of no bytes can be asked for.
+                options["range"] = {"offset": offset}
+            key = self._key(checked(entry.path))
+            result = await obstore.get_async(self._store, key, options=options)
             blocks = result.stream(min_chunk_size=_READ_BLOCK)
         while True:
             with self._translated(entry.path):

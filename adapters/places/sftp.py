@@ -12,10 +12,12 @@ from typing import Final, TypeVar
 import asyncssh
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
+from adapters.places.base import BasePlace, probe_name, room_of
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
 from adapters.places.renamed import RenamedWrites
+from adapters.places.sftp_names import SftpNames, is_link, text_of
+from adapters.places.sftp_probe import WRITES, SftpProbe
 from adapters.places.sftp_session import translated
 from adapters.places.timeouts import Timeouts
 from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
@@ -25,6 +27,8 @@ from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split, temporary
 
 _BLOCK: Final = 1 << 20
+_LARGEST: Final = 1 << 62
+"""Bytes that a file of unknown size may have."""
 _IN_FLIGHT: Final = 3
 """Blocks; each of them travels in requests of the size that the server takes. The window of a
 channel of `asyncssh` has 2 MB: more blocks would only wait for each other, in memory."""
@@ -54,7 +58,7 @@ class SftpPlace(BasePlace):
         super().__init__(partner, pace)
         self._sftp, self._credentials, self._timeouts = sftp, credentials, timeouts
         self._profile = partner.profile
-        self._real_root: str | None = None
+        self._names = SftpNames(sftp, partner.root or "", self._ask)
         self._safe_folders: set[str] = set()
         self._made: set[str] = set()
 
@@ -64,57 +68,12 @@ class SftpPlace(BasePlace):
         return self._profile
 
     async def probe(self, folder: str = "") -> ServerProfile:
-        """Try renames with two empty files of our own."""
+        """Try renames with two files of one byte of our own."""
         return await self._probe(probe_name(folder, "-a"), probe_name(folder, "-b"))
 
     async def _probe(self, first: str, second: str) -> ServerProfile:
-        left: list[str] = []
-        try:
-            for path in (first, second):
-                await self.write_file(path, no_bytes())
-            rename = await self._probed_rename(first, second)
-        finally:
-            for path in (first, second):
-                if not await self._quietly_removed(path):
-                    left.append(path)
-        extensions = ["posix-rename"] if rename is Rename.ATOMIC_REPLACE else []
-        extensions += ["copy-data"] if self._sftp.supports_remote_copy else []
-        self._profile = ServerProfile(
-            rename=rename,
-            extensions=tuple(extensions),
-            probed_at=datetime.now(UTC),
-            probed_with=(first, second),
-            left_behind=tuple(left),
-        )
+        self._profile = await SftpProbe(self).profile(first, second)
         return self._profile
-
-    async def _probed_rename(self, first: str, second: str) -> Rename:
-        try:
-            await self._ask(self._sftp.posix_rename(self._at(first), self._at(second)), first)
-        except PartnerAway:
-            raise
-        except PortError:
-            pass
-        else:
-            return Rename.ATOMIC_REPLACE
-        try:
-            await self.remove(second)
-            await self._ask(self._sftp.rename(self._at(first), self._at(second)), first)
-        except PartnerAway:
-            raise
-        except PortError:
-            return Rename.DIRECT
-        return Rename.NON_ATOMIC
-
-    async def _quietly_removed(self, path: str) -> bool:
-        """Remove a file; False: it may still be there."""
-        try:
-            await self.remove(path)
-        except FileMissing:
-            return True
-        except PortError:
-            return False
-        return True
 
     async def room(self) -> int | None:
         """Of the root's file system, by OpenSSH's extension `statvfs`; a quota is not reported."""
@@ -149,7 +108,7 @@ class SftpPlace(BasePlace):
                 with self._translated(folder):
                     # As bytes: one name that is not UTF-8 would hide all others.
                     async for each in self._sftp.scandir((self._at(folder) or ".").encode()):
-                        name = _text(each.filename)
+                        name = text_of(each.filename)
                         if wanted.match(name):
                             scanned.append((join(folder, name), each.attrs))
         except TimeoutError:
@@ -163,7 +122,7 @@ class SftpPlace(BasePlace):
     async def _listed(self, path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
         """A file that was listed; None: it is none, or a link that leads out."""
         known = None not in (facts.permissions, facts.size, facts.mtime)
-        if known and not stat.S_ISLNK(facts.permissions or 0):
+        if known and not is_link(facts):
             return _entry_of(path, facts)
         try:
             return await self.entry(path)
@@ -171,13 +130,16 @@ class SftpPlace(BasePlace):
             return None
 
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+        if self._profile is None and self._partner.write in WRITES:
+            self._profile = ServerProfile(rename=WRITES[self._partner.write])
         if self._profile is None:
             await self.make_folders(order.path)
             # By names of this write: the next attempt removes what a killed worker leaves.
             first, second = (temporary(order.path, f"{order.owner}\0{each}") for each in "ab")
             await self._probe(first, second)
         assert self._profile is not None
-        return await RenamedWrites(self, self._profile.rename).write(chunks, order)
+        rename = WRITES.get(self._partner.write, self._profile.rename)
+        return await RenamedWrites(self, rename).write(chunks, order)
 
     async def move(self, entry: Entry, path: str) -> None:
         """Move a file, if it is still that one."""
@@ -189,13 +151,12 @@ class SftpPlace(BasePlace):
         """A file; None: there is none."""
         await self._check_folder(split(path)[0])
         try:
-            facts = await self._ask(self._sftp.lstat(self._at(path)), path)
-            if facts.permissions is not None and stat.S_ISLNK(facts.permissions):
-                await self._check_inside(path)
-                facts = await self._ask(self._sftp.stat(self._at(path)), path)
+            facts = await self._names.facts(path)
+            if facts is not None:
+                facts = await self._names.followed(path, facts)
         except FileMissing:
             return None
-        return _entry_of(path, facts)
+        return None if facts is None else _entry_of(path, facts)
 
     async def make_folders(self, path: str) -> None:
         """Make what is missing."""
@@ -205,20 +166,17 @@ class SftpPlace(BasePlace):
             done = join(done, part)
             if done in self._made:
                 continue
-            if not await self._is_folder(done):
+            if not await self._names.is_folder(done):
                 try:
                     await self._ask(self._sftp.mkdir(self._at(done)), done)
                 except (PartnerAway, Denied):
                     raise
                 except PortError:
                     # Another writer was faster.
-                    if not await self._is_folder(done):
+                    if not await self._names.is_folder(done):
                         raise
-            await self._check_inside(done)
+            await self._names.check_inside(done)
             self._made.add(done)
-
-    async def _is_folder(self, path: str) -> bool:
-        return await self._ask(self._sftp.isdir(self._at(path)), path)
 
     async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> str | None:
         """Write all bytes, several blocks at a time."""
@@ -262,7 +220,7 @@ class SftpPlace(BasePlace):
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         """Bytes in order, several blocks asked for at a time; fewer where the file ends before."""
-        path, end = entry.path, entry.size + 1
+        path, end = entry.path, entry.size + 1 if entry.size else _LARGEST
         file = await self._ask(self._sftp.open(self._at(path), "rb"), path)
         flying: deque[asyncio.Task[bytes]] = deque()
         try:
@@ -275,6 +233,8 @@ class SftpPlace(BasePlace):
                 await self._pace(len(block))
                 if block:
                     yield block
+                elif not entry.size:
+                    return
         finally:
             await _ended(flying)
             await self._closed(file)
@@ -284,7 +244,8 @@ class SftpPlace(BasePlace):
         # Some servers replace what has the name, whatever they are asked.
         if not replaces and await self.entry(target) is not None:
             raise taken(target)
-        is_atomic = self._profile is not None and self._profile.rename is Rename.ATOMIC_REPLACE
+        wanted = WRITES.get(self._partner.write, self._profile and self._profile.rename)
+        is_atomic = wanted is Rename.ATOMIC_REPLACE
         rename = self._sftp.posix_rename if replaces and is_atomic else self._sftp.rename
         try:
             await self._ask(rename(self._at(path), self._at(target)), target)
@@ -295,12 +256,29 @@ class SftpPlace(BasePlace):
                 raise taken(target) from None
             raise
 
+    @property
+    def copies(self) -> bool:
+        """Whether the server copies files by itself."""
+        return self._sftp.supports_remote_copy
+
+    async def rename_as(self, path: str, target: str, *, posix: bool) -> None:
+        """Rename a file, with OpenSSH's extension or without it."""
+        rename = self._sftp.posix_rename if posix else self._sftp.rename
+        await self._ask(rename(self._at(path), self._at(target)), path)
+
     async def remove(self, path: str) -> bool:
         """Remove a file."""
         try:
             await self._ask(self._sftp.remove(self._at(path)), path)
         except FileMissing:
             return False
+        except PartnerAway:
+            raise
+        except PortError:
+            # Some servers have no answer of its own for a file that does not exist.
+            if await self._names.facts(path) is None:
+                return False
+            raise
         return True
 
     async def set_mode(self, path: str, mode: int) -> str | None:
@@ -323,26 +301,13 @@ class SftpPlace(BasePlace):
 
     async def _check_folder(self, folder: str) -> None:
         """See that no link leads out; folders that are not there lead nowhere."""
-        if folder and folder not in self._safe_folders and await self._check_inside(folder):
-            self._safe_folders.add(folder)
-
-    async def _check_inside(self, path: str) -> bool:
-        """Whether there is such a path; a link must not lead out of the root."""
-        if self._real_root is None:
-            root = self._sftp.realpath(self._partner.root or ".")
-            self._real_root = str(await self._ask(root, ""))
-        try:
-            real = str(await self._ask(self._sftp.realpath(self._at(path)), path))
-        except FileMissing:
-            return False
-        if real != self._real_root and not real.startswith(self._real_root.rstrip("/") + "/"):
-            raise NameRefused(f"{printable(path)} leads out of the partner's folder by a link")
-        return True
+        known = self._safe_folders
+        if folder and folder not in known and await self._names.check_inside(folder):
+            known.add(folder)
 
     def _at(self, path: str) -> str:
         """A path as the server knows it."""
-        root = (self._partner.root or "").rstrip("/")
-        return f"{root}/{path}" if root and path else root or path
+        return self._names.at(path)
 
     async def _ask(self, request: Awaitable[T], path: str) -> T:
         with self._translated(path):
@@ -386,7 +351,3 @@ def _entry_of(path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
         return None
     changed = None if facts.mtime is None else datetime.fromtimestamp(facts.mtime, UTC)
     return Entry(path, facts.size or 0, changed)
-
-
-def _text(name: str | bytes) -> str:
-    return name.decode(errors="surrogateescape") if isinstance(name, bytes) else name

@@ -183,6 +183,7 @@ class ReportWriter(Protocol):
         *,
         comments: bool = False,
         memory: Sequence[Sequence[str]] = (),
+        left_out: Sequence[RejectedRow] = (),
     ) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
@@ -195,5 +196,6 @@ class ReportWriter(Protocol):
             comments: Put each problem as a comment on the cell of its column as well, as far as
                 memory allows.
             memory: Rows of a hidden sheet: what the report remembers.
+            left_out: Rows of a sheet of its own: those that are no data, each with the reason.
         """
         ...

@@ -125,6 +125,11 @@ class FileMessage(Message):
 HeaderName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 
+LineName = Annotated[
+    str, StringConstraints(pattern=r"^(?:[^!]{1,255}!)?[1-9][0-9]{0,8}$", max_length=265)
+]
+
+
 class TableMessage(FileMessage):
     """A message whose file is a table of rows."""
 
@@ -143,6 +148,11 @@ class TableMessage(FileMessage):
     leading_zeros: Literal["same", "distinct"] | None = None
     """Whether a known code and one of the file that differ only in leading zeros are the same;
     remembered for the project and document type."""
+    left_out: Literal["note", "ask", "keep"] = "note"
+    """What happens to rows that are no data (totals, page footers, repeated headers, headings):
+    they are left out and noted, a person is asked first, or they are kept like any other row."""
+    keep_lines: tuple[LineName, ...] = Field(default=(), max_length=1_000)
+    """Lines to keep although they would be left out: `7`, or `Sheet!7` in a workbook."""
     max_rejected_share: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     """An import of which so large a share of the rows is rejected, or a larger one, parks."""
 

@@ -48,9 +48,11 @@ from contracts.transfers.partners import (
     OpenPgpKey,
     Partner,
     PlaceKind,
+    ProbedStep,
     Rename,
     ServerProfile,
     Window,
+    WriteMode,
 )
 from contracts.transfers.receipts import (
     LINES,
@@ -184,6 +186,7 @@ __all__ = [
     "Partner",
     "PartnerName",
     "PlaceKind",
+    "ProbedStep",
     "QueueName",
     "ReadFile",
     "Receipt",
@@ -226,6 +229,7 @@ __all__ = [
     "Visit",
     "Window",
     "WriteFile",
+    "WriteMode",
     "file_job_id",
     "queue_task_queue",
     "receipt_blob",

@@ -6,11 +6,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from contracts.imports import Problem
 from domain.imports.letter_case import LetterCases
 from domain.imports.lines import Left
 from domain.imports.survey import UnusedColumn
 from domain.tabular.line_ranges import listed_lines
+from domain.tabular.rows import Cell, RejectedRow, is_filled
+from domain.tabular.values import readable
 
+VALUE_CHARACTERS: Final = 200
+SKIPPED_ROWS: Final = 1_000
+"""Rows that are kept with their cells; all are counted."""
 _LINES_NAMED: Final = 6
 _NAMED: Final = (60, 40, 30, 20, 14, 10, 7, 5, 3, 1)
 """How many names of a kind are listed: as many as there is room for."""
@@ -20,8 +26,7 @@ _ONE: Final = MappingProxyType(
         Left.TOTAL: "total",
         Left.FOOTER: "page footer",
         Left.HEADER: "repeated header",
-        Left.HEADING: "heading of a section",
-        Left.REMARK: "heading or remark",
+        Left.HEADING: "heading or remark without a key",
     }
 )
 
@@ -50,7 +55,12 @@ class Findings:
         sheets_left: Sheets that hold something and were not read, each with why.
         unused: Columns that hold data and are not used.
         hidden: What was read of each table and is not shown.
-        left: Rows that were left out, by reason: lines as a person finds them.
+        skipped: Rows that were left out, the first 1,000 of them, with cells and reason.
+        left: Lines of the first rows that were left out, by reason.
+        counts: All rows that were left out, by reason.
+        odd: Lines, with the key, of rows whose key may be none: a totals word or a footer.
+        lone: Lines of rows that hold nothing but their key.
+        judged: Rows that were looked at.
         unused_rows: Rows that hold something in columns only that are not used.
         filled_down: Cells filled from the merged cell above, by title.
         repeated: Rows that stand on several sheets with the same values, counted once.
@@ -63,8 +73,12 @@ class Findings:
     sheets_left: Sequence[str] = ()
     unused: Sequence[UnusedColumn] = ()
     hidden: Sequence[HiddenParts] = ()
+    skipped: list[RejectedRow] = field(default_factory=list[RejectedRow])
     left: dict[Left, list[str]] = field(default_factory=dict[Left, list[str]])
     counts: Counter[Left] = field(default_factory=Counter[Left])
+    odd: list[str] = field(default_factory=list[str])
+    lone: list[str] = field(default_factory=list[str])
+    judged: int = 0
     unused_rows: int = 0
     filled_down: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
@@ -72,14 +86,30 @@ class Findings:
     cases: LetterCases = field(default_factory=LetterCases)
     left_keys: set[str] = field(default_factory=set[str])
 
-    def leave_out(self, why: Left, place: str, key: object) -> None:
-        """Count a row that is left out; what stands in the place of its key may be one."""
+    def leave_out(
+        self, why: Left, sheet: str | None, line: int, cells: Sequence[Cell], key: object
+    ) -> None:
+        """Keep a row that is left out.
+
+        Args:
+            why: The reason.
+            sheet: Its sheet; None: the document has only one table.
+            line: Line number in it, from 1.
+            cells: As read.
+            key: What stands in the place of its key, which may be one.
+        """
         self.counts[why] += 1
         if isinstance(key, str):
             self.left_keys.add(key)
+        if len(self.skipped) < SKIPPED_ROWS:
+            values = [readable(cell, VALUE_CHARACTERS) for cell in cells if is_filled(cell)]
+            shown = " | ".join(values)[:VALUE_CHARACTERS]
+            reason = f"left out: {_ONE[why]}"
+            problem = Problem(line=line, sheet=sheet, value=shown, reason=reason)
+            self.skipped.append(RejectedRow(line, cells, [problem]))
         lines = self.left.setdefault(why, [])
         if len(lines) < _LINES_NAMED:
-            lines.append(place)
+            lines.append(place_of(sheet, line))
 
     def sentences(self, room: int) -> Sequence[str]:
         """Everything that a person has to know, most important first.
@@ -98,10 +128,14 @@ class Findings:
             yield f"Sheets not read: {_listed(self.sheets_left, most)}."
         yield from self._hidden(most)
         for why, count in self.counts.items():
-            lines = ", ".join(self.left[why])
-            more = ", ..." if count > len(self.left[why]) else ""
             what = f"1 {_ONE[why]} was" if count == 1 else f"{count:,} {why.value} were"
-            yield f"{what} left out (line{'' if count == 1 else 's'} {lines}{more})."
+            yield f"{what} left out ({_lines(self.left[why], count)})."
+        if self.odd:
+            what = _taken(len(self.odd), "a key that may be none")
+            yield f"{what} ({_lines(self.odd, len(self.odd))})."
+        if self.lone and 2 * len(self.lone) < self.judged:
+            what = _taken(len(self.lone), "nothing but a key")
+            yield f"{what} ({_lines(self.lone, len(self.lone))})."
         if self.garbled:
             texts = [f"{text!r} (meant: {said!r})" for text, said in self.garbled.items()]
             yield f"Saved in a wrong encoding and taken as they stand: {_listed(texts, most)}."
@@ -129,6 +163,22 @@ class Findings:
             if each.columns:
                 titles = _listed(map(repr, each.columns), most)
                 yield f"Hidden columns{_of(each.sheet)} were read too: {titles}."
+
+
+def place_of(sheet: str | None, line: int) -> str:
+    """Return a line as a person finds it."""
+    return str(line) if sheet is None else f"{line} of {sheet!r}"
+
+
+def _lines(places: Sequence[str], count: int) -> str:
+    more = ", ..." if count > _LINES_NAMED else ""
+    return f"line{'' if count == 1 else 's'} {', '.join(places[:_LINES_NAMED])}{more}"
+
+
+def _taken(count: int, what: str) -> str:
+    return (
+        f"1 row with {what} was taken" if count == 1 else f"{count:,} rows with {what} were taken"
+    )
 
 
 def _of(sheet: str | None) -> str:

@@ -1,36 +1,36 @@
-"""Rows of a table that are not data: totals, page footers, repeated headers, headings.
+"""Rows of a table that are not data, and rows that are data although they look odd.
 
-A row is left out where a word and the numbers, or the place, agree; with one sign alone it is a
-row, or a problem of one. What is left out is counted, so that the result names it.
+A row that has its own key is a row. It is skipped in three cases alone: its key is a totals word,
+it holds no other text and each of its numbers is a sum of rows above; it repeats the header cell by
+cell; or it holds its key alone, and that is a page's footer which stands elsewhere with another
+number. A row without a key cannot be stored: it is skipped if it is a heading, or if each of its
+numbers is a sum of rows above, and rejected otherwise.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from domain.imports.header import TableHeader
 from domain.imports.headers_below import HeadersBelow
-from domain.imports.key_shapes import are_filled, lone_place
-from domain.imports.survey import Surveyed
 from domain.imports.tables import SEQUENCE, TableSpec
-from domain.tabular.conversion import Flaw, error_of
 from domain.tabular.fields import ColumnKind
-from domain.tabular.rows import Cell, Uncalculated, is_filled
-from domain.tabular.words import RowWord, is_web_address, may_hold_words, names_group_above, word_of
+from domain.tabular.habits import number_readings_of
+from domain.tabular.rows import Cell, is_filled
+from domain.tabular.words import footer_of, is_totals_word, may_hold_words
 
-SUSPECT: Final = (
-    "looks like a total, but is not the sum of the rows above; "
-    "leave the row out, or call it something else"
-)
+Values = Mapping[str, Sequence[Any]]
+"""Converted columns by field."""
+
 _NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
-_NUMBER_TYPES: Final = frozenset({Decimal, int})
 _GROUPS: Final = 64
 """Subtotals that a total of a higher level may sum up."""
-_TOGETHER: Final = 2_000
-"""Texts that are looked at together."""
 _HALF_STEP: Final = Decimal("0.005")
+_LEAST_SUMMED: Final = 2
+"""Rows above of which a number without a key may be the sum: one row may just be repeated."""
 
 
 class Left(Enum):
@@ -39,19 +39,67 @@ class Left(Enum):
     TOTAL = "totals"
     FOOTER = "page footers"
     HEADER = "repeated headers"
-    HEADING = "headings of sections"
-    REMARK = "headings or remarks"
+    HEADING = "headings or remarks without a key"
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """A row with one sign of a total.
+class KeyWords:
+    """What the keys of a whole table show before its first row is judged.
 
     Attributes:
-        column: Position of the cell that holds the word.
+        needs_sums: A key is a totals word, or some row has no key.
+        footers: Footers of pages that stand alone in the key with several numbers.
     """
 
-    column: int
+    needs_sums: bool = False
+    footers: frozenset[str] = frozenset()
+
+
+class KeyWordSearch:
+    """Looks at the keys of a table before its rows are judged.
+
+    Args:
+        places: Positions of the columns that may hold a part of the key that must be filled.
+        first: Those of them that may hold its first part.
+    """
+
+    def __init__(self, places: Collection[int], first: Collection[int]) -> None:
+        self._places = places
+        self._first = first
+        self._needs_sums = False
+        self._footers: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(self, rows: Sequence[Sequence[Cell]], columns: Sequence[Sequence[Cell]]) -> None:
+        """Take the next rows.
+
+        Args:
+            rows: Cells of each.
+            columns: The same cells by column.
+        """
+        for place in self._places:
+            if place >= len(columns):
+                self._needs_sums = True
+                continue
+            cells = columns[place]
+            texts = {cell for cell in set(cells) if isinstance(cell, str)}
+            if len(texts) != len(set(cells)) or not all(map(str.strip, texts)):
+                self._needs_sums = self._needs_sums or not all(map(is_filled, cells))
+            if not may_hold_words(texts):
+                continue
+            self._needs_sums = self._needs_sums or any(map(is_totals_word, texts))
+            if place in self._first and (feet := set(filter(footer_of, texts))):
+                self._collect(rows, place, feet)
+
+    def _collect(self, rows: Sequence[Sequence[Cell]], place: int, feet: Collection[Cell]) -> None:
+        for cells in rows:
+            text = cells[place] if place < len(cells) else None
+            if text in feet and _filled(cells) == 1:
+                self._footers[footer_of(str(text)) or ""].add(str(text))
+
+    def found(self) -> KeyWords:
+        """Return what all keys show."""
+        several = frozenset(foot for foot, texts in self._footers.items() if len(texts) > 1)
+        return KeyWords(self._needs_sums, several)
 
 
 @dataclass
@@ -64,14 +112,11 @@ class _Sums:
     """Those that totals have ended."""
     everything: Decimal = Decimal(0)
 
-    def add(self, values: Sequence[Any]) -> None:
-        if not _NUMBER_TYPES.issuperset(map(type, values)):
-            values = [value for value in values if isinstance(value, Decimal | int)]
-        found = sum(values, Decimal(0))
-        self.block += found
-        self.everything += found
+    def add(self, value: Decimal) -> None:
+        self.block += value
+        self.everything += value
 
-    def is_sum(self, value: Decimal | int, rows: int) -> bool:
+    def is_sum(self, value: Decimal, rows: int) -> bool:
         """Whether a value is the sum of the rows of a group, of several groups, or of all."""
         tolerance = _HALF_STEP * min(rows + 1, 200)
         total = self.block
@@ -94,261 +139,200 @@ class LineSorter:
 
     Args:
         spec: The table.
-        surveyed: The header of the file, and what its keys look like.
-        above: Rows above the header: where one of them comes again, it is a page's title.
-        headings: Lines whose first cell is merged across the table.
+        header: The header of the file.
+        keys: What the keys of the whole table show.
+        above: Rows above the header: a row that repeats one of them is a page's title.
     """
 
     def __init__(
         self,
         spec: TableSpec,
-        surveyed: Surveyed,
+        header: TableHeader,
+        keys: KeyWords,
         above: Sequence[Sequence[Cell]] = (),
-        headings: Collection[int] = (),
     ) -> None:
-        self._header = header = surveyed.header
+        positions = header.positions
         self._below = HeadersBelow(spec, header)
-        self._shape = surveyed.keys
-        self._key = header.positions[spec.key[0]]
-        others = [p for p in header.positions.values() if p != self._key]
-        self._beside = others[0] if others else None
-        self._headings = headings
-        self._places = frozenset(header.positions.values())
-        self._keys = frozenset(
-            header.positions[name]
-            for name in spec.key
-            if name in header.positions and spec.by_name[name].required
-        )
-        self._numbers = [
-            each.name
+        self._keys = keys
+        self._wrong = header.wrong
+        self._places = key_places(spec, positions)
+        self._used = frozenset(positions.values())
+        self._numbers = {
+            positions[each.name]: each.name
             for each in spec.fields
-            if each.kind in _NUMBERS and each.name in header.positions and each.name != SEQUENCE
-        ]
-        self._sums: Mapping[str, _Sums] = {name: _Sums() for name in self._numbers}
+            if each.kind in _NUMBERS and each.name in positions and each.name != SEQUENCE
+        }
+        self._sums: defaultdict[int, _Sums] = defaultdict(_Sums)
         self._rows = self._since_total = 0
-        self._last: Sequence[Cell] = ()
-        self._repeated = [
-            pattern for row in header.rows if (pattern := self._pattern(row)) is not None
-        ]
-        titles = [_pattern_of_all(row) for row in above]
-        self._titles = [pattern for pattern in titles if pattern is not None]
-
-    def _pattern(self, row: Sequence[Cell]) -> dict[int, str] | None:
-        """Titles by position where columns are used."""
-        found = {p: t for p in self._places if p < len(row) and (t := _text(row[p]))}
-        return found or None
+        every = [*((row, self._used) for row in header.rows), *((row, None) for row in above)]
+        patterns = (_pattern(row, places) for row, places in every)
+        self._repeated = [pattern for pattern in patterns if pattern]
 
     def sort(
         self,
         rows: Sequence[tuple[int, Sequence[Cell]]],
         columns: Sequence[Sequence[Cell]],
-        values: Mapping[str, Sequence[Any]],
-        keyless: Collection[int],
-    ) -> dict[int, Left | Suspect]:
+        values: Values,
+    ) -> dict[int, Left]:
         """Judge the next rows.
 
         Args:
             rows: Line number and cells of each.
             columns: The same cells by column.
             values: Converted columns by field.
-            keyless: Rows whose key cannot be read.
 
         Returns:
-            By index of the row; rows that are data are not among them.
+            Why a row is left out, by its index; rows that are data are not among them.
         """
-        found: dict[int, Left | Suspect] = dict.fromkeys(
-            self._repetitions(rows, columns, keyless), Left.HEADER
-        )
-        words = self._words(columns, values)
-        remarks = self._remarks(rows, columns)
-        found.update((i, Left.REMARK) for i in remarks if i not in words and i not in found)
-        if self._headings:
-            found.update(self._merged(rows))
-        done = 0
-        for i in sorted({*words, *found, *keyless}):
-            self._count(values, done, i)
-            done = i + 1
-            verdict = found.get(i)
-            if verdict is None and i in words:
-                verdict = self._judge(i, rows, words[i], values, keyless)
+        found = dict.fromkeys(self._repetitions(rows, columns), Left.HEADER)
+        if not self._keys.needs_sums and not self._keys.footers:
+            return found
+        for i, (_, cells) in enumerate(rows):
+            if i in found:
+                continue
+            verdict = self._judge(i, cells, values)
             if verdict is not None:
                 found[i] = verdict
-            # A row of numbers alone that are the sum of those above ends a group, and is refused.
-            is_sum = verdict is None and i in keyless and self._agrees(i, values)
-            if verdict is Left.TOTAL or is_sum:
+            if verdict is Left.TOTAL:
                 self._since_total = 0
                 for sums in self._sums.values():
                     sums.end_block()
-            elif verdict is None or isinstance(verdict, Suspect):
-                self._count(values, i, i + 1)
-        self._count(values, done, len(rows))
-        if rows:
-            self._last = rows[-1][1]
+            elif verdict is None and self._keys.needs_sums:
+                self._rows += 1
+                self._since_total += 1
+                for place, number in self._numbers_of(i, cells, values).items():
+                    if number is not None:
+                        self._sums[place].add(number)
         return found
 
-    def takes_all(self, columns: Sequence[Sequence[str]]) -> bool:
-        """Whether all rows are data, whichever of these cells stand beside each other.
+    def _judge(self, i: int, cells: Sequence[Cell], values: Values) -> Left | None:
+        key = [cells[p] for p in self._places if p < len(cells) and is_filled(cells[p])]
+        if not key:
+            if not any(p < len(cells) and is_filled(cells[p]) for p in self._used):
+                return None
+            if self._since_total >= _LEAST_SUMMED and self._are_sums(i, cells, values):
+                return Left.TOTAL
+            return Left.HEADING if self._holds_one_text(i, cells, values) else None
+        if _are_totals_words(key):
+            alone = all(
+                not _is_text(cell) or is_totals_word(str(cell)) for cell in self._own(cells)
+            )
+            return Left.TOTAL if alone and self._are_sums(i, cells, values) else None
+        if isinstance(key[0], str) and self._filled(cells) == 1:
+            return Left.FOOTER if footer_of(key[0]) in self._keys.footers else None
+        return None
 
-        Args:
-            columns: The distinct cells of each column. Those of numbers hold numbers only, and
-                none names a column.
-        """
-        width = len(columns)
-        for pattern in (*self._repeated, *self._titles):
-            if all(place < width and text in columns[place] for place, text in pattern.items()):
-                return False
-        fields = {position: name for name, position in self._header.positions.items()}
-        for position, column in enumerate(columns):
-            if fields.get(position) in self._sums:
-                continue
-            in_key = position in self._keys
-            if any(word_of(cell, in_key=in_key) is not None for cell in _suspects(column)):
-                return False
-        # No row holds a text alone where another column is filled in all of them.
-        filled = (all(map(str.strip, column)) for column in columns)
-        return self._beside is None or any(
-            all_filled and place != self._key for place, all_filled in enumerate(filled)
+    def _own(self, cells: Sequence[Cell]) -> list[Cell]:
+        return [cell for place, cell in enumerate(cells) if place != self._wrong]
+
+    def _filled(self, cells: Sequence[Cell]) -> int:
+        return _filled(self._own(cells))
+
+    def _holds_one_text(self, i: int, cells: Sequence[Cell], values: Values) -> bool:
+        return self._filled(cells) == 1 and not self._numbers_of(i, cells, values)
+
+    def _are_sums(self, i: int, cells: Sequence[Cell], values: Values) -> bool:
+        """Whether a row holds numbers, and each of them is the sum of rows above."""
+        numbers = self._numbers_of(i, cells, values)
+        said = {place: number for place, number in numbers.items() if number != 0}
+        return bool(said) and all(
+            number is not None and self._sums[place].is_sum(number, self._rows)
+            for place, number in said.items()
         )
 
-    def _count(self, values: Mapping[str, Sequence[Any]], start: int, end: int) -> None:
-        if end > start:
-            self._rows += end - start
-            self._since_total += end - start
-            for name, sums in self._sums.items():
-                sums.add(values[name][start:end])
+    def _numbers_of(
+        self, i: int, cells: Sequence[Cell], values: Values
+    ) -> dict[int, Decimal | None]:
+        """Numbers of a row by position, of columns that are not used too; None: one that is in
+        doubt."""
+        found: dict[int, Decimal | None] = {}
+        for place, cell in enumerate(cells):
+            if place == self._wrong or place in self._places or not is_filled(cell):
+                continue
+            if place in self._numbers:
+                value = values[self._numbers[place]][i]
+                found[place] = Decimal(value) if isinstance(value, Decimal | int) else None
+            elif readings := number_readings_of(cell):
+                found[place] = readings[0] if len(readings) == 1 else None
+        return found
 
     def _repetitions(
-        self,
-        rows: Sequence[tuple[int, Sequence[Cell]]],
-        columns: Sequence[Sequence[Cell]],
-        keyless: Collection[int],
+        self, rows: Sequence[tuple[int, Sequence[Cell]]], columns: Sequence[Sequence[Cell]]
     ) -> list[int]:
-        """Rows that repeat the header, or what stands above it."""
-        found = [i for pattern in self._repeated for i in _like(pattern, columns)]
-        for pattern in self._titles:
-            for i in _like(pattern, columns):
-                if i in keyless or _filled(rows[i][1]) == len(pattern):
-                    found.append(i)
+        """Rows that repeat the header, or a title above it, cell by cell."""
+        found = [
+            i
+            for pattern in self._repeated
+            for i in _like(pattern, columns)
+            if self._filled(rows[i][1]) == len(pattern)
+        ]
         below = self._below.find([cells for _, cells in rows], columns)
         return [*found, *(each.row for each in below if each.other is None)]
 
-    def _merged(self, rows: Sequence[tuple[int, Sequence[Cell]]]) -> dict[int, Left | Suspect]:
-        return {
-            i: Left.HEADING
-            for i, (line, cells) in enumerate(rows)
-            if line in self._headings and _filled(cells) == 1
-        }
+    def takes_all(self, columns: Sequence[Sequence[str]]) -> bool:
+        """Return whether all rows are data, whichever of these cells stand beside each other.
 
-    def _remarks(
-        self, rows: Sequence[tuple[int, Sequence[Cell]]], columns: Sequence[Sequence[Cell]]
-    ) -> list[int]:
-        """Rows that hold a text alone, in the place of the key and unlike the keys."""
-        found: list[int] = []
-        if self._beside is None or self._beside >= len(columns):
-            return found
-        if are_filled(columns[self._beside]):
-            return found
-        for i, cell in enumerate(columns[self._beside]):
-            if is_filled(cell) or self._key >= len(rows[i][1]):
-                continue
-            text = rows[i][1][self._key]
-            if not isinstance(text, str) or _is_wrong(text) or self._shape.fits(text):
-                continue
-            if lone_place(rows[i][1], self._header.wrong) == self._key:
-                found.append(i)
-        return found
-
-    def _words(
-        self, columns: Sequence[Sequence[Cell]], values: Mapping[str, Sequence[Any]]
-    ) -> dict[int, list[tuple[int, RowWord]]]:
-        """Words of rows, each with the position of its cell."""
-        fields = {position: name for name, position in self._header.positions.items()}
-        found: defaultdict[int, list[tuple[int, RowWord]]] = defaultdict(list)
-        for position, cells in enumerate(columns):
-            name = fields.get(position)
-            if position == self._header.wrong:
-                continue
-            # What is a number is no word, however it is written.
-            numbers = values[name] if name is not None and name in self._sums else None
-            if numbers is not None and Flaw not in set(map(type, numbers)):
-                continue
-            if not _may_hold_words(cells):
-                continue
-            in_key = position in self._keys
-            for i, cell in enumerate(cells):
-                if numbers is not None and not isinstance(numbers[i], Flaw):
-                    continue
-                if isinstance(cell, str) and (word := word_of(cell, in_key=in_key)) is not None:
-                    found[i].append((position, word))
-        return found
-
-    def _judge(
-        self,
-        i: int,
-        rows: Sequence[tuple[int, Sequence[Cell]]],
-        words: Sequence[tuple[int, RowWord]],
-        values: Mapping[str, Sequence[Any]],
-        keyless: Collection[int],
-    ) -> Left | Suspect | None:
-        cells = rows[i][1]
-        above = rows[i - 1][1] if i else self._last
-        kinds = {word for _, word in words}
-        if kinds & {RowWord.FOOTER, RowWord.PRINTED}:
-            alone = _filled(cells) <= len(words) + 1
-            if self._mapped(cells) > 1 and is_web_address(str(cells[words[0][0]])):
-                # Codes may be web addresses; a footer's stands alone.
-                return None
-            return Left.FOOTER if alone and (i in keyless or words[0][0] in self._keys) else None
-        position, word = min(words, key=lambda each: each[1].value)
-        agrees = self._agrees(i, values)
-        if word is RowWord.OF_TOTAL and names_group_above(
-            str(cells[position]), above[position] if position < len(above) else None
+        Args:
+            columns: The distinct cells of each column; no key names a column.
+        """
+        width = len(columns)
+        for texts in (columns[place] for place in self._places):
+            if may_hold_words(texts) and any(is_totals_word(t) or footer_of(t) for t in texts):
+                return False
+            if not all(map(str.strip, texts)):
+                return False
+        if any(
+            all(place < width and text in columns[place] for place, text in pattern.items())
+            for pattern in self._repeated
         ):
-            word = RowWord.TOTAL
-        in_key = position in self._keys
-        if word is RowWord.TOTAL:
-            label_alone = in_key and agrees is None and self._mapped(cells) == 1
-            own_key = not in_key and i not in keyless
-            if i in keyless or label_alone or (agrees and not (own_key and self._since_total < 2)):
-                return Left.TOTAL
-            return Suspect(position)
-        if agrees and self._rows > 1 and (i in keyless or in_key or word is RowWord.OF_TOTAL):
-            return Left.TOTAL
-        is_code = word is not RowWord.OF_TOTAL and self._shape.fits(str(cells[position]))
-        return Suspect(position) if in_key and not is_code else None
-
-    def _agrees(self, i: int, values: Mapping[str, Sequence[Any]]) -> bool | None:
-        """Whether some number of a row is the sum of those above; None: it holds no number."""
-        numbers = {
-            name: value
-            for name in self._numbers
-            if isinstance(value := values[name][i], Decimal | int) and value
-        }
-        if not numbers:
-            return None
-        return self._rows > 0 and any(
-            self._sums[name].is_sum(value, self._rows) for name, value in numbers.items()
+            return False
+        # No row holds its key alone if another column is filled in all of them.
+        others = self._used - {self._places[0]}
+        return not others or any(
+            place < width and all(map(str.strip, columns[place])) for place in others
         )
 
-    def _mapped(self, cells: Sequence[Cell]) -> int:
-        return sum(1 for p in self._places if p < len(cells) and is_filled(cells[p]))
+    def lone_keys(self, columns: Sequence[Sequence[Cell]]) -> list[int]:
+        """Return the rows that fill no used column but the first one of the key."""
+        lone = list(range(len(columns[0])))
+        others = [columns[place] for place in self._used if place != self._places[0]]
+        for cells in others:
+            lone = [i for i in lone if not is_filled(cells[i])]
+            if not lone:
+                break
+        return lone if others else []
 
 
-def _suspects(texts: Sequence[str]) -> Iterator[str]:
-    """Those among which a word may be; quick where none is."""
-    for start in range(0, len(texts), _TOGETHER):
-        part = texts[start : start + _TOGETHER]
-        if may_hold_words(part):
-            yield from part
+def key_places(spec: TableSpec, positions: Mapping[str, int]) -> list[int]:
+    """Return the positions of the columns of a key that must be filled, the first part first."""
+    return [
+        positions[name] for name in spec.key if name in positions and spec.by_name[name].required
+    ]
 
 
-def _is_wrong(text: str) -> bool:
-    return isinstance(text, Uncalculated) or error_of(text.strip(), ColumnKind.CODE) is not None
+def odd_keys(keys: Sequence[Any]) -> list[int]:
+    """Return the rows whose key is a totals word or a page's footer."""
+    texts = {key for key in keys if isinstance(key, str)}
+    if not may_hold_words(texts):
+        return []
+    odd = {text for text in texts if is_totals_word(text) or footer_of(text)}
+    return [i for i, key in enumerate(keys) if key in odd] if odd else []
 
 
-def _pattern_of_all(row: Sequence[Cell]) -> dict[int, str] | None:
-    found = {position: text for position, cell in enumerate(row) if (text := _text(cell))}
-    return found or None
+def _are_totals_words(key: Sequence[Cell]) -> bool:
+    return all(isinstance(cell, str) and is_totals_word(cell) for cell in key)
+
+
+def _is_text(cell: Cell) -> bool:
+    return isinstance(cell, str) and any(map(str.isalpha, cell))
+
+
+def _pattern(row: Sequence[Cell], places: Collection[int] | None) -> dict[int, str]:
+    return {
+        position: cell
+        for position, cell in enumerate(row)
+        if isinstance(cell, str) and cell.strip() and (places is None or position in places)
+    }
 
 
 def _like(pattern: Mapping[int, str], columns: Sequence[Sequence[Cell]]) -> list[int]:
@@ -359,19 +343,7 @@ def _like(pattern: Mapping[int, str], columns: Sequence[Sequence[Cell]]) -> list
     if text not in columns[first]:
         return []
     found = [i for i, cell in enumerate(columns[first]) if cell == text]
-    return [i for i in found if all(_text(columns[p][i]) == title for p, title in others)]
-
-
-def _text(cell: Cell) -> str:
-    return cell if isinstance(cell, str) and cell.strip() else ""
-
-
-def _may_hold_words(cells: Sequence[Cell]) -> bool:
-    """Whether any of these cells may be a word of a row; quick where none is."""
-    try:
-        return may_hold_words(cast("Sequence[str]", cells))
-    except TypeError:  # a cell that is not text
-        return may_hold_words({cell for cell in set(cells) if isinstance(cell, str)})
+    return [i for i in found if all(columns[p][i] == title for p, title in others)]
 
 
 def _filled(cells: Sequence[Cell]) -> int:

@@ -1,4 +1,4 @@
-"""Merged cells of a worksheet: keys that stand for several rows, headings across the table."""
+"""Merged cells of a worksheet: keys that stand for several rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,18 +10,6 @@ from domain.tabular.fields import ColumnKind
 from domain.tabular.rows import Cell, Merge
 
 _NUMBERS: Final = (ColumnKind.DECIMAL, ColumnKind.INTEGER)
-_HEADING_COLUMNS: Final = 3
-"""A cell merged over so many columns is a heading and no value of the first of them."""
-
-
-def heading_lines(merges: Iterable[Merge]) -> frozenset[int]:
-    """Lines with a cell that is merged across columns."""
-    return frozenset(
-        merge.first_line
-        for merge in merges
-        if merge.first_line == merge.last_line
-        and merge.last_column - merge.first_column + 1 >= _HEADING_COLUMNS
-    )
 
 
 def fill_down(

@@ -11,7 +11,7 @@ from domain.imports.currencies import count_currencies, usual_currency
 from domain.imports.exchanged_days import DayOrder
 from domain.imports.header import TableHeader
 from domain.imports.headers_below import HeadersBelow, refuse_other_tables
-from domain.imports.key_shapes import KeyShape, KeyShapes
+from domain.imports.lines import KeyWords, KeyWordSearch
 from domain.imports.tables import TableSpec
 from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
@@ -84,7 +84,7 @@ class Surveyed:
         percentages: Fields most of whose values have a percent sign.
         unused: Columns that hold data and are not used.
         rows: Rows below the header.
-        keys: What most keys look like.
+        keys: What all keys show.
         doubtful: Fields whose real dates may have day and month exchanged.
         currencies: Field to the currency that most of its amounts name.
         garbled: Texts that were saved in a wrong encoding, and what was meant.
@@ -96,7 +96,7 @@ class Surveyed:
     percentages: frozenset[str]
     unused: Sequence[UnusedColumn]
     rows: int
-    keys: KeyShape = field(default_factory=KeyShape)
+    keys: KeyWords = field(default_factory=KeyWords)
     doubtful: frozenset[str] = frozenset()
     currencies: Mapping[str, str] = field(default_factory=dict[str, str])
     dotted: bool = False
@@ -138,7 +138,13 @@ class Survey:
         self._garbled = GarbledTexts()
         self._rows = 0
         self._below = HeadersBelow(spec, header)
-        self._keys = KeyShapes(header.positions[spec.key[0]], spec)
+        key = {
+            place: meaning.field.name
+            for place, meaning in header.meanings.items()
+            if meaning.field.required and meaning.field.name in spec.key
+        }
+        first = [place for place, name in key.items() if name == spec.key[0]]
+        self._keys = KeyWordSearch(key, first)
 
     def add(self, numbered: Sequence[tuple[int, Sequence[Cell]]]) -> None:
         """Look at the next rows, with their line numbers.
@@ -157,15 +163,12 @@ class Survey:
             elif position in self._texts:
                 self._garbled.add(cells)
         refuse_other_tables(self._below, self._header, numbered, columns)
+        self._keys.add(rows, columns)
         room = SAMPLE_ROWS - self._rows
         if room > 0:
             for position, sample in self._sample.items():
                 known = columns[position] if position < len(columns) else [None] * len(rows)
                 sample.extend(known[:room])
-            if room >= len(rows):
-                self._keys.add(rows, columns)
-            else:
-                self._keys.add(rows[:room], [cells[:room] for cells in columns])
         self._rows += len(rows)
 
     def add_distinct(
@@ -262,7 +265,7 @@ class Survey:
             ),
             self._unused(header),
             self._rows,
-            self._keys.usual(),
+            self._keys.found(),
             self._doubtful(at, options),
             {
                 name: usual

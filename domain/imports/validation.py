@@ -1,7 +1,7 @@
 """Validates the rows of a table: which are written, which are rejected and why."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any, Final
@@ -9,8 +9,8 @@ from typing import Any, Final
 from contracts.imports import Problem
 from domain.imports.cells import convert_cells
 from domain.imports.currencies import CURRENCY, conflicts
-from domain.imports.findings import Findings
-from domain.imports.lines import SUSPECT, LineSorter, Suspect
+from domain.imports.findings import VALUE_CHARACTERS, Findings, place_of
+from domain.imports.lines import LineSorter, odd_keys
 from domain.imports.packing import RowPacker
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
 from domain.imports.survey import Surveyed
@@ -22,7 +22,8 @@ from domain.tabular.packed import PackedLines
 from domain.tabular.rows import Cell, RejectedRow, is_filled
 from domain.tabular.values import column_letters, readable, storable
 
-VALUE_CHARACTERS: Final = 200
+SHOWN_CELLS: Final = 20
+"""Cells of a row that was left out that are shown to a person."""
 _KEY_SEPARATOR: Final = "\x1f"
 """Codes hold no control characters, so joined keys are equal only when their parts are."""
 _TOO_MANY: Final = Flaw(
@@ -69,6 +70,10 @@ class Place:
     width: int = 0
 
 
+def _keeps_none(sheet: str | None, line: int) -> bool:
+    return False
+
+
 class RowValidator:
     """Converts and checks the rows of one table of a file, part by part, in order.
 
@@ -93,6 +98,7 @@ class RowValidator:
         findings: Collects what is left out.
         date1904: Day numbers count from 1904.
         place: Where the rows stand in the document.
+        keeps: Whether a person keeps a row that would be left out, by its sheet and line.
         keep_cells: Hand out the cells of rows that go in as well.
         pack: Hand out rows as lines of text where nothing speaks against it.
     """
@@ -108,6 +114,7 @@ class RowValidator:
         *,
         date1904: bool = False,
         place: Place | None = None,
+        keeps: Callable[[str | None, int], bool] = _keeps_none,
         keep_cells: bool = False,
         pack: bool = False,
     ) -> None:
@@ -115,6 +122,7 @@ class RowValidator:
         self._surveyed = surveyed
         self._header = header = surveyed.header
         self._sorter = sorter
+        self._keeps = keeps
         self._seen = seen
         self._findings = findings
         self._date1904 = date1904
@@ -174,7 +182,7 @@ class RowValidator:
             problems[i][-1] = problems[i][-1].model_copy(update={"mark": mark})
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
         aside = {i for i in keyless if not any(is_filled(cells[i]) for _, cells in source.values())}
-        aside |= self._left_out(rows, columns, values, keyless, problems, aside)
+        aside |= self._left_out(rows, columns, values, keyless, aside)
         self._check_period(values, lines, problems)
         if 0 < self._place.width < longest:
             self._check_width(rows, source, values, problems)
@@ -192,26 +200,27 @@ class RowValidator:
         columns: Sequence[Sequence[Cell]],
         values: Mapping[str, Sequence[Any]],
         keyless: Collection[int],
-        problems: Problems,
         blank: Collection[int],
     ) -> set[int]:
-        """Rows that are not data; one with a single sign of a total gets a problem."""
+        """Rows that are not data; what looks odd and is data is told to the findings."""
         left: set[int] = set()
-        for i, verdict in self._sorter.sort(rows, columns, values, keyless).items():
+        keys, sheet = values[self._spec.key[0]], self._place.sheet
+        for i, verdict in self._sorter.sort(rows, columns, values).items():
             line, cells = rows[i]
-            if isinstance(verdict, Suspect):
-                problems[i].append(
-                    Problem(
-                        line=line,
-                        sheet=self._place.sheet,
-                        column=self._title_at(verdict.column),
-                        value=readable(cells[verdict.column], VALUE_CHARACTERS),
-                        reason=SUSPECT,
-                    )
-                )
-            else:
-                left.add(i)
-                self._findings.leave_out(verdict, self._where(line), values[self._spec.key[0]][i])
+            if self._keeps(sheet, line):
+                continue
+            left.add(i)
+            self._findings.leave_out(verdict, sheet, line, storable(cells[:SHOWN_CELLS]), keys[i])
+        self._findings.judged += len(rows)
+        skipped = left | set(keyless)
+        self._findings.odd.extend(
+            f"{place_of(sheet, rows[i][0])} {str(keys[i])[:SHOWN_CELLS]!r}"
+            for i in odd_keys(keys)
+            if i not in skipped
+        )
+        self._findings.lone.extend(
+            place_of(sheet, rows[i][0]) for i in self._sorter.lone_keys(columns) if i not in skipped
+        )
         self._findings.unused_rows += sum(
             1 for i in blank if i not in left and self._holds_more(rows[i][1])
         )
@@ -374,10 +383,6 @@ class RowValidator:
         titles = self._header.titles
         title = titles[position] if position < len(titles) else ""
         return title or f"column {column_letters(position)}"
-
-    def _where(self, line: int) -> str:
-        sheet = self._place.sheet
-        return str(line) if sheet is None else f"{line} of {sheet!r}"
 
     def _problem(self, line: int, name: str, cell: Cell, refused: Flaw) -> Problem:
         return Problem(

@@ -1,49 +1,26 @@
-"""Cells that only say that there is nothing to say: `n/a`, `-`, `?`.
+"""Cells of a spreadsheet that only say that there is nothing to say: `n/a`, `-`, `?`."""
 
-They count as blank in every field, unless the field knows the text as one of its values, as
-`NA` is Namibia. In one place, so that no field has a list of its own.
-"""
-
-import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from domain.spreadsheets.fields import CellKind, SheetField
+from domain.tabular.blanks import is_blank
 from domain.tabular.fields import normalise
 from domain.tabular.rows import Cell
 
-_LONGEST: Final = 20
-_SIGNS: Final = re.compile(r"[\s\-\u2010-\u2015\u2212_./\\?*\u2026\u00b7\u2022]+")
-_WORDS: Final = frozenset(
-    (
-        *("n/a", "#n/a", "n.a.", "n. a.", "na", "not available", "not applicable", "not known"),
-        *("not given", "unknown", "none", "(none)", "nil", "null", "(null)", "<null>", "nan"),
-        *("(blank)", "tbd", "tba", "undefined", "k.a.", "k. a.", "k/a", "keine angabe"),
-        *("ohne angabe", "unbekannt", "nicht bekannt", "nicht angegeben", "nicht vorhanden"),
-        *("(leer)", "inconnu", "sans objet", "sconosciuto", "desconocido", "onbekend", "n.v.t."),
-    )
-)
-_NAMES: Final = frozenset(("na", "nil", "none", "null", "nan", "unknown"))
-"""Words that are names of people or places as well: no blank in a free text."""
-
 
 def says_nothing(text: str, field: SheetField | None = None) -> bool:
-    """Whether a text only says that a value is not there.
+    """Return whether a text only says that a value is not there.
 
     Args:
         text: Of a cell.
-        field: Field of its column; None: that is not known.
+        field: Field of its column: a name or a free text is never blank, nor is a text that the
+            field knows as one of its values, as `NA` is Namibia; None: that is not known.
     """
-    if len(text) > _LONGEST:
-        return False
-    bare = text.strip().casefold()
-    if bare not in _WORDS and not _SIGNS.fullmatch(bare):
+    if not is_blank(text):
         return False
     if field is not None and field.kind is CellKind.CHOICE:
-        return normalise(bare) not in field.spec.choice_of
-    if field is None or field.kind in (CellKind.TEXT, CellKind.CODE):
-        return bare not in _NAMES
-    return True
+        return normalise(text) not in field.spec.choice_of
+    return field is None or field.kind is not CellKind.TEXT
 
 
 def without_blanks(field: SheetField, cells: Sequence[Cell]) -> Sequence[Cell]:

@@ -13,7 +13,7 @@ from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRo
 from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
-from domain.spreadsheets.no_rows import REPEATED, notes, repeated_headers
+from domain.spreadsheets.no_rows import REPEATED, repeated_headers
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import ParkedRow
@@ -326,10 +326,8 @@ class RowValidator:
     def _note_no_rows(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """Rows that are none are refused as such, though all of their values may be valid."""
         rows = checked.source
-        found = dict(notes([row.cells for row in rows]))
-        found.update(dict.fromkeys(repeated_headers(self._headers, cells), REPEATED))
-        for i, reason in found.items():
-            checked.problems[i] = [Problem(line=rows[i].line, reason=reason)]
+        for i in repeated_headers(self._headers, cells):
+            checked.problems[i] = [Problem(line=rows[i].line, reason=REPEATED)]
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""

@@ -8,24 +8,16 @@ stays open: `domain.tabular.notations` decides that.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
 from typing import Final, cast
 
+from domain.tabular.blanks import BLANKS, LONGEST, SPELLINGS
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
+from domain.tabular.notations import number_readings
 from domain.tabular.rows import Cell
 
-BLANKS: Final = frozenset(
-    (
-        *("-", "--", "---", "\u2013", "\u2014", "."),
-        *("n/a", "na", "n.a.", "n. a.", "n.v.", "k.a.", "k. a.", "nil", "none", "null"),
-    )
-)
-"""What people write into a cell that has no value; compared in lower case."""
-_LONGEST_BLANK: Final = max(map(len, BLANKS))
-_BLANK_SPELLINGS: Final = frozenset(
-    spelling for blank in BLANKS for spelling in (blank, blank.upper(), blank.capitalize())
-)
 _NUMBER_BLANKS: Final = re.compile(
     r"[$\u20ac\u00a3\u00a5\s]*[-\u2013\u2014]+[$\u20ac\u00a3\u00a5\s]*"
 )
@@ -129,12 +121,12 @@ def plain_cells(
         case ColumnKind.DATE:
             read = partial(_date, open_ended=not field.required, date1904=date1904)
             return _mapped(cells, read, {str, int, float, datetime, date})
-        case _:
-            if (is_key and not field.required) or _are_long(cells):
+        case ColumnKind.CODE | ColumnKind.CHOICE:
+            if (is_key and not field.required) or _are_long(cells) or SPELLINGS.isdisjoint(cells):
                 return cells
-            if _BLANK_SPELLINGS.isdisjoint(cells):
-                return cells
-            return [None if cell in _BLANK_SPELLINGS else cell for cell in cells]
+            return [None if cell in SPELLINGS else cell for cell in cells]
+        case ColumnKind.TEXT:
+            return cells
 
 
 def _mapped(
@@ -164,7 +156,7 @@ def _are_plain(cells: Sequence[Cell]) -> bool:
 def _are_long(cells: Sequence[Cell]) -> bool:
     """Whether all cells are texts longer than any that means a blank; quick."""
     try:
-        return min(map(len, cast("Sequence[str]", cells)), default=0) > _LONGEST_BLANK
+        return min(map(len, cast("Sequence[str]", cells)), default=0) > LONGEST
     except TypeError:  # a cell that is not text
         return False
 
@@ -208,6 +200,20 @@ def currency_of(cell: str) -> str | None:
         return None
     sign = found["before"] or found["after"]
     return sign.rstrip(".").upper() if sign else None
+
+
+def number_readings_of(cell: Cell) -> Sequence[Decimal]:
+    """Return every number that a cell may mean by itself; empty if it is no number."""
+    if isinstance(cell, bool):
+        return ()
+    if isinstance(cell, int | float):
+        value = Decimal(str(cell))
+        return (value,) if value.is_finite() else ()
+    if not isinstance(cell, str):
+        return ()
+    plain = _number(cell)
+    readings = number_readings(plain.strip()) if isinstance(plain, str) else {}
+    return tuple(dict.fromkeys(readings.values()))
 
 
 def is_percentage(cell: Cell) -> bool:

@@ -13,6 +13,8 @@ Cell = str | int | float | bool | date | datetime | None
 
 MEMORY_SHEET: Final = "docflow"
 """Hidden sheet of a report that keeps what was settled about its columns."""
+LEFT_OUT_SHEET: Final = "left out"
+"""Sheet of a report that lists the rows that are no data."""
 
 
 class Uncalculated(str):

@@ -11,7 +11,9 @@ from workers.cli.bulk_answers import Selection, retry_all
 from workers.cli.changes import (
     DateOrderOption,
     DecimalOption,
+    KeepLinesOption,
     LeadingZerosOption,
+    LeftOutOption,
     MapOption,
     ScheduleOption,
     SetOption,
@@ -74,6 +76,8 @@ def retry(
     date_order: DateOrderOption = None,
     decimal: DecimalOption = None,
     leading_zeros: LeadingZerosOption = None,
+    left_out: LeftOutOption = None,
+    keep_lines: KeepLinesOption = None,
     schedule: ScheduleOption = None,
     values: SetOption = None,
     message: Annotated[
@@ -100,6 +104,7 @@ def retry(
       docflow retry P1/T1 --file corrected.xlsx
       docflow retry P1/T1 --sheet "MTO Rev B" --map "Qty=quantity" --map "Remarks=-"
       docflow retry P1/T1 --date-order mdy --leading-zeros same
+      docflow retry P1/T1 --keep-line 7 --keep-line "Sheet 2!14"
       docflow retry P1/T1 --schedule UNIT100
       docflow retry P1/T1 --message corrected.json
       docflow retry --all --type equipment --reason "no space left"
@@ -110,8 +115,11 @@ def retry(
         "date_order": date_order,
         "decimal": decimal,
         "leading_zeros": leading_zeros,
+        "left_out": left_out,
     }
     changes = changes_of(fields, columns or (), values or ())
+    if keep_lines:
+        changes = {**changes, "keep_lines": keep_lines}
     if every:
         of_one = {"an ID": id, "--message": message, "--file": file, "changes": changes or None}
         if refused := [name for name, value in of_one.items() if value is not None]:

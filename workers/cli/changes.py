@@ -37,6 +37,21 @@ LeadingZerosOption = Annotated[
         metavar="same|distinct", help="Whether 123 and the known 00123 are the same code."
     ),
 ]
+LeftOutOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="note|ask|keep",
+        help="What happens to totals, page footers, repeated headers and headings [note].",
+    ),
+]
+KeepLinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep-line",
+        metavar="LINE",
+        help="Keep this line although it would be left out: 7, or Sheet!7. May be repeated.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -10,7 +10,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
 from contracts.problems import Problem
-from domain.tabular.rows import MEMORY_SHEET, Cell, RejectedRow
+from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, RejectedRow
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""
@@ -36,6 +36,7 @@ class XlsxReportWriter:
         *,
         comments: bool = False,
         memory: Sequence[Sequence[str]] = (),
+        left_out: Sequence[RejectedRow] = (),
     ) -> None:
         """Write the header, then a row for each rejected one; memory stays bounded.
 
@@ -71,6 +72,13 @@ class XlsxReportWriter:
                 line += 1
             if sheet is None:
                 self._new_sheet(workbook, bold, header)
+            if left_out:
+                sheet = self._new_sheet(workbook, bold, header, LEFT_OUT_SHEET)
+                for line, row in enumerate(left_out, start=1):
+                    said = f"line {_place_of(row)}: {_what_is_wrong(row)}"
+                    sheet.write_string(line, 0, fitting(said), wrong)
+                    for column, value in enumerate(row.cells, start=1):
+                        writer.write(sheet, line, column, value)
             if memory:
                 self._remember(workbook, memory)
 
@@ -81,13 +89,21 @@ class XlsxReportWriter:
             for column, text in enumerate(cells):
                 sheet.write_string(line, column, fitting(text))
 
-    def _new_sheet(self, workbook: Any, bold: Any, header: Sequence[str]) -> Worksheet:
-        sheet: Worksheet = workbook.add_worksheet()
+    def _new_sheet(
+        self, workbook: Any, bold: Any, header: Sequence[str], name: str | None = None
+    ) -> Worksheet:
+        sheet: Worksheet = workbook.add_worksheet(name)
         sheet.set_column(0, 0, 60)
         sheet.freeze_panes(1, 1)
         for column, name in enumerate((WHAT_IS_WRONG, *header)):
             sheet.write_string(0, column, fitting(name), bold)
         return sheet
+
+
+def _place_of(row: RejectedRow) -> str:
+    """Return the line of a row as a person finds it."""
+    sheet = next((problem.sheet for problem in row.problems), None)
+    return str(row.line) if sheet is None else f"{row.line} of {sheet!r}"
 
 
 class _Cells:

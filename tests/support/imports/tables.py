@@ -26,5 +26,5 @@ def validator_of(
     survey = Survey(spec, header)
     survey.add(rows)
     surveyed = survey.finish(options)
-    sorter = LineSorter(spec, surveyed)
+    sorter = LineSorter(spec, surveyed.header, surveyed.keys)
     return RowValidator(spec, scope, surveyed, sorter, seen, findings or Findings())

@@ -212,122 +212,110 @@ class TestHeaders:
             read(xlsx(one_sheet(*EQUIPMENT)), map={"Rate": "price"})
 
 
+TAKE_OFF_LINES = (
+    TAKE_OFF,
+    ["D-1", "P", "Pipe", 2, "m"],
+    ["D-1", "E", "Elbow", 3, "ea"],
+)
+ROWS_THAT_ARE_NO_DATA = (
+    # The key is a totals word, beside it stand numbers alone, and each is a sum of rows above.
+    ("equipment", (*EQUIPMENT, ["Total", None, 30.5]), "1 total was left out (line 4)"),
+    ("equipment", (*EQUIPMENT, ["Gesamtergebnis:", None, 30.5]), "1 total was left out (line 4)"),
+    (
+        "mto",
+        (
+            *TAKE_OFF_LINES,
+            ["Total", None, None, 5],
+            ["D-2", "P", None, 4],
+            ["Grand Total", *[None] * 2, 9],
+        ),
+        "2 totals were left out (lines 4, 6)",
+    ),
+    # Numbers of columns that are not imported count as well.
+    (
+        "equipment",
+        (["Code", "Rate", "Worth"], ["A", 1, 200], ["B", 2, 300], ["Sum", None, 500]),
+        "1 total was left out (line 4)",
+    ),
+    # Without a key: a sum of rows above, or a text alone.
+    ("equipment", (*EQUIPMENT, [None, "Cranes in all", 30.5]), "1 total was left out (line 4)"),
+    ("equipment", (*EQUIPMENT, [None, "Rented"]), "1 heading or remark without a key was left out"),
+    # The header again, and the same footer with another number.
+    ("equipment", (*EQUIPMENT, EQUIPMENT[0]), "1 repeated header was left out (line 4)"),
+    (
+        "equipment",
+        (*EQUIPMENT, ["Page 1 of 2"], ["Page 2 of 2"]),
+        "2 page footers were left out (lines 4, 5)",
+    ),
+)
+ROWS_WITH_A_KEY = (
+    ["Total", None, 31],  # not the sum
+    ["Total", None, None],  # no number at all
+    ["Total", "Rented", 30.5],  # another text
+    ["Total station", None, 30.5],  # more than the word
+    ["E-9", "Total", 30.5],  # the word stands in another column
+    ["E-9", "Sum", 30.5],
+    ["Page 7", None, None],  # a footer that stands nowhere else
+    ["Prepared by", "J. Doe", None],
+    ["Note: with fuel", None, None],
+    ["Date", "Clock", 5],
+    ["CRANES", None, None],
+    ["www.example.org", None, None],
+    ["Lump sum", "Insurance", 30.5],
+)
+
+
 class TestRowsThatAreNoData:
-    @pytest.mark.parametrize(
-        "total",
-        [
-            ["Total", None, 30.5],
-            [None, "Grand total EUR:", 30.5],
-            [None, "Zwischensumme", None],
-            ["Gesamtergebnis", None, 30.5],
-            [None, "Total g\u00e9n\u00e9ral", 30.5],
-        ],
-    )
-    def test_totals_are_left_out_and_named(self, xlsx: Any, total: list[Any]) -> None:
-        found = read(xlsx(one_sheet(*EQUIPMENT, total)))
-        assert (codes(found), found.rejected) == (["E-1", "E-2"], [])
-        assert found.note == "1 total was left out (line 4)."
+    @pytest.mark.parametrize(("type", "rows", "note"), ROWS_THAT_ARE_NO_DATA)
+    def test_rows_that_are_no_data_are_left_out(
+        self, xlsx: Any, type: str, rows: Any, note: str
+    ) -> None:
+        found = read(xlsx(one_sheet(*rows)), type)
+        assert found.rejected == []
+        assert note in found.note
+        kept = read(xlsx(one_sheet(*rows)), type, left_out="keep")
+        assert len(kept.rows) + len({line for line, _, _ in kept.rejected}) == len(rows) - 1
 
-    @pytest.mark.parametrize(
-        ("row", "word"), [(["Total", None, 31], "Code"), (["E-9", "Total", 7], "Description")]
-    )
-    def test_one_sign_alone_is_a_problem(self, xlsx: Any, row: list[Any], word: str) -> None:
+    @pytest.mark.parametrize("row", ROWS_WITH_A_KEY)
+    def test_a_row_with_a_key_of_its_own_is_a_row(self, xlsx: Any, row: list[Any]) -> None:
         found = read(xlsx(one_sheet(*EQUIPMENT, row)))
-        [(line, column, reason)] = found.rejected
-        assert (line, column) == (4, word)
-        assert reason.startswith("looks like a total, but is not the sum")
+        assert (codes(found), found.rejected) == (["E-1", "E-2", row[0]], [])
+        assert "left out" not in found.note
 
-    @pytest.mark.parametrize("rate", [20, 30.5, 1])
-    def test_a_total_station_is_a_machine(self, xlsx: Any, rate: float) -> None:
-        found = read(xlsx(one_sheet(*EQUIPMENT, ["E-3", "Total Station", rate])))
-        assert codes(found) == ["E-1", "E-2", "E-3"]
+    def test_an_odd_key_is_remarked(self, xlsx: Any) -> None:
+        found = read(xlsx(one_sheet(*EQUIPMENT, ["Total", None, 31], ["Page 7", "Pump", 1])))
+        said = "2 rows with a key that may be none were taken (lines 4 'Total', 5 'Page 7')."
+        assert found.note == said
 
-    def test_subtotals_of_groups(self, xlsx: Any) -> None:
-        rows = (
-            TAKE_OFF,
-            ["D-1", "P", "Pipe", 2, "m"],
-            ["D-1", "E", "Elbow", 3, "ea"],
-            ["D-1 Total", None, None, 5],
-            ["D-2", "P", "Pipe", 4, "m"],
-            ["D-2 Total", None, None, 4],
-            ["Grand Total", None, None, 9],
-        )
-        found = read(xlsx(one_sheet(*rows)), "mto")
-        assert found.column("quantity") == [2, 3, 4]
-        assert (found.rejected, found.note) == ([], "3 totals were left out (lines 4, 6, 7).")
+    def test_rows_of_a_key_alone_are_remarked(self, xlsx: Any) -> None:
+        found = read(xlsx(one_sheet(*EQUIPMENT, ["CRANES"])))
+        assert found.note == "1 row with nothing but a key was taken (line 4)."
+        assert read(xlsx(one_sheet(["Code", "Rate"], ["A"], ["B"], ["C", 1]))).note == ""
 
-    def test_subtotals_of_which_one_has_no_word(self, xlsx: Any) -> None:
-        rows = (
-            ["Pos", "Description", "Qty"],
-            *(["1.1", "Dig", 10], ["1.2", "Fill", 20], [None, None, 30]),
-            *(["2.1", "Cast", 5], ["Summe Beton", None, 5], ["Total steel", None, 7]),
-            *(["3.1", "Total Station", 2], ["Total 3", None, 2]),
-        )
-        found = read(xlsx(one_sheet(*rows)), "estimation_master")
-        assert found.column("item_code") == ["1.1", "1.2", "2.1", "3.1", "Total 3"]
-        assert [line for line, _, _ in found.rejected] == [4, 7]
-        assert found.rejected[1][2].startswith("looks like a total")
-        assert found.note == "1 total was left out (line 6)."
+    def test_a_row_without_a_key_is_rejected(self, xlsx: Any) -> None:
+        found = read(xlsx(one_sheet(*EQUIPMENT, [None, "Saw", 7])))
+        assert found.rejected == [(4, "Code", "is missing")]
 
-    def test_printed_pages(self, csv: Any) -> None:
-        found = read(
-            csv(
-                *("Equipment list;;", "Code;Description;Rate", "E-1;Crane;10", "Page 1 of 2;;"),
-                *("Equipment list;;", "Code;Description;Rate", "E-2;Pump;20", ";;Seite 2 von 2"),
-                "Printed on 5 March 2025;;",
-            )
-        )
-        assert (codes(found), found.rejected) == (["E-1", "E-2"], [])
-        assert "2 repeated headers were left out (lines 6, 5)" in found.note
-        assert "3 page footers were left out (lines 4, 8, 9)" in found.note
-
-    def test_signatures_and_notes_below_the_rows(self, xlsx: Any) -> None:
-        notes = (["*) without fuel"], ["Note: prices of 2025"], ["Prepared by", "J. Doe"])
-        signed = (["Date", "2025-01-01"], ["Geprüft am", "5.3."], ["Signature"])
-        found = read(xlsx(one_sheet(*EQUIPMENT, *notes, *signed)))
-        assert (codes(found), found.rejected) == (["E-1", "E-2"], [])
-        assert found.note == "6 page footers were left out (lines 4, 5, 6, 7, 8, 9)."
-        # With more beside it, or behind the key, it is a row.
-        rows = (["Date", "Clock", 5], ["E-9", "Checked by J. Doe", 5], ["Note 7", "Phone", 1])
-        assert codes(read(xlsx(one_sheet(EQUIPMENT[0], *rows)))) == ["Date", "E-9", "Note 7"]
-
-    def test_headings_across_the_table(self, xlsx: Any) -> None:
-        rows = (EQUIPMENT[0], ["CRANES"], EQUIPMENT[1], ["PUMPS"], EQUIPMENT[2])
-        found = read(xlsx(one_sheet(*rows), merged=[(1, 0, 1, 2), (3, 0, 3, 2)]))
-        assert codes(found) == ["E-1", "E-2"]
-        assert found.note == "2 headings of sections were left out (lines 2, 4)."
-
-    @pytest.mark.parametrize("type", ["equipment", "mto"])
-    def test_a_text_alone_that_is_unlike_the_keys_is_a_heading(self, csv: Any, type: str) -> None:
-        titles = "Code,Description,Rate" if type == "equipment" else "Drawing,Commodity,Qty"
-        lines = ("CRANES,,", "E-1,P1,10", "E-2,P2,20", "Area 2", "E-3,P3,5", "E-4")
-        found = read(csv(titles, *lines, ",,", "Total,,35", "* prices without tax"), type)
-        assert len(found.rows) == (4 if type == "equipment" else 3)
-        assert {line for line, _, _ in found.rejected} == (set() if type == "equipment" else {7})
-        assert "1 total was left out (line 9)" in found.note
-        assert "3 headings or remarks were left out (lines 2, 5, 10)" in found.note
+    def test_a_line_that_a_person_keeps_is_a_row(self, xlsx: Any) -> None:
+        file = xlsx(one_sheet(*EQUIPMENT, ["Total", None, 30.5], ["Page 1"], ["Page 2"]))
+        assert codes(read(file, keep_lines=["4"])) == ["E-1", "E-2", "Total"]
+        assert codes(read(file, keep_lines=["Sheet1!5"])) == ["E-1", "E-2"]
+        both = xlsx({"A": EQUIPMENT, "B": [EQUIPMENT[0], ["E-3", None, 1], ["Page 1"], ["Page 2"]]})
+        assert codes(read(both, keep_lines=["B!4"])) == ["E-1", "E-2", "E-3", "Page 2"]
 
     def test_titles_of_printed_pages_are_no_rows(self, csv: Any) -> None:
-        page = ("Code;Description;Rate", "E-1;Crane;1", "Page 1", "\x0cPlant and machines")
-        found = read(csv(*page, "Code;Description;Rate", "E-2;Pump;2"))
+        page = ("Plant and machines;;", "Code;Description;Rate", "E-1;Crane;1")
+        found = read(csv(*page, *page[:2], "E-2;Pump;2"))
         assert codes(found) == ["E-1", "E-2"]
-        assert "1 heading or remark was left out (line 4)" in found.note
+        assert found.note == "2 repeated headers were left out (lines 5, 4)."
 
-    def test_an_error_alone_is_no_remark(self, csv: Any) -> None:
-        long = "Rates are those of the framework agreement of 2025 and hold for every site. " * 2
-        found = read(csv("Code;Rate", "E-1;1", "E-2;2", "#REF!", "4,1E+12", long))
+    def test_an_error_in_the_key_is_rejected(self, csv: Any) -> None:
+        found = read(csv("Code;Rate", "E-1;1", "E-2;2", "#REF!", "4,1E+12"))
         assert [line for line, _, _ in found.rejected] == [4, 5]
-        assert found.note == "1 heading or remark was left out (line 6)."
 
     def test_a_code_alone_is_a_row(self, csv: Any) -> None:
         assert codes(read(csv("Code,Rate", "A,1", "B,2", "C", "D"))) == ["A", "B", "C", "D"]
         assert codes(read(csv("Code", "A1", "B", "C 3"))) == ["A1", "B", "C 3"]
-        assert codes(read(csv("Code,Rate", "A-1,1", "A-2,1", "A-3"))) == ["A-1", "A-2", "A-3"]
-
-    def test_totals_of_sap_are_marked_by_stars(self, csv: Any) -> None:
-        found = read(csv("Code|Status|Rate", "A1|*|10", "A2|ok|5", "*||15", "**||15"))
-        assert (codes(found), found.rejected) == (["A1", "A2"], [])
-        assert found.note == "2 totals were left out (lines 4, 5)."
 
     def test_a_header_in_other_words_is_a_header(self, csv: Any) -> None:
         lines = ("E-1,Crane,CAT", "CODE,DESCR,MANUFACTURER", "E-2,Pump,KSB")

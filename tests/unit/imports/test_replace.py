@@ -33,19 +33,19 @@ async def test_replace_removes_nothing_when_a_row_was_rejected(ports: ActivityPo
     assert outcome.note == "Nothing was removed, because 3 rows were rejected."
 
 
-async def test_replace_removes_nothing_where_a_heading_is_the_key_of_a_stored_row(
+async def test_replace_removes_nothing_if_a_total_is_the_key_of_a_stored_row(
     ports: ActivityPorts,
 ) -> None:
-    await load(ports, b"Code,Rate\nE-1,1\nE-2,2\nPUMPS,3\n")
-    file = b"Code,Rate\nE-1,4\nPUMPS,\nE-3,5\n"
+    await load(ports, b"Code,Rate\nE-1,1\nE-2,2\nTotal,4\n")
+    file = b"Code,Rate\nE-1,4\nE-3,5\nTotal,9\n"
     for _ in range(2):
         outcome = await load(ports, file, task_id="T2", strategy="replace")
         assert outcome.counts.deleted == 0
-        assert "Nothing was removed, because 'PUMPS' is the key of a stored row" in (
+        assert "Nothing was removed, because 'Total' is the key of a stored row" in (
             outcome.note or ""
         )
-    assert {key[1] for key in ports.store.tables["equipment"]} == {"E-1", "E-2", "E-3", "PUMPS"}
-    plain = await load(ports, file.replace(b"PUMPS", b"FANS"), task_id="T3", strategy="replace")
+    assert {key[1] for key in ports.store.tables["equipment"]} == {"E-1", "E-2", "E-3", "Total"}
+    plain = await load(ports, file.replace(b"Total", b"Summe"), task_id="T3", strategy="replace")
     assert plain.counts.deleted == 2
 
 

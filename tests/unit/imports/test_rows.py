@@ -331,7 +331,7 @@ async def test_cancelled_between_chunks_keeps_what_is_committed(ports: ActivityP
 
 async def test_a_report_that_fails_half_way_ends_cleanly(ports: ActivityPorts) -> None:
     class Failing:
-        def write(self, target: Path, header: Any, rows: Any, memory: Any) -> None:
+        def write(self, target: Path, header: Any, rows: Any, **more: Any) -> None:
             first: RejectedRow = next(rows)
             raise OSError(f"disk full at line {first.line}")
 

@@ -34,6 +34,8 @@ OPTIONS: Mapping[str, str] = {
     "date_order": "--date-order",
     "decimal": "--decimal",
     "leading_zeros": "--leading-zeros",
+    "left_out": "--left-out",
+    "keep_lines": "--keep-line",
     "max_rejected_share": "--max-rejected-share",
     "primavera_project_id": "--primavera-project",
     "extraction_id": "--extraction",

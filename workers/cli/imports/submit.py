@@ -18,7 +18,9 @@ from domain.imports.chunks import TaskKey
 from workers.cli.changes import (
     DateOrderOption,
     DecimalOption,
+    KeepLinesOption,
     LeadingZerosOption,
+    LeftOutOption,
     MapOption,
     ScheduleOption,
     SetOption,
@@ -85,6 +87,8 @@ def imports(
     date_order: DateOrderOption = None,
     decimal: DecimalOption = None,
     leading_zeros: LeadingZerosOption = None,
+    left_out: LeftOutOption = None,
+    keep_lines: KeepLinesOption = None,
     max_rejected_share: Annotated[
         float | None,
         typer.Option(metavar="SHARE", help="Park where more of the rows are rejected [1.0]."),
@@ -172,6 +176,8 @@ def imports(
                 "date_order": date_order,
                 "decimal": decimal,
                 "leading_zeros": leading_zeros,
+                "left_out": left_out,
+                "keep_lines": keep_lines or None,
                 "max_rejected_share": max_rejected_share,
                 "primavera_project_id": primavera_project,
                 "extraction_id": extraction,

@@ -40,6 +40,12 @@ _RENAMES: Final = {
 }
 
 
+_TAKES: Final = (
+    "it takes a file as soon as it is closed: files are written under their own names, and no "
+    "temporary file is"
+)
+
+
 @dataclass(frozen=True)
 class PartnerReport:
     """What a test of a partner saw."""
@@ -144,7 +150,8 @@ class PartnerService:
                 sentences += [_reached(partner), *await _seen(place, folder)]
                 profile = await place.probe(folder)
                 sentences += _probed(profile)
-                sentences.append(_RENAMES[profile.rename])
+                sentences += _steps(profile)
+                sentences.append(_TAKES if profile.takes_files else _RENAMES[profile.rename])
                 if profile.extensions:
                     sentences.append(f"its extensions: {', '.join(profile.extensions)}")
         except UnknownHostKey as error:
@@ -154,7 +161,8 @@ class PartnerService:
         except PortError as error:
             return PartnerReport(False, (*sentences, f"it refuses: {error}"))
         await self._put(who, partner.model_copy(update={"profile": profile}), partner)
-        return PartnerReport(partner.stopped is None and partner.enabled, sentences)
+        works = all(each.failure is None for each in profile.steps if each.name != "rename")
+        return PartnerReport(works and partner.stopped is None and partner.enabled, sentences)
 
     async def accept(
         self, who: Identity, name: str, expected: str, *, retire: bool = False
@@ -270,6 +278,11 @@ class PartnerService:
 
 
 def _record(fields: Mapping[str, Any]) -> Partner:
+    if fields.get("profile") is not None:
+        raise InvalidRequest(
+            "`profile` is what `docflow partners test` finds out, and is kept with the partner: "
+            "leave it out; `write` says how files are written to the server"
+        )
     given = {name: value for name, value in fields.items() if name not in _OURS}
     if unknown := sorted(set(_unknown_fields(given))):
         raise InvalidRequest(f"a partner has no field {', '.join(map(repr, unknown))}")
@@ -345,6 +358,14 @@ def _reached(partner: Partner) -> str:
         return f"{partner.name} can be reached, and accepts us"
     pinned = len(valid_host_keys(partner, datetime.now(UTC).date()))
     return f"{partner.name} can be reached, accepts us, and shows one of {pinned} pinned host keys"
+
+
+def _steps(profile: ServerProfile) -> Sequence[str]:
+    """What a transfer does, and whether it worked."""
+    return [
+        f"{each.name}: works" if each.failure is None else f"{each.name} fails: {each.failure}"
+        for each in profile.steps
+    ]
 
 
 def _probed(profile: ServerProfile) -> Sequence[str]:

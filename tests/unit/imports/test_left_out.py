@@ -1,0 +1,86 @@
+"""Rows that are no data: what the report keeps of them, and what a person may answer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.files.documents import FileDocuments
+from contracts.imports import Counts
+from tests.support.imports.activities import ActivityPorts
+from tests.support.imports.loads import codes, load
+
+FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
+
+
+@pytest.fixture
+def ports(tmp_path: Path) -> ActivityPorts:
+    return ActivityPorts(tmp_path)
+
+
+async def report_of(ports: ActivityPorts, name: str, tmp_path: Path) -> list[list[Any]]:
+    path = tmp_path / "report.xlsx"
+    await ports.blobs.download(name, path)
+    with FileDocuments().open_workbook(path, filename=None, encoding=None) as book:
+        return [list(cells) for _, cells in book.table("left out").rows()]
+
+
+async def test_the_report_keeps_what_is_left_out(ports: ActivityPorts, tmp_path: Path) -> None:
+    outcome = await load(ports, FILE)
+    assert (outcome.counts, outcome.held_back) == (Counts(created=2), None)
+    assert outcome.report is not None
+    assert await report_of(ports, outcome.report.name, tmp_path) == [
+        ["what is wrong", "Code", "Description", "Rate"],
+        ["line 4: left out: total", "Total", None, "30"],
+        ["line 5: left out: heading or remark without a key", None, "Rented"],
+        ["line 6: left out: page footer", "Page 1"],
+        ["line 7: left out: page footer", "Page 2"],
+    ]
+
+
+async def test_a_report_that_comes_back_holds_no_left_out_rows(
+    ports: ActivityPorts, tmp_path: Path
+) -> None:
+    outcome = await load(ports, FILE.replace(b"20\n", b"many\n"))
+    assert outcome.report is not None
+    path = tmp_path / "report.xlsx"
+    await ports.blobs.download(outcome.report.name, path)
+    again = await load(ports, path.read_bytes(), task_id="T2")
+    assert (again.counts.created, again.counts.rejected, again.note) == (0, 1, None)
+
+
+async def test_a_person_is_asked_before_any_row_is_written(ports: ActivityPorts) -> None:
+    asked = await load(ports, FILE, left_out="ask")
+    assert (asked.counts, asked.problem_count, codes(ports)) == (Counts(), 4, [])
+    assert asked.held_back is not None
+    assert asked.held_back.startswith("4 rows look like totals, page footers or headings")
+    assert [(each.line, each.value) for each in asked.problems] == [
+        (4, "Total | 30"),
+        (5, "Rented"),
+        (6, "Page 1"),
+        (7, "Page 2"),
+    ]
+    assert asked.report is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken", "rejected"),
+    [
+        ({"left_out": "note"}, [], 0),
+        ({"left_out": "ask", "keep_lines": ["6"]}, ["Page 1"], 0),
+        ({"left_out": "keep"}, ["Total", "Page 1", "Page 2"], 1),
+    ],
+    ids=["leave them out", "keep a line", "keep all"],
+)
+async def test_the_answer_decides_about_each(
+    ports: ActivityPorts, answer: dict[str, Any], taken: list[str], rejected: int
+) -> None:
+    await load(ports, FILE, left_out="ask")
+    outcome = await load(ports, FILE, **answer)
+    assert codes(ports) == ["E-1", "E-2", *taken]
+    assert outcome.counts == Counts(created=2 + len(taken), rejected=rejected)
+
+
+async def test_nobody_is_asked_about_a_file_of_rows_alone(ports: ActivityPorts) -> None:
+    outcome = await load(ports, b"Code,Rate\nE-1,1\nSum,2\n", left_out="ask")
+    assert (outcome.held_back, codes(ports)) == (None, ["E-1", "Sum"])
