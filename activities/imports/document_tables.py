@@ -14,13 +14,14 @@ from activities.imports.kept_rows import KeptRows
 from activities.imports.sheet_keys import SheetKeys
 from activities.seen_keys import SeenKeys
 from adapters.ports import TableBook, TableSource, UnreadableDocument
-from contracts.imports import TableMessage
+from contracts.imports import Strategy, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.findings import Findings, HiddenParts
 from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
 from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
 from domain.imports.merged import fill_down
+from domain.imports.sections import has_figures
 from domain.imports.sheets import (
     FoundSheet,
     choose_sheets,
@@ -164,6 +165,8 @@ class DocumentTables:
         self._findings.sheets_left = left_sheets(found, chosen)
         self._findings.sheets_read = [sheet.name or "" for sheet in chosen]
         tables = _placed([self._survey(sheet, len(chosen) == 1) for sheet in chosen])
+        if self._spec.some and self._message.strategy is not Strategy.UPDATE_ONLY:
+            _refuse_keys_alone(self._spec, tables)
         if len(tables) > 1:
             self._compare(tables)
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
@@ -225,7 +228,8 @@ class DocumentTables:
         """Look at all rows of a sheet; `keep` few rows in memory for the reading."""
         assert sheet.header is not None
         source = self._book.table(sheet.name)
-        if self._by_columns and (table := self._plain(sheet, source)) is not None:
+        by_columns = self._by_columns and not self._spec.some
+        if by_columns and (table := self._plain(sheet, source)) is not None:
             return table
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         every = source.rows() if self._rest is None else chain(sheet.top, self._rest)
@@ -302,6 +306,23 @@ def _keeps(message: TableMessage) -> Callable[[str | None, int], bool]:
         return lambda sheet, line: True
     lines = frozenset(message.keep_lines)
     return lambda sheet, line: str(line) in lines or f"{sheet}!{line}" in lines
+
+
+def _refuse_keys_alone(spec: TableSpec, tables: Sequence[DocumentTable]) -> None:
+    """Refuse a document that fills none of the fields that its table needs somewhere.
+
+    Raises:
+        InvalidDocument: There are rows, and none with a key fills one of them.
+    """
+    found = (
+        has_figures(spec, table.surveyed.header, table.rows(spec, Counter())) for table in tables
+    )
+    if any(table.surveyed.rows for table in tables) and not any(found):
+        raise InvalidDocument(
+            f"no row with its {spec.key[0]} has a {spec.some[0]}. Name the column that holds it"
+            " with map, put figures that stand one row below their item beside it, or"
+            " set strategy update_only to change other columns of stored rows"
+        )
 
 
 def _fields_of(header: TableHeader, source: TableSource) -> int:

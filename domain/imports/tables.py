@@ -9,6 +9,8 @@ from typing import Final
 from contracts.imports import DocumentType, EstimationMasterMessage, MtoMessage, TableMessage
 from domain.tabular.fields import TEXT_CHARACTERS, ColumnKind, FieldSpec, amount, code, text
 
+SECTION: Final = "section"
+"""Part of a key that the headings above a row give, unless the file has a column for it."""
 SEQUENCE: Final = "sequence"
 """Last part of a key whose other parts may come several times in one file."""
 
@@ -25,6 +27,7 @@ class TableSpec:
         fields: Every field of the file.
         row: What a person calls the key of a row.
         period: The fields of which the second must not be a day before the first.
+        some: A document fills the first of these in some row, or without such a column another.
     """
 
     table: str
@@ -33,6 +36,7 @@ class TableSpec:
     fields: tuple[FieldSpec, ...]
     row: str
     period: tuple[str, str] | None = None
+    some: tuple[str, ...] = ()
 
     @property
     def natural_key(self) -> tuple[str, ...]:
@@ -146,16 +150,25 @@ MTO: Final = TableSpec(
     row="drawing, commodity code, size and sequence",
 )
 
+_COSTS = ("labour_cost", "material_cost", "equipment_cost", "subcontract_cost")
 ESTIMATE: Final = TableSpec(
     "estimate_lines",
     _SERVICE,
-    ("item_code",),
+    ("item_code", SECTION, SEQUENCE),
     (
         code(
             "item_code",
             *("item", "item no", "item number", "code", "position", "pos", "pos nr", "lv position"),
             required=True,
         ),
+        FieldSpec(
+            SECTION,
+            ColumnKind.CODE,
+            aliases=("bill section", "section path"),
+            max_length=255,
+            blank="",
+        ),
+        FieldSpec(SEQUENCE, ColumnKind.INTEGER, minimum=1, filled=True),
         code("cost_code", "cost account", "account", "kostenart", "kostenstelle", "kostencode"),
         code("wbs_code", "wbs", "work breakdown", "psp", "psp element", "psp code"),
         _DESCRIPTION,
@@ -179,7 +192,8 @@ ESTIMATE: Final = TableSpec(
             "markup", ColumnKind.DECIMAL, aliases=("mark-up", "markup %", "mark-up %", "zuschlag")
         ),
     ),
-    row="item code",
+    row="item code, section and sequence",
+    some=("quantity", "unit_rate", "man_hours", *_COSTS, "markup"),
 )
 
 _CURRENCY = code("currency", "curr", "currency code", "währung", "waehrung", "whg")

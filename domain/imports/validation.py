@@ -13,8 +13,9 @@ from domain.imports.findings import VALUE_CHARACTERS, Findings, place_of
 from domain.imports.lines import LineSorter, odd_keys
 from domain.imports.packing import RowPacker
 from domain.imports.refusals import mark_of, marked, unreadable_as_text
+from domain.imports.sections import Sections
 from domain.imports.survey import Surveyed
-from domain.imports.tables import SEQUENCE, TableSpec
+from domain.imports.tables import SECTION, SEQUENCE, TableSpec
 from domain.tabular.conversion import Flaw, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.occurrences import KeyOccurrences
@@ -137,6 +138,9 @@ class RowValidator:
             spec.by_name[name] for name in spec.key if name not in present and name != SEQUENCE
         ]
         self._numbers = spec.numbered and SEQUENCE not in present
+        made = {SECTION, SEQUENCE} - present
+        self._made = tuple(name for name in spec.key if name in made)
+        self._sections = Sections(spec, header) if SECTION in self._made else None
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         self.columns = (
             *spec.scope,
@@ -146,7 +150,7 @@ class RowValidator:
         own = self.columns[len(spec.scope) :]
         self._packer = RowPacker(spec, self._scope, own) if pack and not keep_cells else None
         self._titles = header.titles if self._place.titles is None else self._place.titles
-        self.titles = self._titles + ((SEQUENCE,) if self._numbers else ())
+        self.titles = self._titles + self._made
 
     def validate(self, rows: Rows) -> ValidatedRows:
         """Take the next rows of the file."""
@@ -183,6 +187,8 @@ class RowValidator:
         values.update((field.name, [field.blank] * len(rows)) for field in self._absent)
         aside = {i for i in keyless if not any(is_filled(cells[i]) for _, cells in source.values())}
         aside |= self._left_out(rows, columns, values, keyless, aside)
+        if self._sections is not None:
+            values[SECTION] = self._sections.paths(rows, values, keyless, aside)
         self._check_period(values, lines, problems)
         if 0 < self._place.width < longest:
             self._check_width(rows, source, values, problems)
@@ -192,7 +198,7 @@ class RowValidator:
         aside |= repeated
         if self._numbers:
             values[SEQUENCE] = numbers
-        return self._part(rows, lines, values, numbers, problems, aside)
+        return self._part(rows, lines, values, problems, aside)
 
     def _left_out(
         self,
@@ -336,12 +342,12 @@ class RowValidator:
         rows: Rows,
         lines: list[int],
         values: Mapping[str, Sequence[Any]],
-        numbers: Sequence[int | None],
         problems: Problems,
         aside: Collection[int],
     ) -> ValidatedRows:
+        made = [[values[name][i] for name in self._made] for i in range(len(rows))]
         rejected = [
-            RejectedRow(lines[i], self._report_cells(rows[i][1], numbers[i]), found)
+            RejectedRow(lines[i], self._report_cells(rows[i][1], made[i]), found)
             for i, found in sorted(problems.items())
             if i not in aside
         ]
@@ -357,28 +363,27 @@ class RowValidator:
             zip(*scope, *(values[name] for name in self.columns[len(scope) :]), strict=True)
         )
         kept = [
-            self._report_cells(cells, numbers[i])
+            self._report_cells(cells, made[i])
             for i, (_, cells) in enumerate(rows)
             if self._keep_cells and good[i]
         ]
         return ValidatedRows(self.columns, tuples, written, kept, rejected)
 
-    def _report_cells(self, cells: list[Cell], number: int | None) -> list[Cell]:
+    def _report_cells(self, cells: list[Cell], made: list[Cell]) -> list[Cell]:
         if self._place.layout is not None:
             cells = [
                 cells[place] if place is not None and place < len(cells) else None
                 for place in self._place.layout
             ]
-        if not self._numbers:
+        if not self._made:
             return storable(cells)
-        # The number has a column of its own, right of the last one that has a title.
+        # What docflow makes has columns of its own, right of the last one that has a title.
         titled = len(self._titles)
         padding: list[Cell] = [None] * (titled - len(cells))
-        return [*storable(cells[:titled]), *padding, number]
+        return [*storable(cells[:titled]), *padding, *made]
 
     def _title(self, name: str) -> str:
-        position = self._header.positions.get(name)
-        return self._title_at(position) if position is not None else name
+        return self._title_at(p) if (p := self._header.positions.get(name)) is not None else name
 
     def _title_at(self, position: int) -> str:
         titles = self._header.titles

@@ -37,7 +37,7 @@ CURRENCIES: Final = frozenset(
 _SIGN: Final = r"(?:[A-Z]{2,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?"
 _MONEY: Final = re.compile(
     rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
-    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?:[.,][-\u2013\u2014]+)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
+    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
 )
 NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
 """What a text holds that names a currency, and a bare number does not."""
@@ -68,7 +68,7 @@ _WEEKDAY: Final = re.compile(
 _NUMERIC: Final = re.compile(r"([0-9]{1,2})([/.])([0-9]{1,2})\2([0-9]{2})")
 _COMPACT: Final = re.compile(r"(19|20|21)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 _DAY_MONTH: Final = re.compile(
-    r"([0-9]{1,2})[\s./-]*([^\W\d_]{3,10})\.?[\s./,-]*([0-9]{4}|[0-9]{2})"
+    r"([0-9]{1,2})(?:st|nd|rd|th)?[\s./-]*([^\W\d_]{3,10})\.?[\s./,-]*([0-9]{4}|[0-9]{2})"
 )
 _MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})")
 _YEAR_MONTH: Final = re.compile(r"([0-9]{4})[\s./-]+([^\W\d_]{3,10})\.?[\s./-]+([0-9]{1,2})")
@@ -180,7 +180,11 @@ def _number(cell: Cell) -> Cell:
     minus = negative or any(
         found[group] in ("-", _MINUS) for group in ("minus", "inner", "trailing")
     )
-    return f"{'-' if minus else ''}{found['number'].strip()}{'e-2' if percent else ''}"
+    number = found["number"].strip()
+    if found["cents"] and not number.isdecimal():
+        # `1.250,-`: what stands before the dash is the decimal mark.
+        number += f"{found['cents'][0]}00"
+    return f"{'-' if minus else ''}{number}{'e-2' if percent else ''}"
 
 
 def _is_money(found: re.Match[str]) -> bool:

@@ -244,6 +244,26 @@ async def test_schedules_keep_their_rows_and_get_names(
             assert [name for (name,) in names] == ["U100", "U200"]
 
 
+async def test_lines_of_estimates_keep_their_rows_without_a_section(empty_url: str) -> None:
+    await _upgraded_to(empty_url, "0034")
+    async with open_database(empty_url) as database:
+        async with database.transaction() as connection:
+            await connection.execute(
+                text(
+                    "INSERT INTO estimate_lines (project_id, service_id, item_code, quantity,"
+                    " version, source_task, source_line, created_at, updated_at) VALUES"
+                    " ('P1', 'S1', '1.1', '5', 3, 'T1', 7,"
+                    " '2026-01-02 03:04:05+00:00', '2026-01-02 03:04:05+00:00')"
+                )
+            )
+        await upgrade(empty_url)
+        async with database.reading() as connection:
+            found = await connection.execute(
+                text("SELECT item_code, section, sequence, version FROM estimate_lines")
+            )
+            assert [tuple(row) for row in found] == [("1.1", "", 1, 3)]
+
+
 async def test_an_upgraded_database_has_the_countries_of_a_new_one(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'docflow.db'}"
     await _upgraded_to(url, "0014")

@@ -23,7 +23,10 @@ mto_lines = domain_table(
 
 estimate_lines = domain_table(
     "estimate_lines",
-    tuple(map(key_column, ("project_id", "service_id", "item_code"))),
+    (
+        *map(key_column, ("project_id", "service_id", "item_code", "section")),
+        Column("sequence", BigInteger, nullable=False),
+    ),
     *map(text_column, ("cost_code", "wbs_code", "description", "unit")),
     *map(
         decimal_column,

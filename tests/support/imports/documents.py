@@ -11,10 +11,11 @@ import xlsxwriter
 from activities.imports.table_reader import TableReader
 from adapters.files.documents import FileDocuments
 from contracts.imports import TableMessage
-from domain.imports.tables import TABLES
+from domain.imports.tables import SECTION, SEQUENCE, TABLES
 from tests.support.imports.activities import message_of
 
 Sheet = Sequence[Sequence[Any]]
+_PLAIN = ((SECTION, ""), (SEQUENCE, 1))
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Document:
     """What became of a document.
 
     Attributes:
-        rows: Fields of each row that goes in; blank ones and those of the scope left out.
+        rows: Fields of each row that goes in, without blank ones, those of the scope, and the
+            section and sequence of a line of an estimate that needs neither.
         rejected: Line, column and reason of each problem.
         note: What a person reads.
     """
@@ -55,6 +57,7 @@ def read(path: Path, type: str = "equipment", **fields: Any) -> Document:
                         name: value
                         for name, value in fields_of_row.items()
                         if name not in spec.scope and value is not None
+                        if SECTION not in spec.key or (name, value) not in _PLAIN
                     }
                 )
             rejected.extend(

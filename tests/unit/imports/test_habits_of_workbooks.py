@@ -195,7 +195,7 @@ class TestHeaders:
     def test_codes_are_distinguished_from_names_and_numbers(
         self, xlsx: Any, items: list[Any]
     ) -> None:
-        rows = (["Item", "Code"], [items[0], "03.10"], [items[1], "03.20"])
+        rows = (["Item", "Code", "Rate"], [items[0], "03.10", 1], [items[1], "03.20", 2])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert found.column("item_code") == ["03.10", "03.20"]
         assert "'Item' (2 values, fits item_code too)" in found.note
