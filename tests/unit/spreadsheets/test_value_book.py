@@ -108,7 +108,7 @@ def test_a_value_that_was_left_empty_before_is_left_empty_again() -> None:
     assert [(each.ignored, each.confidence) for each in book.take_found()] == [(True, 0.9)] * 2
 
 
-@pytest.mark.parametrize("text", ["n/a", "-", "?", "\u2013", "k.A.", "N.A.", "unbekannt", "..."])
+@pytest.mark.parametrize("text", ["n/a", "-", "?", "\u2013", "k.A.", "N.A.", "unbekannt", "\u2026"])
 def test_values_that_say_nothing_count_as_empty_and_are_named(text: str) -> None:
     book = new_book()
     assert book.meaning(CATEGORY, text) is IGNORED
