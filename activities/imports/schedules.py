@@ -133,7 +133,7 @@ class ScheduleImports:
                 await self._write(key, chunks, mark.cursor, thread, heart)
             retired = await self._store.retire(key, identified.schedule_id)
             mark = await self._store.finish(key)
-            return await self._outcome(key, mark, retired, chunks, begun)
+            return await self._outcome(key, mark, retired, chunks, begun, source.guessed_encoding)
 
     @activity.defn(name=Handler.LIST_SCHEDULE_PROJECTS)
     @translate_failures
@@ -151,7 +151,7 @@ class ScheduleImports:
         if wanted is not None:
             projects = [_choose(projects, wanted)]
         counts = await self._store.record_schedule_projects(key, blob, projects)
-        return HandlerOutcome(counts=counts, note=_listed(projects))
+        return HandlerOutcome(counts=counts, note=_listed(projects, source.guessed_encoding))
 
     @activity.defn(name=Handler.CHANGE_ACTIVITIES)
     @translate_failures
@@ -221,6 +221,7 @@ class ScheduleImports:
         retired: Counts,
         chunks: ScheduleChunks,
         begun: Begun,
+        guessed: str | None,
     ) -> HandlerOutcome:
         report, rejected = None, ()
         if mark.counts.rejected:
@@ -235,7 +236,7 @@ class ScheduleImports:
             problems=tuple(sorted(reported, key=_line)),
             problem_count=mark.problem_count + chunks.remark_count,
             report=report,
-            note=_loaded(chunks, counts, begun),
+            note=_loaded(chunks, counts, begun, guessed),
         )
 
 
@@ -290,7 +291,7 @@ def _count(number: int, nouns: tuple[str, str]) -> str:
     return f"{number:,} {nouns[0] if number == 1 else nouns[1]}"
 
 
-def _loaded(chunks: ScheduleChunks, counts: Counts, begun: Begun) -> str:
+def _loaded(chunks: ScheduleChunks, counts: Counts, begun: Begun, guessed: str | None) -> str:
     found, schedule = chunks.found, begun.schedule
     parts = [_count(found[table], nouns) for table, nouns in _NOUNS.items() if found.get(table)]
     note = ", ".join(parts) or "the project holds nothing"
@@ -299,24 +300,32 @@ def _loaded(chunks: ScheduleChunks, counts: Counts, begun: Begun) -> str:
     if counts.flagged:
         flagged = _count(counts.flagged, _NOUNS["schedule_activities"])
         note += f"; {flagged} flagged as missing"
+    ending = _guess(guessed)
     before, now = begun.earlier_date, chunks.data_date
     if before is not None and now is not None and now < before:
-        older = (
-            f"; older than what was there: its data date is {now:%Y-%m-%d}, not {before:%Y-%m-%d}"
-        )
-        return note[: NOTE_CHARACTERS - len(older)] + older
-    return note[:NOTE_CHARACTERS]
+        older = f"; older than what was there: its data date is {now:%Y-%m-%d}"
+        ending = f"{older}, not {before:%Y-%m-%d}{ending}"
+    return note[: NOTE_CHARACTERS - len(ending)] + ending
 
 
-def _listed(projects: Sequence[ScheduleProject]) -> str:
+def _guess(encoding: str | None) -> str:
+    return (
+        f"; read as {encoding}, a guess: set schedule_config.encoding if letters are wrong"
+        if encoding
+        else ""
+    )
+
+
+def _listed(projects: Sequence[ScheduleProject], guessed: str | None) -> str:
     def describe(project: ScheduleProject) -> str:
         date = f"{project.data_date:%Y-%m-%d}" if project.data_date else "no data date"
         return f"{project.primavera_project_id} ({date}, {project.activities:,} activities)"
 
     note = ", ".join(describe(project) for project in projects)
-    if len(note) <= NOTE_CHARACTERS:
-        return note
-    ending = f" ... {len(projects):,} projects"
+    ending = _guess(guessed)
+    if len(note) + len(ending) <= NOTE_CHARACTERS:
+        return note + ending
+    ending = f" ... {len(projects):,} projects{ending}"
     return note[: NOTE_CHARACTERS - len(ending)] + ending
 
 

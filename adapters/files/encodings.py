@@ -11,7 +11,8 @@ from adapters.files.contents import Content, opened
 
 _BLOCK = 1 << 20
 _SAMPLE = 1 << 16
-_FALLBACK = "cp1252"
+FALLBACK = "cp1252"
+"""What most office programs of the West write."""
 _OF_OFFICES = ("cp1252", "cp1250")
 _EVIDENCE = 0.08  # what detection reaches on a few words of another script
 _LABELS = {
@@ -49,6 +50,9 @@ _FURTHER_NAMES = {
     "x-user-defined": "cp1252",
 }
 """Names that Python does not know."""
+_CELLS = re.compile(rb"[\t\r\n,;]")
+_SCRIPT = re.compile(rb"[\x80-\xff]{4}")
+"""Accents stand alone between letters; words of another script are such bytes throughout."""
 _SHIFT = b"\x1b$"
 _JAPANESE = "iso2022_jp_ext"
 _IN_PAGE = re.compile(
@@ -82,7 +86,7 @@ def find_encoding(content: Content) -> str | None:
     """
     with opened(content) as file:
         sample = file.read(_SAMPLE)
-    return _found(sample, lambda encoding: _decodes(content, encoding))
+    return _found(sample, lambda encoding: _decodes(content, encoding), lambda: _telling(content))
 
 
 def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
@@ -100,13 +104,14 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
     is_valid = partial(_is_valid, content)
     if _SHIFT in content and meant in (None, "cp1252"):
         # Seven bits with shifts between alphabets, which are valid as anything.
-        return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or _FALLBACK, False)
+        return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or FALLBACK, False)
     # Everything is valid in the Western European ones, UTF-8 for example.
     if meant in (None, "cp1252") and is_valid("utf-8"):
         return "utf-8", meant is not None or not declared
     if meant is not None and is_valid(meant):
         return meant, True
-    return _found(content[:_SAMPLE], is_valid) or _FALLBACK, not declared
+    found = _found(content[:_SAMPLE], is_valid, lambda: _telling(content))
+    return found or FALLBACK, not declared
 
 
 def page_encoding(content: bytes) -> str | None:
@@ -132,7 +137,22 @@ def _known(name: str) -> str | None:
     return _LABELS.get(found, found)
 
 
-def _found(sample: bytes, is_valid: Callable[[str], bool]) -> str | None:
+def _telling(content: Content) -> bytes:
+    """The first cells that hold more than ASCII: others say nothing about a code page."""
+    cells: list[bytes] = []
+    size = 0
+    with opened(content) as file:
+        while size < _SAMPLE and (line := file.readline(_SAMPLE)):
+            if not line.isascii():
+                found = [cell for cell in _CELLS.split(line) if not cell.isascii()]
+                cells += found
+                size += sum(map(len, found))
+    return b"\n".join(cells)
+
+
+def _found(
+    sample: bytes, is_valid: Callable[[str], bool], telling: Callable[[], bytes]
+) -> str | None:
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
             return encoding
@@ -144,12 +164,14 @@ def _found(sample: bytes, is_valid: Callable[[str], bool]) -> str | None:
         return _JAPANESE
     if is_valid("utf-8"):
         return "utf-8"
-    guess = chardet.detect(sample)
-    if guess["confidence"] < _EVIDENCE and is_valid(_FALLBACK):
+    other = telling()
+    is_script = _SCRIPT.search(other) is not None
+    guess = chardet.detect(other if is_script or sample.isascii() else sample)
+    if not is_script and guess["confidence"] < _EVIDENCE and is_valid(FALLBACK):
         # A few accents fit dozens of code pages: stay with those of today's office programs.
         guess = chardet.detect(sample, include_encodings=_OF_OFFICES)
     name = guess["encoding"]
-    return name.lower() if name and _is_encoding(name) and is_valid(name) else _FALLBACK
+    return name.lower() if name and _is_encoding(name) and is_valid(name) else FALLBACK
 
 
 def _unmarked_utf16(sample: bytes) -> str | None:

@@ -68,6 +68,8 @@ class ScheduleSource(Protocol):
 
     format: str
     """`xer` or `pmxml`."""
+    guessed_encoding: str | None
+    """Code page of an XER file, if neither the sender nor the file's bytes prove it."""
 
     def projects(self) -> list[ScheduleProject]:
         """The projects of the file.

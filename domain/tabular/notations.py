@@ -54,6 +54,11 @@ _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _PLAIN_POINT: Final = re.compile(r"[+-]?[0-9]{1,30}\.[0-9]{1,20}")
 _GROUPING: Final = MappingProxyType(str.maketrans("", "", _SPACES))
 
+_OF_NUMBERS: Final = (
+    "write it without thousands separators, or set the option decimal of an import to . or ,"
+)
+_OF_DATES: Final = "write 2025-03-04, or set the option date_order of an import to dmy or mdy"
+
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")
 _YEAR_LAST: Final = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
@@ -117,9 +122,7 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
         return Decimal(text)
     if notation is Notation.POINT and _PLAIN_POINT.fullmatch(text):
         return Decimal(text)
-    return _choose(
-        number_readings(text), notation, "is not a number", "write it without thousands separators"
-    )
+    return _choose(number_readings(text), notation, "is not a number", _OF_NUMBERS)
 
 
 def date_readings(text: str) -> dict[Notation, date]:
@@ -154,7 +157,7 @@ def read_date(text: str, notation: Notation | None) -> date:
         Unreadable: It is not a date, or open to two readings.
     """
     return _choose(
-        date_readings(text), notation, "is not a date; write it as 2025-03-04", "write 2025-03-04"
+        date_readings(text), notation, "is not a date; write it as 2025-03-04", _OF_DATES
     )
 
 

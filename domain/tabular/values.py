@@ -17,6 +17,12 @@ _DIGITS_BEFORE_EXPONENT: Final = 15
 _LARGEST_INTEGER: Final = 10**40
 
 
+def shown_number(value: float) -> float:
+    """A float with the 15 digits that spreadsheet programs show: 2.3, not 2.3000000000000003."""
+    shown = float(f"{value:.15g}")
+    return shown if math.isfinite(shown) else value
+
+
 def number_text(value: int | float) -> str:
     """A number cell as its user sees it: 1200.0 is `1200`; at most 40 digits."""
     if isinstance(value, int):

@@ -1,7 +1,8 @@
 """What hangs on the activities of a project: relationships, assignments, codes, own fields.
 
-Everything here refers to something else by id. A reference that the file does not resolve leaves
-its row out, and reports it.
+Everything here refers to something else by id. A row whose reference the file does not resolve is
+skipped and reported. A relationship to a project that is not in the file is kept: both are known by
+their ids, `id:77`, alone.
 """
 
 from collections.abc import Iterator
@@ -36,8 +37,8 @@ def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:
     """Relationships with either end in this project."""
     table = "schedule_relationships"
     for record in context.records.rows(RelationshipRecord):
-        predecessor = context.find_activity(record.predecessor)
-        successor = context.find_activity(record.successor)
+        predecessor = _end(context, record.predecessor, record.predecessor_project)
+        successor = _end(context, record.successor, record.successor_project)
         if not _has_end_here(context, record, predecessor, successor):
             continue
         kind = words.RELATIONSHIP_TYPES.get(record.type, record.type)
@@ -59,6 +60,14 @@ def read_relationships(context: ProjectContext) -> Iterator[ScheduleItem]:
                 successor_project=successor[0],
                 lag_hours=context.values.number(record.line, "lag_hours", record.lag),
             )
+
+
+def _end(context: ProjectContext, activity: str, project: str) -> tuple[str, str] | None:
+    """Project ('' for this one) and code of an activity."""
+    found = context.find_activity(activity)
+    if found is None and activity and project and project not in context.project_codes:
+        return f"id:{clean_code(project)}"[:CODE_LENGTH], f"id:{clean_code(activity)}"[:CODE_LENGTH]
+    return found
 
 
 def _has_end_here(

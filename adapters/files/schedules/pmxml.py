@@ -148,6 +148,7 @@ class PmxmlRecords:
     """Records of a PMXML file; `Records`."""
 
     format = "pmxml"
+    guessed_encoding: str | None = None
 
     def __init__(self, spools: "_Spools", project_ids: list[str]) -> None:
         self._spools = spools

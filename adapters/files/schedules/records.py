@@ -201,6 +201,7 @@ class Records(Protocol):
     """A file, opened and known to be complete; each kind can be read again and again."""
 
     format: str
+    guessed_encoding: str | None
 
     def rows(self, kind: type[Record]) -> Iterator[Record]:
         """Records of one kind in the order of the file, one in memory at a time.

@@ -75,10 +75,12 @@ class PrimaveraSource:
 
     Attributes:
         format: `xer` or `pmxml`.
+        guessed_encoding: Code page of an XER file, if it is a guess.
     """
 
     def __init__(self, records: Records) -> None:
         self.format = records.format
+        self.guessed_encoding = records.guessed_encoding
         self._records = records
         self._projects: list[ProjectRecord] = []
         self._codes: dict[str, str] = {}

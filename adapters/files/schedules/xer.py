@@ -7,7 +7,8 @@
     %E
 
 Lines end where the exporter's text fields had line breaks, too: a line without a mark continues
-the row before it. Row values that are missing at the end are empty. Tables come in no fixed order.
+the row before it, and two DEL characters are a line break within a text. Row values that are
+missing at the end are empty. Tables come in no fixed order.
 """
 
 import codecs
@@ -19,11 +20,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from adapters.files.encodings import FALLBACK, find_encoding
 from adapters.files.schedules import records as kinds
 from adapters.files.schedules.records import Record
 from adapters.ports import UnreadableDocument
 
-DEFAULT_ENCODING = "cp1252"
 LINE_BYTES = 4 << 20
 """A line longer than this is not a schedule; calendars, the longest, have some 100 KB."""
 ROW_BYTES = 8 << 20
@@ -36,6 +37,7 @@ TABLES = 10_000
 _BLOCK = 1 << 20
 _MARKS = frozenset({b"%T", b"%F", b"%R", b"%E"})
 _AFTER_MARK = frozenset({b"\t", b"\r", b"\n", b""})
+_LINE_BREAK = "\x7f\x7f"
 
 _ODD_CODECS = frozenset({"unicode-escape", "raw-unicode-escape", "punycode", "idna", "undefined"})
 
@@ -125,29 +127,34 @@ def open_xer(path: Path, encoding: str | None) -> Generator["XerRecords"]:
     Args:
         path: The file; its folder takes a temporary copy when the encoding is not an extension
             of ASCII.
-        encoding: Code page; when None, UTF-8 where all of the file is that, else cp1252.
+        encoding: Code page; when None, it is found as that of a table is.
 
     Raises:
         UnreadableDocument: Cut off, not in that encoding, or no XER file at all.
     """
-    encoding = _checked_encoding(encoding or _likely_encoding(path))
-    if _extends_ascii(encoding):
-        yield XerRecords(path, encoding)
+    found = _checked_encoding(encoding or find_encoding(path) or FALLBACK)
+    guessed = None if encoding or found.startswith("utf") else found
+    if _extends_ascii(found):
+        yield XerRecords(path, found, guessed)
         return
     with tempfile.NamedTemporaryFile(dir=path.parent, buffering=_BLOCK) as copy:
-        _transcode(path, encoding, copy)
-        yield XerRecords(Path(copy.name), "utf-8")
+        _transcode(path, found, copy)
+        yield XerRecords(Path(copy.name), "utf-8", guessed)
 
 
 class XerRecords:
     """Records of an XER file; `Records`.
 
     Keeps where each table begins, and reads a table again whenever it is asked for.
+
+    Attributes:
+        guessed_encoding: The code page, if neither the sender nor the file's bytes prove it.
     """
 
     format = "xer"
 
-    def __init__(self, path: Path, encoding: str) -> None:
+    def __init__(self, path: Path, encoding: str, guessed: str | None = None) -> None:
+        self.guessed_encoding = guessed
         self._path = path
         self._encoding = encoding
         self._tables = self._index()
@@ -207,7 +214,7 @@ class XerRecords:
             ) from error
         if "\0" in text:
             raise UnreadableDocument(f"the row at line {line} holds NUL characters")
-        return text.split("\t", width + 1)[1:]
+        return text.replace(_LINE_BREAK, "\n").split("\t", width + 1)[1:]
 
     def _index(self) -> dict[str, list[_Segment]]:
         """Find the tables, and the end mark."""
@@ -238,7 +245,9 @@ class XerRecords:
 def _mark(raw: bytes) -> bytes | None:
     """The mark that a line begins with; None for a line that continues a text."""
     mark = raw[:2]
-    return mark if mark in _MARKS and raw[2:3] in _AFTER_MARK else None
+    if mark in _MARKS and (raw[2:3] in _AFTER_MARK or (mark == b"%E" and not raw[2:].strip())):
+        return mark
+    return None
 
 
 def _ascii(raw: bytes) -> str:
@@ -255,19 +264,6 @@ def _checked_encoding(encoding: str) -> str:
     except LookupError:
         pass
     raise UnreadableDocument(f"{encoding!r} is not a text encoding; use a code page like cp1252")
-
-
-def _likely_encoding(path: Path) -> str:
-    """UTF-8 where all bytes of the file are that: a text of another code page hardly ever is."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file:
-        try:
-            while block := file.read(_BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return DEFAULT_ENCODING
-    return "utf-8"
 
 
 def _extends_ascii(encoding: str) -> bool:

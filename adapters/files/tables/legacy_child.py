@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 from adapters.files import landlock, limits, sandbox
 from adapters.files.tables.marks import Marks, TooManyMarks
+from domain.tabular.values import shown_number
 
 _CELLS_IN_FRAME = 5_000
 _EXACT = 10**15
@@ -194,6 +195,7 @@ def _rows(sheet: "CalamineSheet") -> Iterator[tuple[int, list[Any]]]:
 def _plain(value: Any) -> Any:
     """A value that JSON takes: dates as arrays, times as text, integral floats as int."""
     if isinstance(value, float):
+        value = shown_number(value)
         return int(value) if value.is_integer() and -_EXACT < value < _EXACT else value
     if isinstance(value, datetime):
         return (*value.timetuple()[:6], value.microsecond)

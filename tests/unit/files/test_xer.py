@@ -196,7 +196,7 @@ def test_activities_without_a_project_are_reported_where_there_are_several(
 def test_a_wrong_code_page_is_reported(tmp_path: Path) -> None:
     content = text_of(tasks("7\t1\tA1\tArea")).encode("cp1252").replace(b"Area", b"\x81rea")
     with pytest.raises(UnreadableDocument, match=r"row at line 7 is not cp1252: set schedule_conf"):
-        read(tmp_path, content)
+        read(tmp_path, content, "cp1252")
     for name in ("klingon", "zlib", "rot13", "idna", "undefined"):
         with pytest.raises(UnreadableDocument, match=f"'{name}' is not a text encoding"):
             read(tmp_path, content, name)

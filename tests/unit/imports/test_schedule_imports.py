@@ -19,6 +19,7 @@ from tests.support.imports.activities import environment, message_of, work_of
 from tests.support.imports.schedules import ScheduleSetup, open_schedule_setup
 
 FIRST = Counts(created=196, rejected=2)
+GUESSED = "; read as cp1252, a guess: set schedule_config.encoding if letters are wrong"
 
 
 class Killed(BaseException):
@@ -74,7 +75,7 @@ async def test_a_schedule_is_loaded_and_its_mistakes_are_reported(setup: Schedul
     assert outcome.counts == FIRST
     assert outcome.note == (
         "40 activities, 45 relationships, 33 assignments, 40 activity codes, 7 UDF values,"
-        " 21 WBS nodes, 2 calendars, 7 resources"
+        f" 21 WBS nodes, 2 calendars, 7 resources{GUESSED}"
     )
     assert outcome.problem_count == 3
     assert [(problem.line, problem.column) for problem in outcome.problems] == [
@@ -93,7 +94,7 @@ async def test_the_next_update_flags_what_is_gone_and_keeps_what_people_wrote(
     outcome = await setup.load("unit100-update.xer", task="T2")
     assert (outcome.counts.flagged, outcome.counts.rejected) == (1, 0)
     assert outcome.note is not None
-    assert outcome.note.endswith("; 1 activity flagged as missing")
+    assert outcome.note.endswith(f"; 1 activity flagged as missing{GUESSED}")
     assert await setup.rows(
         "SELECT task_code, notes FROM schedule_activities WHERE missing_since IS NOT NULL"
     ) == [("A10-INS-0120", "hold")]
@@ -231,7 +232,7 @@ async def test_the_projects_of_a_file(setup: ScheduleSetup) -> None:
 
     outcome = await listed()
     assert outcome.note == (
-        "OSBL-PIPE (2025-04-01, 14 activities), ISBL-PIPE (2025-04-15, 14 activities)"
+        "OSBL-PIPE (2025-04-01, 14 activities), ISBL-PIPE (2025-04-15, 14 activities)" + GUESSED
     )
     assert outcome.counts.created == 2
     assert await setup.rows(
@@ -239,7 +240,7 @@ async def test_the_projects_of_a_file(setup: ScheduleSetup) -> None:
         " ORDER BY 1"
     ) == [("ISBL-PIPE", "two-projects.xer", 14), ("OSBL-PIPE", "two-projects.xer", 14)]
     only = await listed(task_id="T2", primavera_project_id="ISBL-PIPE")
-    assert only.note == "ISBL-PIPE (2025-04-15, 14 activities)"
+    assert only.note == "ISBL-PIPE (2025-04-15, 14 activities)" + GUESSED
     with pytest.raises(ApplicationError, match="'X'; it holds OSBL-PIPE, ISBL-PIPE") as raised:
         await listed(primavera_project_id="X")
     assert raised.value.type == INVALID_DOCUMENT

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from adapters.files import limits
 from domain.tabular.rows import Cell
+from domain.tabular.values import shown_number
 
 NUMBER = rb"[+-]?+(?:\d{1,308}+(?:\.\d{0,308}+)?+|\.\d{1,308}+)(?:[eE][+-]?+\d{1,3}+)?+"
 """A number as programs write it, as a pattern over bytes."""
@@ -25,6 +26,8 @@ changes them), and 0xEF, the first byte of U+FFFE and U+FFFF, which XML forbids.
 """
 
 _NUMBER = re.compile(NUMBER)
+_SHOWN = 15
+"""Digits that a user sees; a shorter text holds no more."""
 _EXACT = 10**15
 """Below this every integral double is written without exponent or loss."""
 
@@ -48,6 +51,8 @@ def matched_number(raw: bytes) -> int | float | str:
     value = float(raw)
     if math.isinf(value):
         return raw.decode("utf-8")
+    if len(raw) > _SHOWN:
+        value = shown_number(value)
     return int(value) if value.is_integer() and -_EXACT < value < _EXACT else value
 
 
