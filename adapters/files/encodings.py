@@ -57,6 +57,8 @@ _FURTHER_NAMES = {
 _CELLS = re.compile(rb"[\t\r\n,;]")
 _SCRIPT = re.compile(rb"[\x80-\xff]{4}")
 """Accents stand alone between letters; words of another script are such bytes throughout."""
+_OF_ARCHIVES = "cp437"
+_OF_NAMES = ("cp932", "gb18030", "cp949", "big5", "cp866", "windows-1251")
 _UPPER = bytes(range(128, 256))
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 _SHIFT = b"\x1b$"
@@ -120,6 +122,19 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
         return meant, True
     found = _found(content[:_SAMPLE], is_valid, lambda: _telling(content))
     return found or FALLBACK, not declared
+
+
+def name_encoding(names: bytes) -> str:
+    """The encoding of names of files in an archive that does not say it.
+
+    Programs write UTF-8, or the code page of their system; accents alone are those of DOS.
+    """
+    if _is_valid(names, "utf-8"):
+        return "utf-8"
+    if not _SCRIPT.search(names):
+        return _OF_ARCHIVES
+    name = chardet.detect(names, include_encodings=_OF_NAMES)["encoding"]
+    return name.lower() if name and _is_encoding(name) and _is_valid(names, name) else _OF_ARCHIVES
 
 
 def page_encoding(content: bytes) -> str | None:

@@ -10,6 +10,7 @@ from adapters.files.encodings import find_encoding
 from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
 from adapters.files.texts import mail_heads
+from adapters.files.texts.load_files import load_file_encoding
 from adapters.ports import UnreadableDocument
 
 
@@ -36,6 +37,7 @@ class TextKind(Enum):
     EPUB = "application/epub+zip"
     CALENDAR = "text/calendar"
     CARD = "text/vcard"
+    LOAD_FILE = "text/x-concordance-dat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         return _MBOX if mail_heads.holds_many(path, bounds.start) else TextKind.MAIL
     if is_pdf_after_others(path, head):
         return TextKind.PDF
+    if load_file_encoding(head) is not None:
+        return TextKind.LOAD_FILE
     encoding = find_encoding(path)
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
     if encoding is None or (not is_wide and _is_binary(head)):

@@ -43,10 +43,8 @@ def read_outlook(path: Path, into: Findings) -> None:
         damaged = bool(getattr(compound, "parsing_issues", ()))
     properties = TextProperties(storage, MESSAGE)
     headers = HeaderParser().parsestr(properties.text(c.PID_TRANSPORT_MESSAGE_HEADERS))
-    into.title, into.author = (
-        properties.text(c.PID_SUBJECT),
-        str(headers.get("From") or _sender(properties)),
-    )
+    into.title = properties.text(c.PID_SUBJECT)
+    into.author = str(headers.get("From") or _sender(properties))
     into.created_at = moment_of(properties, c.PID_CLIENT_SUBMIT_TIME)
     into.modified_at = moment_of(properties, c.PID_LAST_MODIFICATION_TIME)
     into.describe(

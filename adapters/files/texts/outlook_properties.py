@@ -33,12 +33,12 @@ class TextProperties(Properties):
         self._outer = encoding
 
     @property
-    def body_encoding(self) -> str:
+    def body_encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """One that keeps every byte."""
         return "latin-1"
 
     @property
-    def _str_prop_encoding(self) -> str:
+    def _str_prop_encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "latin-1"
 
     def text(self, pid: int) -> str:
