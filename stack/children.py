@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import sys
+import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,8 @@ from pathlib import Path
 from workers.cli.errors import CommandError
 
 _PR_SET_PDEATHSIG = 1
-_START_SECONDS = 60
+SLOW_SECONDS = 60.0
+"""After so long, and each time again, a child that is not up yet is reported."""
 _PORTS = range(15_000, 32_768)
 """Below those that Linux lends to connections."""
 _MOST_TRIES = 100
@@ -102,35 +104,53 @@ async def stop_child(process: Process, timeout: float = 10) -> int:
         return await process.wait()
 
 
+def _unreported(text: str) -> None:
+    return
+
+
 async def wait_for_port(process: Process, port: int, name: str, log: Path) -> None:
     """Wait until a child listens.
 
     Raises:
-        StackError: It ended, or did not listen within a minute.
+        StackError: It ended.
     """
     await wait_until(lambda: listens(port), process, name, log)
 
 
 async def wait_until(
-    is_up: Callable[[], Awaitable[bool]], process: Process, name: str, log: Path
+    is_up: Callable[[], Awaitable[bool]],
+    process: Process,
+    name: str,
+    log: Path,
+    announce: Callable[[str], None] = _unreported,
+    slow_seconds: float = SLOW_SECONDS,
 ) -> None:
-    """Wait until a child does what it was started for.
+    """Wait until a child does what it was started for, for as long as it runs.
+
+    Args:
+        is_up: Whether it does.
+        process: The child.
+        name: As messages call it.
+        log: Where its output goes.
+        announce: Gets a line each time it has been slow for `slow_seconds` more.
+        slow_seconds: Between two such lines.
 
     Raises:
-        StackError: It ended, or was not up within a minute.
+        StackError: It ended.
     """
-    try:
-        async with asyncio.timeout(_START_SECONDS):
-            while True:
-                answered = await is_up()
-                # Asked last: another server may have answered for one that has ended.
-                if process.returncode is not None:
-                    raise StackError(f"{name} ended with {process.returncode}; see {log}")
-                if answered:
-                    return
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise StackError(f"{name} is not up after {_START_SECONDS} s; see {log}") from None
+    began, reports = time.monotonic(), 0
+    while True:
+        answered = await is_up()
+        # Asked last: another server may have answered for one that has ended.
+        if process.returncode is not None:
+            raise StackError(f"{name} ended with {process.returncode}; see {log}")
+        if answered:
+            return
+        waited = time.monotonic() - began
+        if waited >= (reports + 1) * slow_seconds:
+            reports += 1
+            announce(f"{name} is not up after {waited:.0f} s; still waiting, its log is {log}")
+        await asyncio.sleep(0.05)
 
 
 async def listens(port: int) -> bool:

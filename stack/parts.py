@@ -45,21 +45,18 @@ class Part:
         self.prepare()
         return child(self.command, self.log, self.environment)
 
-    async def until_ready(self, process: Process) -> None:
-        """Wait for it.
-
-        Raises:
-            StackError: It does not get ready.
-        """
-        await wait_until(self.is_up, process, self.name, self.log)
-
     @asynccontextmanager
-    async def ready(self) -> AsyncGenerator[Process]:
+    async def ready(
+        self, announce: Callable[[str], None] = lambda text: None
+    ) -> AsyncGenerator[Process]:
         """The process, once it is ready.
 
+        Args:
+            announce: Gets a line when the process is slow.
+
         Raises:
-            StackError: A port is taken, or it does not get ready.
+            StackError: A port is taken, or it ends before it is ready.
         """
         async with self.started() as process:
-            await self.until_ready(process)
+            await wait_until(self.is_up, process, self.name, self.log, announce)
             yield process

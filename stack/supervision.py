@@ -85,7 +85,7 @@ class Keeper:
     async def _run_once(self) -> str:
         """Run it until it ends; why it has ended."""
         try:
-            async with self._part.ready() as process:
+            async with self._part.ready(self._announce) as process:
                 began = time.monotonic()
                 self._note_up()
                 code = await process.wait()

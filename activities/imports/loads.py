@@ -35,7 +35,7 @@ class Load:
     @property
     def asks(self) -> bool:
         """Whether a person is to be asked about rows that are no data."""
-        return self.message.left_out == "ask" and not self.message.keep_lines
+        return self.message.left_out == "ask"
 
     def is_under_way(self, mark: LoadMark) -> bool:
         """Whether the mark is one of this very work, and not of what a person has corrected."""

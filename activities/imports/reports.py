@@ -1,7 +1,7 @@
 """The report of rejected rows: the user's own rows, each with what is wrong with it."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 
 from activities.scratch import scratch_folder
@@ -29,8 +29,14 @@ async def first_problems(store: ImportStore, key: TaskKey) -> tuple[Problem, ...
     return tuple(problems[:PROBLEMS_IN_RESULT])
 
 
+async def no_rejected_rows() -> AsyncGenerator[Sequence[RejectedRow]]:
+    """Yield none: of a document that a person is asked about no row is rejected yet."""
+    for page in ():
+        yield page
+
+
 async def write_report(
-    store: ImportStore,
+    rejected: AsyncIterator[Sequence[RejectedRow]],
     blobs: Blobs,
     reports: ReportWriter,
     scratch: Path,
@@ -45,7 +51,7 @@ async def write_report(
     second run writes the same report to the same place.
 
     Args:
-        store: Where the rejected rows are.
+        rejected: The rejected rows, page by page.
         blobs: Where the report goes.
         reports: Writes it.
         scratch: Folder for temporary files.
@@ -59,7 +65,7 @@ async def write_report(
         target = folder / "report.xlsx"
         stopped = threading.Event()
         async with WorkerThread() as thread:
-            rows = from_thread(store.rejects(key), stopped)
+            rows = from_thread(rejected, stopped)
             try:
                 await thread.run(
                     lambda: reports.write(

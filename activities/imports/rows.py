@@ -1,7 +1,7 @@
 """Loads the rows of the seven table types."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,7 @@ from activities.failures import translate_failures
 from activities.handover import hands_over
 from activities.heartbeat import Heartbeater
 from activities.imports.loads import Load, begin
-from activities.imports.reports import first_problems, write_report
+from activities.imports.reports import first_problems, no_rejected_rows, write_report
 from activities.imports.spelling import CodeSpelling
 from activities.imports.table_reader import CHUNK_ROWS, TableReader
 from activities.scratch import fetched
@@ -24,19 +24,32 @@ from contracts.blobs import BlobRef
 from contracts.imports import (
     NOTE_CHARACTERS,
     PROBLEMS_IN_RESULT,
+    Choice,
     Counts,
     Handler,
     HandlerInput,
     HandlerOutcome,
+    Problem,
+    Question,
     Strategy,
 )
 from domain.imports.chunks import LoadMark, RowChunk
 from domain.imports.findings import Findings
 from domain.imports.leading_zeros import code_fields
 from domain.imports.tables import scope_of
+from domain.tabular.rows import RejectedRow
 
 INLINE_BYTES: Final = 64 * 1024
 """A delimited text of this size is read and converted in a few milliseconds."""
+LEFT_OUT: Final = Question(
+    field="left_out",
+    choices=(
+        Choice(value="keep", meaning="keep these rows"),
+        Choice(value="note", meaning="leave them out"),
+    ),
+)
+_BEFORE_LEFT_OUT: Final = 3
+"""Problems of rejected rows that come before rows that were left out."""
 _ROOM_BEHIND: Final = 200
 """Characters of a note that are left for what is said about the message."""
 
@@ -154,21 +167,23 @@ class RowImports:
                     pass
             finally:
                 await thread.run(reading.close)
-        skipped = reading.findings.skipped
-        if not skipped:
+        is_answered = load.message.keep_lines or not reading.findings.skipped
+        if is_answered and not reading.unmatched_lines:
             return None
-        problems = [problem for row in skipped for problem in row.problems]
         return HandlerOutcome(
-            problems=tuple(problems[:PROBLEMS_IN_RESULT]),
+            problems=_first(reading.findings, ()),
             problem_count=reading.findings.counts.total(),
-            report=await self._report(load, reading),
+            report=await self._report(load, reading, no_rejected_rows()),
             note=note_of(reading),
-            held_back=_question(reading.findings),
+            held_back=_held_for(reading),
+            question=LEFT_OUT,
         )
 
-    async def _report(self, load: Load, reading: TableReader) -> BlobRef:
+    async def _report(
+        self, load: Load, reading: TableReader, rejected: AsyncIterator[Sequence[RejectedRow]]
+    ) -> BlobRef:
         return await write_report(
-            self._store,
+            rejected,
             self._blobs,
             self._reports,
             self._scratch,
@@ -228,17 +243,21 @@ class RowImports:
         must leave alone.
         """
         report, problems, note = None, (), None
+        count = mark.problem_count
         if reading is not None:
             stored = await self._stored_among_left_out(load, reading)
             note = _note(load, mark, reading, stored)
         if mark.counts.rejected and reading is not None:
             problems = await first_problems(self._store, load.key)
+        if reading is not None:
+            problems = _first(reading.findings, problems)
+            count += reading.findings.counts.total()
         if reading is not None and (mark.counts.rejected or reading.findings.skipped):
-            report = await self._report(load, reading)
+            report = await self._report(load, reading, self._store.rejects(load.key))
         return HandlerOutcome(
             counts=mark.counts,
             problems=problems,
-            problem_count=mark.problem_count,
+            problem_count=count,
             report=report,
             note=note,
             held_back=_held_back(load, mark),
@@ -250,8 +269,22 @@ def _day_of_import() -> date:
     return activity.info().scheduled_time.date()
 
 
-def _question(findings: Findings) -> str:
+def _first(findings: Findings, rejected: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Problems that travel through history: of rejected rows, and rows that were left out."""
+    skipped = [problem for row in findings.skipped for problem in row.problems]
+    first, more = rejected[:_BEFORE_LEFT_OUT], rejected[_BEFORE_LEFT_OUT:]
+    return (*first, *skipped, *more)[:PROBLEMS_IN_RESULT]
+
+
+def _held_for(reading: TableReader) -> str:
     """What a person is asked about rows that are no data."""
+    findings = reading.findings
+    if unmatched := reading.unmatched_lines:
+        return (
+            f"keep_lines: on {unmatched[0]!r:.80} stands no row that would be left out; the report "
+            "lists those that would; correct `keep_lines` (--keep-line 7) and retry; nothing was "
+            "written yet"
+        )
     count = findings.counts.total()
     rows = "1 row looks" if count == 1 else f"{count:,} rows look"
     first = findings.skipped[0]
@@ -305,6 +338,9 @@ def _note(load: Load, mark: LoadMark, reading: TableReader, stored: Sequence[str
 def note_of(reading: TableReader, sentences: Sequence[str] = ()) -> str | None:
     """What the person who reads a result has to know: `sentences`, and what the reading found."""
     notes = [*sentences]
+    if lines := reading.unmatched_lines:
+        shown = ", ".join(map(repr, lines[:3]))
+        notes.append(f"No row that would be left out stands on these `keep_lines`: {shown:.200}.")
     if reading.guessed_encoding:
         notes.append(
             f"Read as {reading.guessed_encoding}, a guess: name the encoding if letters are wrong."

@@ -227,7 +227,8 @@ class ScheduleImports:
         if mark.counts.rejected:
             rejected = await first_problems(self._store, key)
             report = await write_report(
-                self._store, self._blobs, self._reports, self._scratch, key, REPORT_HEADER
+                *(self._store.rejects(key), self._blobs, self._reports, self._scratch),
+                *(key, REPORT_HEADER),
             )
         counts = mark.counts.plus(retired)
         reported = (*chunks.remarks, *rejected)[:PROBLEMS_IN_RESULT]

@@ -79,6 +79,11 @@ class TableReader:
         self.rows_read = 0
         self.exhausted = False
 
+    @property
+    def unmatched_lines(self) -> Sequence[str]:
+        """Lines that a person keeps, and on which no row was found that would be left out."""
+        return sorted(set(self._message.keep_lines) - self.findings.kept_lines)
+
     def open(self) -> None:
         """Open the file, choose its tables and settle how they are written.
 

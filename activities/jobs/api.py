@@ -204,6 +204,13 @@ class JobType(Generic[P]):
     parameters: type[P]
     """Refuses what it does not know (`extra="forbid"`), so that a misspelt one is not ignored."""
 
+    def check(self, parameters: P) -> None:
+        """Refuse parameters that no run could use, when a job is submitted or corrected.
+
+        Raises:
+            RuleViolation: The message says which, and why.
+        """
+
     def inputs(self, parameters: P) -> Sequence[str]:
         """Names of the blobs in the bronze container that the job reads.
 

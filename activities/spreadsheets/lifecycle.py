@@ -13,6 +13,7 @@ from contracts.spreadsheets import (
     StatusRecord,
     workflow_id,
 )
+from contracts.spreadsheets.reviews import DecideRows
 
 
 class SpreadsheetLifecycle:
@@ -50,6 +51,13 @@ class SpreadsheetLifecycle:
             The rows as the progress mark counted them.
         """
         return await self._store.finish(finishing.result, finishing.record)
+
+    @activity.defn(name="spreadsheets.decide_rows")
+    @translate_failures
+    async def decide_rows(self, work: DecideRows) -> None:
+        """Keep rows, or leave them out; a second run changes nothing."""
+        async with Heartbeater():
+            await self._store.reviews.decide_rows(work)
 
     @activity.defn(name="spreadsheets.save_columns")
     @translate_failures

@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from heapq import merge
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from temporalio import activity
@@ -50,7 +52,7 @@ class SpreadsheetReports:
     @activity.defn(name="spreadsheets.write_report")
     @translate_failures
     async def write_report(self, work: ReportInput) -> BlobRef | None:
-        """Write every row with outcome ERROR into a spreadsheet in the blob store.
+        """Write every row with outcome ERROR, or that docflow skipped, into a spreadsheet.
 
         Rows are streamed: memory stays bounded. A second run writes the same rows to the same
         place.
@@ -59,21 +61,26 @@ class SpreadsheetReports:
             The report; None when there is no such row.
         """
         uuid = work.order.uuid
+        edits = Edits(work.columns, await self._store.reviews.operations(uuid))
+        skipped = [
+            (line, [Problem(line=line, reason=f"skipped: it {reason}")])
+            for line, reason in sorted(edits.reasons.items())
+        ]
         pages = self._store.errors(uuid)
         first = await anext(pages, None)
-        if first is None:
+        if first is None and not skipped:
             return None
         async with (
             Heartbeater(),
             fetched_rows(self._blobs, work.staged, self._scratch) as path,
         ):
             target = path.with_name("report.xlsx")
-            edits = Edits(work.columns, await self._store.reviews.operations(uuid))
             stopped = threading.Event()
-            errors = chain(first, from_thread(pages, stopped))
+            errors = chain(first or (), from_thread(pages, stopped))
+            rows = merge(errors, skipped, key=itemgetter(0))
             async with WorkerThread() as thread:
                 try:
-                    await thread.run(lambda: self._write(path, target, edits, errors))
+                    await thread.run(lambda: self._write(path, target, edits, rows))
                 finally:
                     stopped.set()
             # Noted first: a blob without a record would outlive every purge.

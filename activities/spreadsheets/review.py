@@ -32,9 +32,9 @@ from contracts.spreadsheets.reviews import (
     ReviewOperation,
 )
 from domain.errors import RuleViolation
-from domain.spreadsheets.decisions import missing_fields
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.fields import SheetField
+from domain.spreadsheets.missing import missing_fields
 from domain.spreadsheets.operations import active, described
 from domain.spreadsheets.people import KnownPerson
 from domain.spreadsheets.records import SheetMark
@@ -97,7 +97,8 @@ class SpreadsheetReview:
             fetched_rows(self._blobs, work.staged, self._scratch) as path,
         ):
             await self._store_rows(uuid, path, heart)
-            await reviews.open(uuid, ReviewCounts(rows=work.staged.total))
+            out = len(Edits(work.columns, await reviews.operations(uuid)).excluded)
+            await reviews.open(uuid, ReviewCounts(rows=work.staged.total, excluded=out))
             return await self._check(work, path, heart)
 
     @activity.defn(name="spreadsheets.check_review")

@@ -19,6 +19,7 @@ from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.people import KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
 from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
+from domain.spreadsheets.skipped_rows import DOCFLOW
 from domain.spreadsheets.types.base import SheetType
 from domain.spreadsheets.validation import (
     CheckedRows,
@@ -64,8 +65,10 @@ class Plan:
 
     def excluded(self, line: int) -> str | None:
         """Why a row is left out; None: it is not."""
-        by = None if self.edits is None else self.edits.excluded.get(line)
-        return None if by is None else f"left out in the review by {by}"
+        if self.edits is None or line not in self.edits.excluded:
+            return None
+        reason, by = self.edits.reasons.get(line, ""), self.edits.excluded[line]
+        return reason if by == DOCFLOW else f"left out in the review by {by}"
 
     @property
     def _notations(self) -> Mapping[str, Notation]:

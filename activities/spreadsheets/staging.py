@@ -4,7 +4,7 @@ import hashlib
 import time
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +13,15 @@ from temporalio import activity
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import fetched, scratch_folder
-from activities.spreadsheets.staged_rows import is_blank, staged_line
+from activities.spreadsheets.staged_rows import StagedRows, is_blank, staged_line
 from activities.threads import WorkerThread
 from adapters.ports import BlobNotFound, Blobs, Documents, SpreadsheetStore
 from contracts.base import Contract
 from contracts.blobs import BlobRef
 from contracts.spreadsheets import Layout, Staged, StageInput
 from domain.errors import RuleViolation
+from domain.spreadsheets.records import SkippedRow
+from domain.spreadsheets.skipped_rows import SkippedRows
 from domain.tabular.line_ranges import listed_lines
 from domain.tabular.merged import filled_down, merged_down
 from domain.tabular.rows import Cell
@@ -108,6 +110,7 @@ class SpreadsheetStaging:
             target = path.with_name("rows")
             writing = await self._write(work, path, target, heart)
             await self._store.save_total(order.uuid, writing.rows)
+            await self._store.save_skipped_rows(order.uuid, writing.skipped)
             if writing.hidden:
                 await self._store.save_hidden_rows(
                     order.uuid, len(writing.hidden), listed_lines(writing.hidden)
@@ -122,6 +125,7 @@ class SpreadsheetStaging:
             total=writing.rows,
             hidden_rows=len(writing.hidden),
             hidden_lines=listed_lines(writing.hidden),
+            skipped_rows=sum(row.is_skipped for row in writing.skipped),
         )
 
     async def _write(
@@ -149,6 +153,7 @@ class _Writing:
     Attributes:
         rows: Rows staged so far.
         hidden: Lines of rows among them that the owner's program does not show, once all are read.
+        skipped: Rows that are no people, or may be none, once all are read.
     """
 
     def __init__(self, documents: Documents, work: StageInput, path: Path, target: Path) -> None:
@@ -161,6 +166,8 @@ class _Writing:
         self._is_filled = False
         self.rows = 0
         self.hidden: Sequence[int] = ()
+        self.skipped: Sequence[SkippedRow] = ()
+        self._no_people = SkippedRows(work.columns)
 
     def open(self) -> None:
         layout = self._work.layout
@@ -185,6 +192,7 @@ class _Writing:
         for seen, (line, cells) in enumerate(self._source, start=1):
             if line > header and not is_blank(cells):
                 write(staged_line(line, cells))
+                self._no_people.add(line, cells)
                 self.rows += 1
             if seen % _ROWS_BETWEEN_LOOKS == 0 and time.monotonic() > ends:
                 return False
@@ -192,6 +200,10 @@ class _Writing:
             return False
         hidden = self._table.hidden_rows
         self.hidden = hidden[bisect_right(hidden, header) :]
+        self._file.flush()
+        with closing(StagedRows(self._target)) as staged:
+            rows = ((row.line, row.cells) for row in staged.read())
+            self.skipped = self._no_people.found(rows)
         return True
 
     def _begin_filled(self, header: int) -> bool:
@@ -202,6 +214,7 @@ class _Writing:
         self._file.seek(0)
         self._file.truncate()
         self._is_filled, self.rows = True, 0
+        self._no_people = SkippedRows(self._work.columns)
         self._source = filled_down(self._table.rows(), begins)
         return True
 

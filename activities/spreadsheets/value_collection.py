@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -31,13 +31,21 @@ class ValueCollector:
         path: The staged file.
         places: Field to the place of its column.
         book: Resolves the values, and has found them afterwards.
+        left_out: Lines of rows that do not count.
     """
 
-    def __init__(self, path: Path, places: Mapping[str, int], book: ValueBook) -> None:
+    def __init__(
+        self,
+        path: Path,
+        places: Mapping[str, int],
+        book: ValueBook,
+        left_out: Collection[int] = (),
+    ) -> None:
         self._staged = StagedRows(path)
         self._source = self._staged.read()
         self._places = places
         self._book = book
+        self._left_out = left_out
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in places}
         self._pending: Iterator[tuple[str, str, int]] | None = None
         self.rows = 0
@@ -67,6 +75,8 @@ class ValueCollector:
 
     def _count(self, rows: Sequence[SourceRow]) -> None:
         self.rows += len(rows)
+        if self._left_out:
+            rows = [row for row in rows if row.line not in self._left_out]
         for name, place in self._places.items():
             known = self._counts[name]
             met = _distinct([row.cells[place] for row in rows if len(row.cells) > place])

@@ -36,6 +36,7 @@ from contracts.spreadsheets import (
     MappingStatus,
 )
 from domain.spreadsheets.bibs import BIB, BIBS, QUESTIONS
+from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import FILE_ROWS, PEOPLE, PERSON
@@ -98,15 +99,17 @@ class SpreadsheetValues:
             and fields[column.target].resolver is not None
         }
         context: ImportContext | None = None
+        # Before the review: which rows are left out, and no corrections.
+        edits = Edits(work.columns, await self._store.reviews.operations(order.uuid))
         async with Heartbeater() as heart:
             if places:
                 context = await load_context(self._store, self._types, order, _today(), only=places)
                 book = ValueBook(list(fields.values()), context)
                 async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
-                    await _collect(ValueCollector(path, places, book), heart)
+                    await _collect(ValueCollector(path, places, book, edits.excluded), heart)
                 await self._save(order.uuid, book.take_found())
             if self._types.get(order.import_type).is_about_people:
-                await self._collect_people(work, list(fields.values()), heart)
+                await self._collect_people(work, list(fields.values()), edits, heart)
             summary = await self._store.cell_summary(order.uuid)
             if not summary.open or context is None:
                 return summary
@@ -117,7 +120,11 @@ class SpreadsheetValues:
             await self._store.save_values(uuid, found[start : start + _SAVED_TOGETHER])
 
     async def _collect_people(
-        self, work: CollectInput, fields: Sequence[SheetField], heart: Heartbeater
+        self,
+        work: CollectInput,
+        fields: Sequence[SheetField],
+        edits: Edits,
+        heart: Heartbeater,
     ) -> None:
         """Find the rows of which it is unclear whom they are about, and bibs of two people."""
         order = work.order
@@ -126,7 +133,7 @@ class SpreadsheetValues:
         context = await load_context(self._store, self._types, order, _today(), only=())
         # Other columns are checked when the rows are written.
         sheet_type = replace(self._types.get(order.import_type), check=check_person)
-        plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers)
+        plan = Plan(sheet_type, fields, columns, context, ValueBook((), context), answers, edits)
         async with fetched_rows(self._blobs, work.staged, self._scratch) as path:
             reading = SheetReader(path, plan, SheetMark())
             async with WorkerThread() as thread:

@@ -12,7 +12,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.scratch import scratch_folder
-from activities.transfers.pairs import pairs_of
+from activities.transfers.pairs import alone, pairs_of
 from activities.transfers.staged_paths import staged_path
 from activities.transfers.step_files import StepFiles, content_of, line_of, remarks_of_empty
 from adapters.ports import Denied, UnreadableDocument
@@ -34,6 +34,8 @@ from domain.errors import RuleViolation
 
 _FREE_BYTES: Final = 64 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
+_MESSAGES: Final = (".pgp", ".gpg")
+"""What names of signed messages may end in, beside the suffixes of signatures."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,13 @@ class Crypto:
     @activity.defn(name="transfers.verify")
     @translate_failures
     async def verify(self, order: ActionOrder) -> ActionResult:
-        """Require that every file has a detached signature of a partner beside it.
+        """Require that every file has a detached signature of a partner beside it, or within.
+
+        A message that holds its signature, also one that is clear-signed, becomes what was signed.
 
         Raises:
-            InvalidDocument: A file has no signature, or a signature no file.
-            UnreadableDocument: A file was changed after it was signed.
+            InvalidDocument: A file has more than one signature.
+            UnreadableDocument: A file was changed after it was signed, or has no signature.
             Denied: A signature is of no expected key.
         """
         action = order.action
@@ -178,7 +182,21 @@ class Crypto:
             after: list[StagedFile] = []
             lines: list[ReceiptFile] = []
             async with self._ports.openpgp.open(theirs) as ring:
-                for file, signature in pairs_of(await step.given(), action.suffixes, "signature"):
+                given = await step.given()
+                messages = alone(given, action.suffixes)
+                beside = [file for file in given if file not in messages]
+                for number, file in enumerate(messages):
+                    with _about(file):
+                        blob, by = await ring.read_signed(
+                            step.staging.read(file.blob),
+                            partial(step.stage, number),
+                            signers,
+                            most=_most(Decrypt(partner=action.partner), file.blob.size),
+                        )
+                    name = _without_suffix(file.name, (*action.suffixes, *_MESSAGES))
+                    after.append(_derived(file, name, blob=blob, signed_by=by.fingerprint))
+                    lines.append(line_of(file, after[-1], f"signed by {by.fingerprint}"))
+                for file, signature in pairs_of(beside, action.suffixes, "signature"):
                     with _about(file):
                         by = await self._verified(step.staging, ring, file, signature, signers)
                     after.append(_derived(file, file.name, signed_by=by))

@@ -1,7 +1,8 @@
 """What actions at endpoints have in common: partners, staged files, notes, the receipt's step."""
 
+import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,8 +32,8 @@ class EndpointPorts:
     probing: Places
     """Connects whatever is known of a partner, for the probe of an outage."""
     now: Callable[[], datetime] = now_utc
-    settle_seconds: int = 0
-    """Between two looks at a file of a folder or SFTP server; a partner may have its own."""
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Between two looks at a file that may still be written."""
 
 
 async def partner_of(partners: PartnerStore, name: str) -> Partner:

@@ -37,6 +37,14 @@ def pairs_of(
     return [(file, found[file.name]) for file in files if file.name not in beside]
 
 
+def alone(files: Sequence[StagedFile], suffixes: Sequence[str]) -> Sequence[StagedFile]:
+    """Files that have none beside them and belong to none: a signature may be within."""
+    names = {file.name for file in files}
+    owners = {file.name: set(_owners(file.name, suffixes)) & names for file in files}
+    paired = {owner for each in owners.values() for owner in each}
+    return [file for file in files if not owners[file.name] and file.name not in paired]
+
+
 def _owners(name: str, suffixes: Sequence[str]) -> Sequence[str]:
     lower = name.lower()
     return [name[: -len(suffix)] for suffix in suffixes if lower.endswith(suffix.lower())]

@@ -1,6 +1,5 @@
 """`transfers.read_file`: files from a partner into the staging area."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,15 +12,7 @@ from activities.heartbeat import Heartbeater
 from activities.transfers.endpoints import EndpointPorts, digest_of, opened, progress_of, shown
 from activities.transfers.step_files import StepFiles, bounded
 from adapters.ports import NotYet, PortError
-from adapters.ports.places import (
-    Entry,
-    FileChanged,
-    FileMissing,
-    PartnerAway,
-    Place,
-    Progress,
-    is_same,
-)
+from adapters.ports.places import Entry, FileMissing, PartnerAway, Place, Progress
 from contracts.blobs import BlobRef
 from contracts.transfers import (
     ActionOrder,
@@ -32,7 +23,7 @@ from contracts.transfers import (
     ReceiptFile,
     StagedFile,
 )
-from contracts.transfers.progress import ReadCursor, TransferProgress
+from contracts.transfers.progress import ReadCursor
 from domain.errors import RuleViolation
 from domain.transfers.paths import (
     divided,
@@ -47,13 +38,14 @@ from domain.transfers.paths import (
 from domain.transfers.receipts import read_digest
 from domain.transfers.templates import plain
 
+STABLE_SECONDS: Final = 2.0
+"""Between the two looks at a file. Times of SFTP are whole seconds."""
+_YOUNG: Final = timedelta(days=1)
+_GROWING: Final = frozenset({PlaceKind.FOLDER, PlaceKind.SFTP})
+"""Where a file is seen while it is written."""
 _WORTH_KEEPING: Final = 8 << 20
 """Bytes of a file whose connection broke that are kept for the next attempt."""
 _NOTED_FILES: Final = 200
-_OLD: Final = timedelta(hours=1)
-"""A file that was last written so long ago is complete."""
-_GROWING: Final = frozenset({PlaceKind.FOLDER, PlaceKind.SFTP})
-"""Endpoints at which a file is seen before it is whole."""
 _SPARE: Final = 1_000
 """Files of a folder that are named in remarks at most, beside those that are read."""
 
@@ -98,9 +90,10 @@ class FileReading:
         end = opened(self._ports.places, self._ports.partners, action.partner)
         async with end as (partner, place):
             entries, remarks = await _found(place, action, plain(order.names["path"]))
-            looked = self._ports.now()
             reading = await self._begun(order, step, entries)
             self._check_stable(action, entries, reading.cursor.seen)
+            if action.stable_seconds is None and partner.kind in _GROWING:
+                await self._look_twice(place, entries)
             try:
                 for number in range(len(reading.files), len(entries)):
                     progress = progress_of(beats, number)
@@ -108,8 +101,7 @@ class FileReading:
             except PortError:
                 await self._note(order, step, reading)
                 raise
-            _check_filled(action, reading.files, remarks)
-            await self._look_again(partner, place, entries, looked, beats)
+        remarks = [*remarks, *_remarks_of_empty(action, reading.files)]
         lines = [_line(partner, file) for file in reading.files]
         _check_same(order, lines)
         return await step.result(
@@ -134,41 +126,28 @@ class FileReading:
             await self._note(order, step, reading)
         return reading
 
-    async def _look_again(
-        self,
-        partner: Partner,
-        place: Place,
-        entries: Sequence[Entry],
-        looked: datetime,
-        beats: Heartbeater,
-    ) -> None:
-        """See that files are still those that were listed, some seconds after the first look.
-
-        A sender that still writes shows only by that: between two of its writes a file stays the
-        same, and each part of it can be read.
+    async def _look_twice(self, place: Place, entries: Sequence[Entry]) -> None:
+        """See that files which may still be written have the same size and time a moment later.
 
         Raises:
-            FileChanged: One has another size or time.
+            NotYet: One has not.
         """
-        settle = self._ports.settle_seconds
-        settle = partner.settle_seconds if partner.settle_seconds is not None else settle
-        if partner.kind not in _GROWING or not settle:
-            return
-        young = [each for each in entries if _may_grow(each, looked)]
+        young = [entry for entry in entries if _is_young(entry, self._ports.now())]
         if not young:
             return
-        waited = (self._ports.now() - looked).total_seconds()
-        beats.beat(TransferProgress(files=len(entries)))
-        await asyncio.sleep(max(0.0, settle - waited))
+        await self._ports.pause(STABLE_SECONDS)
         for entry in young:
-            if not is_same(entry, await place.stat(entry.path)):
-                raise FileChanged(
-                    f"{printable(entry.path)} is still being written: its size or time changed "
-                    f"within {settle} s (settle_seconds of {partner.name})"
+            now = await place.stat(entry.path)
+            if (entry.size, entry.changed, entry.tag) != (now.size, now.changed, now.tag):
+                raise NotYet(
+                    f"{printable(entry.path)} is still being written: it had {entry.size:,} bytes, "
+                    f"and {now.size:,} after {STABLE_SECONDS:.0f} s; `StableSeconds` says how long "
+                    "a file has to be unchanged",
+                    STABLE_SECONDS,
                 )
 
     def _check_stable(self, action: ReadFile, entries: Sequence[Entry], seen: datetime) -> None:
-        now, wanted = self._ports.now(), action.stable_seconds
+        now, wanted = self._ports.now(), action.stable_seconds or 0
         for entry in entries:
             # A partner's clock may be wrong: what we have seen ourselves counts as well.
             known = [(now - seen).total_seconds()]
@@ -256,7 +235,26 @@ class _Arriving:
             self.broken = error
 
 
-async def _found(place: Place, action: ReadFile, path: str) -> tuple[Sequence[Entry], list[str]]:
+def _is_young(entry: Entry, now: datetime) -> bool:
+    """Whether a file may still be written: the clocks of servers are wrong by hours at most."""
+    return entry.size == 0 or entry.changed is None or now - entry.changed < _YOUNG
+
+
+def _remarks_of_empty(action: ReadFile, files: Sequence[StagedFile]) -> Sequence[str]:
+    """What is said of files of which no byte came, once they were read to their ends.
+
+    Raises:
+        RuleViolation: There is one, and it is not accepted.
+    """
+    empty = [file.source or file.name for file in files if file.blob.size == 0]
+    if empty and not action.allow_empty:
+        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
+    return [f"{len(empty)} of {len(files)} files are empty"] if empty else []
+
+
+async def _found(
+    place: Place, action: ReadFile, path: str
+) -> tuple[Sequence[Entry], Sequence[str]]:
     """The files that a path names, and remarks; what looks like a pattern may be a name."""
     remarks: list[str] = []
     exact = literal(path)
@@ -288,24 +286,6 @@ async def _found(place: Place, action: ReadFile, path: str) -> tuple[Sequence[En
     if not entries:
         remarks.append("no file was found, and none is required")
     return entries, remarks
-
-
-def _check_filled(action: ReadFile, files: Sequence[StagedFile], remarks: list[str]) -> None:
-    """See that files hold something; what a server states as their size does not count.
-
-    Raises:
-        RuleViolation: One holds nothing.
-    """
-    empty = [file.source or file.name for file in files if file.blob.size == 0]
-    if empty and not action.allow_empty:
-        raise RuleViolation(f"{printable(empty[0])} is empty; `AllowEmpty` accepts such files")
-    if empty:
-        remarks.append(f"{len(empty)} of {len(files)} files are empty")
-
-
-def _may_grow(entry: Entry, looked: datetime) -> bool:
-    """Whether a sender may still write a file; a partner's clock may be minutes off."""
-    return entry.changed is None or looked - entry.changed < _OLD
 
 
 async def _similar(place: Place, path: str) -> list[str]:

@@ -1,6 +1,5 @@
 """`transfers.look`: lists an endpoint and starts an event for each new file that is complete."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -33,6 +32,7 @@ from domain.transfers.sightings import (
     concerns,
     event_id,
     event_of,
+    in_turn,
     never_sent,
     said_of_gone,
     said_of_return,
@@ -41,8 +41,8 @@ from domain.transfers.sightings import (
 
 _PAGE: Final = 500
 """Files that are written down in one transaction."""
-_AT_ONCE: Final = 20
-"""Events that are started at once."""
+_SENT_TOGETHER: Final = 20
+"""Events that are written down together once they were started."""
 _KEPT: Final = timedelta(days=30)
 """So long a file that vanished is still listed for people."""
 
@@ -133,8 +133,14 @@ class Watching:
             known = await self._ports.store.state(watch.name)
             await self._confirm_gone(look, known, entries)
             before |= await self._returned(look, known, entries)
+            due: list[SeenFile] = []
             for page in _pages(_possible(look, entries), _PAGE):
-                await self._page(look, page, before, markers)
+                due += await self._page(look, page, before, markers)
+                beats.beat(look.result)
+            for some in _pages(sorted(due, key=in_turn), _SENT_TOGETHER):
+                # One after another: jobs of one sequence key run in the order of their events.
+                sent = [await self._send(look, each) for each in some]
+                await self._ports.store.put(watch.name, sent)
                 beats.beat(look.result)
             if is_whole:
                 # What is left of the files that were there before is there no more.
@@ -199,8 +205,8 @@ class Watching:
         page: Sequence[Entry],
         before: dict[str, SeenFile],
         markers: frozenset[str],
-    ) -> None:
-        """Write down what is new, then start what is due; takes what it sees out of `before`."""
+    ) -> Sequence[SeenFile]:
+        """Write down what is new; returns what is due. Takes what it sees out of `before`."""
         new: list[SeenFile] = []
         due: list[SeenFile] = []
         for each in page:
@@ -214,9 +220,7 @@ class Watching:
                 look.settling += 1
         # Before any event of theirs: another attempt has to make the same event.
         await self._ports.store.put(look.watch.name, new)
-        for some in _pages(due, _AT_ONCE):
-            sent = await asyncio.gather(*(self._send(look, each) for each in some))
-            await self._ports.store.put(look.watch.name, sent)
+        return due
 
     async def _send(self, look: _Look, file: SeenFile) -> SeenFile:
         try:

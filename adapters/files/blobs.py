@@ -73,9 +73,12 @@ class FolderBlobs:
         """Copy a blob into a new file."""
         loop = asyncio.get_running_loop()
 
-        def report(written: int) -> None:
+        async def reported(written: int) -> None:
             if progress is not None:
-                loop.call_soon_threadsafe(progress, written)
+                progress(written)
+
+        def report(written: int) -> None:
+            asyncio.run_coroutine_threadsafe(reported(written), loop).result()
 
         return await to_end(self._download, name, target, report)
 

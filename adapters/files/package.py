@@ -50,12 +50,18 @@ DAMAGED = damaged("workbook")
 class Package:
     """The parts of a zip file, by name."""
 
-    def __init__(self, archive: zipfile.ZipFile, what: str) -> None:
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        what: str,
+        free_bytes: int = limits.PACKAGE_RATIO_FREE_BYTES,
+    ) -> None:
         """Check the directory: number of parts, unpacked sizes, encryption.
 
         Args:
             archive: The file, open.
             what: What people call it.
+            free_bytes: If it unpacks to no more, it may have any ratio.
 
         Raises:
             UnreadableDocument: The package unpacks to far more than it holds, or is encrypted.
@@ -69,9 +75,7 @@ class Package:
             )
         packed = sum(part.compress_size for part in parts)
         unpacked = sum(part.file_size for part in parts)
-        if unpacked > limits.PACKAGE_RATIO_FREE_BYTES and unpacked > limits.PACKAGE_RATIO * max(
-            packed, 1
-        ):
+        if unpacked > free_bytes and unpacked > limits.PACKAGE_RATIO * max(packed, 1):
             raise UnreadableDocument(
                 f"the package unpacks to {unpacked // max(packed, 1):,} times its size"
                 f" ({unpacked:,} bytes), as only a zip bomb does; it was not unpacked"
@@ -167,18 +171,21 @@ class Package:
 
 
 @contextmanager
-def open_package(path: Path, what: str = "workbook") -> Generator[Package]:
+def open_package(
+    path: Path, what: str = "workbook", free_bytes: int = limits.PACKAGE_RATIO_FREE_BYTES
+) -> Generator[Package]:
     """Open a zip file whose directory is neither huge nor broken.
 
     Args:
         path: The file.
         what: What people call it.
+        free_bytes: If it unpacks to no more, it may have any ratio.
 
     Raises:
         UnreadableDocument: It is not a complete zip file, or a hostile one.
     """
     with path.open("rb") as file, opened_zip(file, what) as archive:
-        yield Package(archive, what)
+        yield Package(archive, what, free_bytes)
 
 
 @contextmanager

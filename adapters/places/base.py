@@ -19,7 +19,6 @@ from adapters.ports.places import (
     PlaceError,
     Progress,
     Written,
-    is_same,
 )
 from contracts.transfers import Guarantee, Overwrite, Partner
 from domain.transfers.paths import TEMPORARY_PREFIX, join, printable
@@ -52,10 +51,10 @@ class BasePlace(ABC):
 
     @abstractmethod
     def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
-        """The bytes of a file from an offset before its end, paced.
+        """The bytes of a file from an offset, to its end, paced.
 
-        Where it has grown they may be more than it is known to have. A file that is said to have
-        none is read until its end: a server that states no size states 0.
+        They may be more than the file is known to have. A size of 0 means nothing: some servers
+        state it for every file.
         """
 
     @abstractmethod
@@ -84,29 +83,29 @@ class BasePlace(ABC):
         return entry
 
     async def read(self, entry: Entry, offset: int = 0) -> AsyncGenerator[bytes]:
-        """The bytes of a file, which stays the same while it is read.
-
-        Some servers state no size, or 0 for a full file: then the end of the file decides.
-        """
+        """The bytes of a file, which stays the same while it is read."""
         # What is read in one block is compared behind it alone.
         if not self.reads_one_version and entry.size > SHORT_BYTES:
             self._check_same(entry, await self.stat(entry.path))
         checked(entry.path)
-        size, is_sized = offset, entry.size > 0
-        # There is nothing behind the end of a file whose size is known.
-        asks = offset < entry.size or not is_sized
-        async for block in self._blocks(entry, offset) if asks else no_bytes():
+        size = offset
+        # A size of 0 may mean that the server does not know it: only reading tells.
+        is_known = entry.size > 0
+        # No range of no bytes can be asked for.
+        is_left = offset < entry.size or not is_known
+        async for block in self._blocks(entry, offset) if is_left else no_bytes():
             size += len(block)
-            if is_sized and size > entry.size:
+            if is_known and size > entry.size:
                 break
             yield block
-        if is_sized and size != entry.size:
+        if is_known and size != entry.size:
             raise FileChanged(f"{printable(entry.path)} grew or shrank while it was read")
         self._check_same(entry, await self.stat(entry.path))
 
     async def content(self, path: str) -> AsyncGenerator[bytes]:
         """The bytes of a file, as they are now."""
-        async for block in self._blocks(await self.stat(path), 0):
+        entry = await self.stat(path)
+        async for block in self._blocks(entry, 0):
             yield block
 
     async def write(
@@ -170,6 +169,20 @@ class BasePlace(ABC):
                 f"{printable(entry.path)} is not the file any more that was listed: "
                 f"{now.size:,} bytes instead of {entry.size:,}, or another time or tag"
             )
+
+
+def is_same(entry: Entry, now: Entry) -> bool:
+    """Whether a file is still the one that it was, as far as the endpoint tells."""
+    if entry.size != now.size:
+        return False
+    if is_strong(entry.tag):
+        return entry.tag == now.tag
+    return entry.changed == now.changed and entry.tag in (None, now.tag)
+
+
+def is_strong(tag: str | None) -> bool:
+    """Whether equal tags mean equal bytes (RFC 9110, 8.8.1)."""
+    return bool(tag) and not str(tag).startswith("W/")
 
 
 def probe_name(folder: str = "", suffix: str = "") -> str:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adapters.blocks import in_blocks
-from adapters.places.base import BasePlace, no_bytes, probe_name, room_of
+from adapters.places.base import BasePlace, probe_name, room_of
 from adapters.places.local_files import begun, created, remove_same, write_all
 from adapters.places.pace import Pace
-from adapters.places.renamed import RenamedWrites
+from adapters.places.probing import Probe
+from adapters.places.renamed import RENAMES, RenamedWrites
 from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
 from adapters.ports.places import Entry, NameRefused, PartnerAway, PlaceError, Written
@@ -76,7 +77,8 @@ class FolderPlace(BasePlace):
         super().__init__(partner, pace)
         self._root, self._threads, self._silence = root, threads, silence
         self._top: str | None = None
-        self._writes = RenamedWrites(self, Rename.ATOMIC_REPLACE)
+        rename = partner.profile.rename if partner.profile else Rename.ATOMIC_REPLACE
+        self._writes = RenamedWrites(self, RENAMES[partner.write] if partner.write else rename)
 
     async def check(self, folders: Sequence[Path]) -> None:
         """See that the folder is there, and lies below one of those that are permitted.
@@ -108,13 +110,18 @@ class FolderPlace(BasePlace):
         return self._partner.profile or ServerProfile(rename=Rename.ATOMIC_REPLACE)
 
     async def probe(self, folder: str = "") -> ServerProfile:
-        """Write a file of our own, and remove it."""
-        name = probe_name(folder)
-        await self.write_file(name, no_bytes())
-        await self.remove(name)
-        return ServerProfile(
-            rename=Rename.ATOMIC_REPLACE, probed_at=datetime.now(UTC), probed_with=(name,)
-        )
+        """Do what a transfer does, with two files of our own."""
+        first, second = probe_name(folder, "-a"), probe_name(folder, "-b")
+        return await Probe(self, self._probed_rename, first, second).profile()
+
+    async def _probed_rename(self, first: str, second: str) -> Rename:
+        try:
+            await self.rename(first, second, replaces=True)
+        except PartnerAway:
+            raise
+        except PortError:
+            return Rename.DIRECT
+        return Rename.ATOMIC_REPLACE
 
     async def room(self) -> int | None:
         """Of its file system; a quota is not reported."""

@@ -15,7 +15,7 @@ from adapters.http.addresses import literal
 from adapters.http.answers import retry_after
 from adapters.http.guarded import GuardedTransport
 from adapters.http.resolved import AddressRefused
-from adapters.places.base import BasePlace
+from adapters.places.base import BasePlace, is_strong
 from adapters.places.checked_host import CheckedHost
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
@@ -32,7 +32,6 @@ from adapters.ports.places import (
     PartnerAway,
     PlaceError,
     Written,
-    is_strong,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import has_wildcards, printable
@@ -334,21 +333,21 @@ def _require_start(answer: httpx.Response, offset: int, path: str) -> None:
         raise PlaceError(f"{printable(path)}: the server sent another part than it was asked for")
 
 
+def _require_end(answer: httpx.Response, path: str) -> None:
+    """See that the end of an answer can be told from a connection that broke."""
+    is_chunked = "chunked" in answer.headers.get("Transfer-Encoding", "")
+    is_framed = is_chunked or answer.http_version not in ("HTTP/1.0", "HTTP/1.1")
+    if not is_framed and "Content-Length" not in answer.headers:
+        raise PlaceError(
+            f"{printable(path)}: the server states no length and sends no chunks, so a file that "
+            "is cut off would look whole"
+        )
+
+
 def _base(partner: Partner) -> str:
     host = partner.host or ""
     url = (host if "://" in host else f"https://{host}").rstrip("/")
     return f"{url}:{partner.port}" if partner.port else url
-
-
-def _require_end(answer: httpx.Response, path: str) -> None:
-    """See that a body says where it ends: one that ends with its connection may be cut short.
-
-    Raises:
-        PlaceError: It does not.
-    """
-    headers = answer.headers
-    if "Content-Length" not in headers and "chunked" not in headers.get("Transfer-Encoding", ""):
-        raise PlaceError(f"{printable(path)}: the server does not say how long it is")
 
 
 def _entry(path: str, headers: httpx.Headers) -> Entry:
@@ -357,7 +356,7 @@ def _entry(path: str, headers: httpx.Headers) -> Entry:
         moment = parsedate_to_datetime(changed) if changed else None
     except ValueError:
         moment = None
-    # Without a size the file is read until its end.
+    # 0: not stated; the file is read to its end.
     return Entry(
         path,
         int(size) if size.isdecimal() else 0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import obstore
 from obstore.exceptions import BaseError
 
-from adapters.places.base import BasePlace, no_bytes, probe_name
+from adapters.places.base import BasePlace, is_strong, no_bytes, probe_name
 from adapters.places.credentials import Credentials
 from adapters.places.object_deletes import ConditionalDeletes
 from adapters.places.object_errors import answered, failure
@@ -23,7 +23,6 @@ from adapters.ports.places import (
     PartnerAway,
     PlaceError,
     Written,
-    is_strong,
 )
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split
@@ -130,11 +129,11 @@ class ObjectPlace(BasePlace):
         return found[: most + 1]
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
+        # No range of an empty object can be asked for.
+        options: GetOptions = {"if_match": entry.tag}
+        if offset:
+            options["range"] = {"offset": offset}
         with self._translated(entry.path):
-            options: GetOptions = {"if_match": entry.tag}
-            if offset:
-                # No range of no bytes can be asked for.
-                options["range"] = {"offset": offset}
             key = self._key(checked(entry.path))
             result = await obstore.get_async(self._store, key, options=options)
             blocks = result.stream(min_chunk_size=_READ_BLOCK)

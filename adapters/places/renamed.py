@@ -26,9 +26,15 @@ from adapters.ports.places import (
     PlaceError,
     Written,
 )
-from contracts.transfers import Guarantee, Overwrite, Rename
+from contracts.transfers import Guarantee, Overwrite, Rename, WriteMode
 from domain.transfers.paths import NUMBERS, numbered, printable, temporary
 
+RENAMES: Final = {
+    WriteMode.DIRECT: Rename.DIRECT,
+    WriteMode.RENAME: Rename.ATOMIC_REPLACE,
+    WriteMode.RENAME_AFTER: Rename.NON_ATOMIC,
+}
+"""How files appear that are written as a record says."""
 _LAST_SECONDS: Final = 5.0
 """A write that is cancelled takes so long at most to remove its file."""
 
@@ -152,9 +158,9 @@ class RenamedWrites(Found):
             size = None if entry is None else entry.size
             if size == order.size:
                 return "size"
+            # A size of 0 may mean that the server does not know it: only reading tells.
             if size != 0:
                 raise _differs(order, f"has {size} bytes instead of {order.size:,}")
-            # A server that states no size states 0: the bytes decide.
         if await sha256_of(self._folders.content(path), order.progress) != order.sha256:
             raise _differs(order, "read back, has other bytes")
         return "read back"

@@ -2,11 +2,10 @@
 
 import asyncio
 import re
-import stat
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, TypeVar
 
 import asyncssh
@@ -15,20 +14,26 @@ from adapters.blocks import in_blocks
 from adapters.places.base import BasePlace, probe_name, room_of
 from adapters.places.credentials import Credentials
 from adapters.places.pace import Pace
-from adapters.places.renamed import RenamedWrites
-from adapters.places.sftp_names import SftpNames, is_link, text_of
-from adapters.places.sftp_probe import WRITES, SftpProbe
+from adapters.places.probing import Probe
+from adapters.places.renamed import RENAMES, RenamedWrites
+from adapters.places.sftp_facts import (
+    ended,
+    entry_of,
+    flush,
+    is_folder,
+    is_link,
+    piece,
+    text_of,
+)
 from adapters.places.sftp_session import translated
 from adapters.places.timeouts import Timeouts
 from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
 from adapters.ports import Denied, PortError
-from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, Written
+from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, PlaceError, Written
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split, temporary
 
 _BLOCK: Final = 1 << 20
-_LARGEST: Final = 1 << 62
-"""Bytes that a file of unknown size may have."""
 _IN_FLIGHT: Final = 3
 """Blocks; each of them travels in requests of the size that the server takes. The window of a
 channel of `asyncssh` has 2 MB: more blocks would only wait for each other, in memory."""
@@ -58,7 +63,7 @@ class SftpPlace(BasePlace):
         super().__init__(partner, pace)
         self._sftp, self._credentials, self._timeouts = sftp, credentials, timeouts
         self._profile = partner.profile
-        self._names = SftpNames(sftp, partner.root or "", self._ask)
+        self._real_root: str | None = None
         self._safe_folders: set[str] = set()
         self._made: set[str] = set()
 
@@ -68,12 +73,35 @@ class SftpPlace(BasePlace):
         return self._profile
 
     async def probe(self, folder: str = "") -> ServerProfile:
-        """Try renames with two files of one byte of our own."""
+        """Do what a transfer does, with two files of our own."""
         return await self._probe(probe_name(folder, "-a"), probe_name(folder, "-b"))
 
     async def _probe(self, first: str, second: str) -> ServerProfile:
-        self._profile = await SftpProbe(self).profile(first, second)
-        return self._profile
+        extensions = ("copy-data",) if self._sftp.supports_remote_copy else ()
+        found = await Probe(self, self._probed_rename, first, second).profile(extensions)
+        if found.rename is Rename.ATOMIC_REPLACE:
+            more = ("posix-rename", *found.extensions)
+            found = found.model_copy(update={"extensions": more})
+        self._profile = found
+        return found
+
+    async def _probed_rename(self, first: str, second: str) -> Rename:
+        try:
+            await self._ask(self._sftp.posix_rename(self._at(first), self._at(second)), first)
+        except PartnerAway:
+            raise
+        except PortError:
+            pass
+        else:
+            return Rename.ATOMIC_REPLACE
+        try:
+            await self.remove(second)
+            await self._ask(self._sftp.rename(self._at(first), self._at(second)), first)
+        except PartnerAway:
+            raise
+        except PortError:
+            return Rename.DIRECT
+        return Rename.NON_ATOMIC
 
     async def room(self) -> int | None:
         """Of the root's file system, by OpenSSH's extension `statvfs`; a quota is not reported."""
@@ -123,23 +151,27 @@ class SftpPlace(BasePlace):
         """A file that was listed; None: it is none, or a link that leads out."""
         known = None not in (facts.permissions, facts.size, facts.mtime)
         if known and not is_link(facts):
-            return _entry_of(path, facts)
+            return entry_of(path, facts)
         try:
             return await self.entry(path)
         except NameRefused:
             return None
 
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
-        if self._profile is None and self._partner.write in WRITES:
-            self._profile = ServerProfile(rename=WRITES[self._partner.write])
-        if self._profile is None:
+        if self._rename is None:
             await self.make_folders(order.path)
             # By names of this write: the next attempt removes what a killed worker leaves.
             first, second = (temporary(order.path, f"{order.owner}\0{each}") for each in "ab")
             await self._probe(first, second)
-        assert self._profile is not None
-        rename = WRITES.get(self._partner.write, self._profile.rename)
-        return await RenamedWrites(self, rename).write(chunks, order)
+        assert self._rename is not None
+        return await RenamedWrites(self, self._rename).write(chunks, order)
+
+    @property
+    def _rename(self) -> Rename | None:
+        """As its record says; else as it was probed; None: it was not."""
+        if self._partner.write is not None:
+            return RENAMES[self._partner.write]
+        return None if self._profile is None else self._profile.rename
 
     async def move(self, entry: Entry, path: str) -> None:
         """Move a file, if it is still that one."""
@@ -150,13 +182,38 @@ class SftpPlace(BasePlace):
     async def entry(self, path: str) -> Entry | None:
         """A file; None: there is none."""
         await self._check_folder(split(path)[0])
+        facts = await self._facts(path)
+        if facts is not None and is_link(facts):
+            await self._check_inside(path)
+            facts = await self._ask(self._sftp.stat(self._at(path)), path)
+        return None if facts is None else entry_of(path, facts)
+
+    async def _facts(self, path: str) -> asyncssh.SFTPAttrs | None:
+        """What the server says of a path; None: nothing has that name.
+
+        Some servers cannot be asked about one file, and some refuse with another reason what is
+        missing: then the list of its folder tells.
+        """
         try:
-            facts = await self._names.facts(path)
-            if facts is not None:
-                facts = await self._names.followed(path, facts)
+            return await self._ask(self._sftp.lstat(self._at(path)), path)
         except FileMissing:
             return None
-        return None if facts is None else _entry_of(path, facts)
+        except NameRefused:
+            raise
+        except (Denied, PlaceError) as refused:
+            if not path:
+                raise
+            folder, name = split(path)
+            try:
+                listed = await self._scanned(folder, re.compile(re.escape(name) + r"\Z"))
+            except FileMissing:
+                return None
+            except (Denied, PlaceError):
+                # The folder may be one of those that are missing.
+                if folder and await self._facts(folder) is None:
+                    return None
+                raise refused from None
+        return listed[0][1] if listed else None
 
     async def make_folders(self, path: str) -> None:
         """Make what is missing."""
@@ -166,17 +223,23 @@ class SftpPlace(BasePlace):
             done = join(done, part)
             if done in self._made:
                 continue
-            if not await self._names.is_folder(done):
+            if not await self._is_folder(done):
                 try:
                     await self._ask(self._sftp.mkdir(self._at(done)), done)
                 except (PartnerAway, Denied):
                     raise
                 except PortError:
                     # Another writer was faster.
-                    if not await self._names.is_folder(done):
+                    if not await self._is_folder(done):
                         raise
-            await self._names.check_inside(done)
+            await self._check_inside(done)
             self._made.add(done)
+
+    async def _is_folder(self, path: str) -> bool:
+        facts = await self._facts(path)
+        if facts is not None and is_link(facts):
+            return await self._ask(self._sftp.isdir(self._at(path)), path)
+        return facts is not None and is_folder(facts)
 
     async def write_file(self, path: str, chunks: AsyncIterator[bytes]) -> str | None:
         """Write all bytes, several blocks at a time."""
@@ -194,7 +257,7 @@ class SftpPlace(BasePlace):
                 await self._ask(flying.popleft(), path)
             return await self._flushed(file)
         finally:
-            await _ended(flying)
+            await ended(flying)
             await self._closed(file)
 
     async def _flushed(self, file: asyncssh.SFTPClientFile) -> str | None:
@@ -203,14 +266,10 @@ class SftpPlace(BasePlace):
         What was written is compared all the same, but the server may answer from its memory. Some
         servers refuse every flush, so it fails the file only where the bytes have no room.
         """
-        try:
-            with self._translated(""):
-                async with asyncio.timeout(self._timeouts.answer):
-                    await _flush(file)
-        except _NotFlushed as failure:
-            reason = self._credentials.hide(failure.reason)[:200]
-            return f"the server did not flush the file to its disk: {reason}"
-        return None
+        if (refused := await self._ask(flush(file), "")) is None:
+            return None
+        reason = self._credentials.hide(refused)[:200]
+        return f"the server did not flush the file to its disk: {reason}"
 
     async def _closed(self, file: asyncssh.SFTPClientFile) -> None:
         try:
@@ -220,10 +279,15 @@ class SftpPlace(BasePlace):
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         """Bytes in order, several blocks asked for at a time; fewer where the file ends before."""
-        path, end = entry.path, entry.size + 1 if entry.size else _LARGEST
+        path, end = entry.path, entry.size + 1 if entry.size else 0
         file = await self._ask(self._sftp.open(self._at(path), "rb"), path)
         flying: deque[asyncio.Task[bytes]] = deque()
         try:
+            # Where no size is known, the end is where no bytes come.
+            while not entry.size and (block := await self._ask(piece(file, _BLOCK, offset), path)):
+                await self._pace(len(block))
+                yield block
+                offset += len(block)
             while offset < end or flying:
                 while offset < end and len(flying) < _IN_FLIGHT:
                     size = min(_BLOCK, end - offset)
@@ -233,10 +297,8 @@ class SftpPlace(BasePlace):
                 await self._pace(len(block))
                 if block:
                     yield block
-                elif not entry.size:
-                    return
         finally:
-            await _ended(flying)
+            await ended(flying)
             await self._closed(file)
 
     async def rename(self, path: str, target: str, *, replaces: bool) -> None:
@@ -244,8 +306,7 @@ class SftpPlace(BasePlace):
         # Some servers replace what has the name, whatever they are asked.
         if not replaces and await self.entry(target) is not None:
             raise taken(target)
-        wanted = WRITES.get(self._partner.write, self._profile and self._profile.rename)
-        is_atomic = wanted is Rename.ATOMIC_REPLACE
+        is_atomic = self._rename is Rename.ATOMIC_REPLACE
         rename = self._sftp.posix_rename if replaces and is_atomic else self._sftp.rename
         try:
             await self._ask(rename(self._at(path), self._at(target)), target)
@@ -256,27 +317,14 @@ class SftpPlace(BasePlace):
                 raise taken(target) from None
             raise
 
-    @property
-    def copies(self) -> bool:
-        """Whether the server copies files by itself."""
-        return self._sftp.supports_remote_copy
-
-    async def rename_as(self, path: str, target: str, *, posix: bool) -> None:
-        """Rename a file, with OpenSSH's extension or without it."""
-        rename = self._sftp.posix_rename if posix else self._sftp.rename
-        await self._ask(rename(self._at(path), self._at(target)), path)
-
     async def remove(self, path: str) -> bool:
         """Remove a file."""
         try:
             await self._ask(self._sftp.remove(self._at(path)), path)
         except FileMissing:
             return False
-        except PartnerAway:
-            raise
-        except PortError:
-            # Some servers have no answer of its own for a file that does not exist.
-            if await self._names.facts(path) is None:
+        except (Denied, PlaceError):
+            if await self._facts(path) is None:
                 return False
             raise
         return True
@@ -301,13 +349,43 @@ class SftpPlace(BasePlace):
 
     async def _check_folder(self, folder: str) -> None:
         """See that no link leads out; folders that are not there lead nowhere."""
-        known = self._safe_folders
-        if folder and folder not in known and await self._names.check_inside(folder):
-            known.add(folder)
+        if folder and folder not in self._safe_folders and await self._check_inside(folder):
+            self._safe_folders.add(folder)
+
+    async def _check_inside(self, path: str) -> bool:
+        """Whether there is such a path; a link must not lead out of the root."""
+        try:
+            if self._real_root is None:
+                root = self._sftp.realpath(self._partner.root or ".")
+                self._real_root = str(await self._ask(root, ""))
+            real = str(await self._ask(self._sftp.realpath(self._at(path)), path))
+        except FileMissing:
+            return False
+        except (Denied, PlaceError):
+            return await self._has_no_link(path)
+        if real != self._real_root and not real.startswith(self._real_root.rstrip("/") + "/"):
+            raise NameRefused(f"{printable(path)} leads out of the partner's folder by a link")
+        return True
+
+    async def _has_no_link(self, path: str) -> bool:
+        """Whether there is such a path, at a server that does not say where links lead."""
+        done = ""
+        for part in path.split("/"):
+            done = join(done, part)
+            facts = await self._facts(done)
+            if facts is None:
+                return False
+            if is_link(facts):
+                raise NameRefused(
+                    f"{printable(done)} is a link, and {self._partner.name} does not say where it "
+                    "leads; name the folder itself"
+                )
+        return True
 
     def _at(self, path: str) -> str:
         """A path as the server knows it."""
-        return self._names.at(path)
+        root = (self._partner.root or "").rstrip("/")
+        return f"{root}/{path}" if root and path else root or path
 
     async def _ask(self, request: Awaitable[T], path: str) -> T:
         with self._translated(path):
@@ -318,36 +396,3 @@ class SftpPlace(BasePlace):
     def _translated(self, path: str) -> Generator[None]:
         with translated(self._partner, self._credentials, path):
             yield
-
-
-class _NotFlushed(Exception):
-    """A server failed to flush a file."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-async def _flush(file: asyncssh.SFTPClientFile) -> None:
-    """Flush a file; a server without this extension is asked for nothing."""
-    try:
-        await file.fsync()
-    except asyncssh.SFTPOpUnsupported:
-        return
-    except (asyncssh.SFTPFailure, asyncssh.SFTPPermissionDenied) as failure:
-        raise _NotFlushed(failure.reason) from failure
-
-
-async def _ended(flying: "deque[asyncio.Task[T]]") -> None:
-    for task in flying:
-        task.cancel()
-    await asyncio.gather(*flying, return_exceptions=True)
-
-
-def _entry_of(path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
-    """A file by what its server says of it; None: it is none."""
-    # Some servers state the rights alone.
-    if stat.S_IFMT(facts.permissions or 0) not in (0, stat.S_IFREG):
-        return None
-    changed = None if facts.mtime is None else datetime.fromtimestamp(facts.mtime, UTC)
-    return Entry(path, facts.size or 0, changed)

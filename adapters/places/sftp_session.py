@@ -10,10 +10,6 @@ from datetime import date
 from typing import Final
 
 import asyncssh
-from asyncssh.encryption import get_default_encryption_algs, get_encryption_algs
-from asyncssh.kex import get_default_kex_algs, get_kex_algs
-from asyncssh.mac import get_default_mac_algs, get_mac_algs
-from asyncssh.public_key import get_public_key_algs
 
 from adapters.http.resolved import AddressRefused
 from adapters.places.credentials import Credentials
@@ -30,6 +26,7 @@ from adapters.ports.places import (
     UnknownHostKey,
 )
 from contracts.transfers import Partner
+from domain.transfers.old_algorithms import Old, permitted
 from domain.transfers.partner_rules import fingerprint, pinned_keys, valid_host_keys
 from domain.transfers.paths import printable
 
@@ -45,7 +42,7 @@ _ALGORITHMS: Final = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
-_CIPHERS: Final = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+_CIPHERS: Final = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """These before the others: processors have instructions for them."""
 
 _PACKET: Final = 1 << 18
@@ -89,7 +86,7 @@ class SftpSession:
         except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection):
             return False
         except asyncssh.SFTPError:
-            # It refuses the question, so it answers.
+            # A server that does not know the request has answered it.
             return True
         except (asyncssh.Error, OSError, ValueError):
             return False
@@ -135,7 +132,6 @@ async def _connection(
     client: _Client,
 ) -> asyncssh.SSHClientConnection:
     host, port = partner.host or "", partner.port or 22
-    old = _permitted(partner)
     known = [asyncssh.import_public_key(each.key) for each in valid_host_keys(partner, today)]
     with translated(partner, credentials):
         keys = _client_keys(partner, credentials)
@@ -152,11 +148,11 @@ async def _connection(
                 agent_path=None,
                 gss_host=None,
                 known_hosts=(known, [], []),
-                server_host_key_algs=[*_algorithms(known), *old.host_keys],
+                server_host_key_algs=[*_algorithms(known), *permitted(partner, Old.KEYS)],
                 client_factory=lambda: client,
-                encryption_algs=old.after(_CIPHERS, get_default_encryption_algs(), old.ciphers),
-                kex_algs=old.after((), get_default_kex_algs(), old.exchanges),
-                mac_algs=old.after((), get_default_mac_algs(), old.macs),
+                encryption_algs=_added(partner, Old.CIPHERS) or _CIPHERS,
+                kex_algs=_added(partner, Old.KEX),
+                mac_algs=_added(partner, Old.MACS),
                 compression_algs=None,
                 max_pktsize=_PACKET,
                 login_timeout=timeouts.login,
@@ -174,8 +170,8 @@ async def _connection(
             raise PartnerAway(
                 partner.name,
                 f"{partner.name} and docflow have no algorithm in common: "
-                f"{credentials.hide(error.reason)[:250]}; if you accept an older one, name it in "
-                "`algorithms` of the partner",
+                f"{credentials.hide(error.reason)[:300]}; `algorithms` in its record permits old "
+                "ones by name",
             ) from None
         except asyncssh.HostKeyNotVerifiable:
             if client.shown is None:
@@ -185,39 +181,6 @@ async def _connection(
             # Where the connection was made, it is asyncio's by now.
             if client.shown is not None:
                 sock.close()
-
-
-@dataclass(frozen=True)
-class _Permitted:
-    """Old algorithms that a record permits, by what they are for."""
-
-    ciphers: Sequence[str]
-    exchanges: Sequence[str]
-    macs: Sequence[str]
-    host_keys: Sequence[str]
-
-    def after(
-        self, first: Sequence[str], usual: Sequence[bytes], old: Sequence[str]
-    ) -> Sequence[str]:
-        """The usual algorithms, and old ones behind them."""
-        return list(dict.fromkeys((*first, *(each.decode() for each in usual), *old)))
-
-
-def _permitted(partner: Partner) -> _Permitted:
-    """The old algorithms of a record.
-
-    Raises:
-        Denied: It names one that cannot be used.
-    """
-    names = partner.algorithms
-    every = [get_encryption_algs(), get_kex_algs(), get_mac_algs(), get_public_key_algs()]
-    found = [[name for name in names if name.encode() in known] for known in every]
-    if unknown := sorted(set(names).difference(*found)):
-        raise Denied(
-            f"{', '.join(unknown)} in `algorithms` of {partner.name} cannot be used: "
-            "name algorithms of SSH, as ssh-rsa or aes256-cbc"
-        )
-    return _Permitted(*found)
 
 
 def _client_keys(partner: Partner, credentials: Credentials) -> list[asyncssh.SSHKey]:
@@ -255,6 +218,12 @@ def _algorithms(known: Sequence[asyncssh.SSHKey]) -> list[str]:
         name = key.get_algorithm()
         pinned += _RSA if name == "ssh-rsa" else (name,)
     return list(dict.fromkeys((*pinned, *_ALGORITHMS)))
+
+
+def _added(partner: Partner, old: Old) -> str | tuple[()]:
+    """What asyncssh is given to offer old algorithms behind its own; nothing: its own alone."""
+    names = permitted(partner, old)
+    return f"+{','.join(names)}" if names else ()
 
 
 def _unknown(partner: Partner, key: asyncssh.SSHKey, today: date) -> UnknownHostKey:

@@ -132,13 +132,12 @@ class WholeWrites(Found):
         entry = await self._wholes.entry(path)
         if entry is None:
             return picked_up(path, order.size)
-        is_stated = entry.size == order.size
-        if order.verify is not Guarantee.READ_BACK and not is_stated and entry.size:
+        # A size of 0 may mean that the server does not know it: only reading tells.
+        if order.verify is not Guarantee.READ_BACK and entry.size not in (order.size, 0):
             raise await self._removed(order, path, f"has {entry.size:,} bytes")
-        if order.verify is Guarantee.SIZE and is_stated:
+        if order.verify is Guarantee.SIZE and entry.size == order.size:
             return Written(entry, "size, appeared whole")
-        has_hash = order.verify is Guarantee.HASH and self._wholes.server_hash is not None
-        if has_hash and is_stated:
+        if order.verify is Guarantee.HASH and self._wholes.server_hash is not None:
             return Written(entry, f"{self._wholes.server_hash}, appeared whole")
         if await sha256_of(self._wholes.content(path), order.progress) != order.sha256:
             raise await self._removed(order, path, "read back, has other bytes")

@@ -124,9 +124,8 @@ def _candidates(order: WriteOrder) -> list[str]:
 
 
 async def _is_same(far: Found, entry: Entry, order: WriteOrder) -> bool:
-    # A server that states no size states 0.
-    may_be = entry.size in (order.size, 0)
-    return may_be and await far.digest(entry) == order.sha256
+    # A server may state 0 for every file: only reading tells.
+    return entry.size in (order.size, 0) and await far.digest(entry) == order.sha256
 
 
 def existing(entry: Entry) -> Written:

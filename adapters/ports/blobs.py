@@ -43,7 +43,8 @@ class Blobs(Protocol):
         Args:
             name: Blob name.
             target: File to write; its folder exists.
-            progress: Called with the bytes written so far, at least once per 8 MB.
+            progress: Called with the bytes written so far, at least once per 8 MB. What it raises
+                ends the download.
 
         Raises:
             BlobNotFound: There is no such blob.

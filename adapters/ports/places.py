@@ -93,20 +93,6 @@ class Entry:
     """Etag, where the protocol has one."""
 
 
-def is_same(entry: Entry, now: Entry) -> bool:
-    """Whether a file is still the one that it was, as far as the endpoint tells."""
-    if entry.size != now.size:
-        return False
-    if is_strong(entry.tag):
-        return entry.tag == now.tag
-    return entry.changed == now.changed and entry.tag in (None, now.tag)
-
-
-def is_strong(tag: str | None) -> bool:
-    """Whether equal tags mean equal bytes (RFC 9110, 8.8.1)."""
-    return bool(tag) and not str(tag).startswith("W/")
-
-
 @dataclass(frozen=True, slots=True)
 class Naming:
     """That a file is about to get its name at an endpoint, or has it."""

@@ -34,13 +34,16 @@ class Rasters(Protocol):
     the folder of the target; cancelling the call ends the work at once.
     """
 
-    async def inspect(self, path: Path, folder: Path, subdataset: int | None = None) -> RasterFacts:
+    async def inspect(
+        self, path: Path, folder: Path, subdataset: int | None = None, name: str | None = None
+    ) -> RasterFacts:
         """Read what a raster says of itself, and decode all of it.
 
         Args:
             path: The file.
             folder: For temporary files.
             subdataset: Which of several, from 1; None: the file itself.
+            name: As the file was called where it came from; None: as it is called here.
         """
         ...
 
@@ -48,7 +51,9 @@ class Rasters(Protocol):
         """The grid for a raster, in another reference system or resolution, or as it is."""
         ...
 
-    async def prepare(self, path: Path, facts: RasterFacts, target: Path) -> RasterFacts:
+    async def prepare(
+        self, path: Path, facts: RasterFacts, target: Path, name: str | None = None
+    ) -> RasterFacts:
         """Rewrite a raster into a tiled TIFF, of which any window is read fast."""
         ...
 

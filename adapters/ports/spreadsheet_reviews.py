@@ -7,6 +7,7 @@ from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
     CheckNote,
     CloseReview,
+    DecideRows,
     ReviewEffect,
     ReviewExample,
     ReviewOperation,
@@ -45,7 +46,11 @@ class SpreadsheetReviews(Protocol):
         ...
 
     async def operations(self, uuid: str) -> Sequence[ReviewOperation]:
-        """The operations that were applied, by version."""
+        """The operations that were applied, by version, behind the rows that docflow skips."""
+        ...
+
+    async def decide_rows(self, work: DecideRows) -> None:
+        """Keep rows, or leave them out, before columns are confirmed; at most once a version."""
         ...
 
     async def operation(self, uuid: str, id: int) -> StoredOperation | None:

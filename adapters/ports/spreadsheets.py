@@ -34,6 +34,7 @@ from domain.spreadsheets.records import (
     RememberedValue,
     SheetChunk,
     SheetMark,
+    SkippedRow,
 )
 
 
@@ -73,6 +74,10 @@ class SpreadsheetStore(Protocol):
 
     async def save_hidden_rows(self, uuid: str, rows: int, lines: str) -> None:
         """Put into the preview how many rows of the whole file are hidden, and the first lines."""
+        ...
+
+    async def save_skipped_rows(self, uuid: str, rows: Sequence[SkippedRow]) -> None:
+        """Put into the preview which rows of the whole file are no people, or may be none."""
         ...
 
     async def save_file(self, uuid: str, blob: BlobRef) -> None:

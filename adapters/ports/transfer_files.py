@@ -138,6 +138,22 @@ class Keyring(Protocol):
         """Make a detached signature."""
         ...
 
+    async def read_signed(
+        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+    ) -> tuple[T, Signature]:
+        """Read a message that is signed and not encrypted, also one that is clear-signed.
+
+        Args:
+            source: Binary, armoured or clear-signed.
+            sink: Takes what was signed.
+            signers: Fingerprints of those who may have signed it.
+            most: Bytes of it that are allowed.
+
+        Raises:
+            Denied: None of them signed it.
+        """
+        ...
+
     async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
         """Require a good detached signature of one of the signers.
 

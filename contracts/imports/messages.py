@@ -3,10 +3,11 @@
 Wire format: one JSON object per message, discriminated by `document_type`.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self, cast
 
-from pydantic import Field, StringConstraints, TypeAdapter, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, field_validator, model_validator
 
 from contracts.base import Contract, built_when_used
 from contracts.blobs import BlobName
@@ -152,9 +153,20 @@ class TableMessage(FileMessage):
     """What happens to rows that are no data (totals, page footers, repeated headers, headings):
     they are left out and noted, a person is asked first, or they are kept like any other row."""
     keep_lines: tuple[LineName, ...] = Field(default=(), max_length=1_000)
-    """Lines to keep although they would be left out: `7`, or `Sheet!7` in a workbook."""
+    """Lines to keep although they would be left out: `7`, or `Sheet!7` in a workbook; a text
+    lists them with commas."""
     max_rejected_share: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     """An import of which so large a share of the rows is rejected, or a larger one, parks."""
+
+    @field_validator("keep_lines", mode="before")
+    @classmethod
+    def _split_lines(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",")]
+        if isinstance(value, list | tuple):
+            lines = cast("Sequence[Any]", value)
+            return [str(line) if type(line) is int else line for line in lines]
+        return value
 
     @model_validator(mode="after")
     def _append_is_keyed(self) -> Self:

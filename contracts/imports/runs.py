@@ -233,6 +233,7 @@ class ImportResult(Contract):
 Changed = (
     Annotated[str, StringConstraints(max_length=1024)]
     | bool
+    | tuple[Annotated[str, StringConstraints(max_length=255)] | int, ...]
     | dict[
         Annotated[str, StringConstraints(max_length=255)],
         Annotated[str, StringConstraints(max_length=255)],

@@ -20,6 +20,8 @@ TAGS: Final = 500
 TAG_CHARACTERS: Final = 1_000
 BANDS: Final = 256
 NOTES: Final = 50
+FEW_VALUES: Final = 50
+"""A band of no more whole values may hold classes."""
 
 Affine = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
 """x = a column + b row + c, y = d column + e row + f."""
@@ -51,6 +53,8 @@ class RasterBand(Contract):
     categories: tuple[str, ...] = Field(default=(), max_length=65_536)
     """Name of each value from 0."""
     tags: dict[str, str] = Field(default_factory=dict)
+    values: tuple[int, ...] = Field(default=(), max_length=FEW_VALUES)
+    """Every valid value; empty: there are more, or some are not whole."""
 
 
 class GroundPoint(Contract):
@@ -85,6 +89,10 @@ class RasterFacts(Contract):
     """Names, in the file's order."""
     subdataset: int | None = None
     """Which of them this is, from 1."""
+    member: str | None = Field(default=None, max_length=1_100)
+    """Its name in the archive that holds it; None: the file is the raster."""
+    placed_by: str | None = Field(default=None, max_length=2_100)
+    """Name and version of the world file beside it, where that one says its place."""
     tiled: bool = False
     block_width: int = 0
     block_height: int = 0
@@ -103,7 +111,9 @@ class RasterFacts(Contract):
     @property
     def is_classes(self) -> bool:
         """Whether values are names of classes, between which nothing may be interpolated."""
-        return any(band.palette or band.categories for band in self.bands)
+        return any(
+            band.palette or band.categories or band.colour == "palette" for band in self.bands
+        )
 
 
 class Operation(Contract):
@@ -287,6 +297,10 @@ class RasterParameters(Contract):
     """Of a source that does not say it."""
     nodata: float | None = None
     """Of a source that does not say it."""
+    transform: Affine | None = None
+    """Of a source that does not say it: a, b, c, d, e, f of the corner, as in `Affine`."""
+    classes: bool | None = None
+    """Whether values are classes, which are never averaged; None: docflow asks if in doubt."""
     subdataset: int | None = Field(default=None, ge=1)
     target_crs: str | None = Field(default=None, max_length=200)
     resolution: float | None = Field(default=None, gt=0)

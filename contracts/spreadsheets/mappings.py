@@ -71,6 +71,10 @@ class FieldFacts(Contract):
     """A person may have a missing candidate created."""
     title: Annotated[str, StringConstraints(max_length=FIELD_TITLE)] = ""
     """As people call it; "" in runs of earlier releases."""
+    either: (
+        Annotated[str, StringConstraints(max_length=20, pattern=r"^[A-Z][A-Z0-9_]{0,19}$")] | None
+    ) = None
+    """A file with a column for this other field can do without."""
 
 
 class ColumnMapping(Contract):
@@ -291,6 +295,8 @@ class MappingsAnswer(Contract):
     """Further sheets of the file that hold something and are not read."""
     left_out_lines: tuple[int, ...] = Field(default=(), max_length=LINES_ABOVE)
     """Lines of another table above the header, which are not read."""
+    skipped_rows: int = 0
+    """Rows that are no people, as far as the file was read; a person may keep them."""
     hidden: HiddenParts = HiddenParts()
     hidden_columns: tuple[Header, ...] = Field(default=(), max_length=COLUMNS)
     """Headers of hidden columns that fill a field."""

@@ -136,6 +136,8 @@ class Exclude(Contract):
     rows: tuple[RowNumber, ...] = Field(min_length=1, max_length=ROWS)
     back: bool = False
     """They are imported after all."""
+    reason: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Why; it is kept with the rows."""
 
 
 class UndoOperation(Contract):
@@ -237,6 +239,26 @@ class ReviewChanged(Contract):
     version: int
     effect: ReviewEffect = ReviewEffect()
     counts: ReviewCounts = ReviewCounts()
+
+
+class RowDecisions(Deciding):
+    """Input of `decide_rows`: rows are kept or left out before columns are confirmed."""
+
+    rows: tuple[RowNumber, ...] = Field(min_length=1, max_length=ROWS)
+    keep: bool = False
+    """They are imported, although they look like totals, footers or headers; else left out."""
+
+
+class DecideRows(Contract):
+    """Input of `spreadsheets.decide_rows`."""
+
+    uuid: str
+    version: int
+    """Of the mappings after it."""
+    rows: tuple[RowNumber, ...] = Field(min_length=1, max_length=ROWS)
+    keep: bool
+    by: Person
+    at: datetime
 
 
 class CheckAgain(Contract):

@@ -122,6 +122,8 @@ class StageInput(Contract):
 
     order: SpreadsheetOrder
     layout: Layout
+    columns: tuple[ColumnMapping, ...] = Field(default=(), max_length=COLUMNS)
+    """What they mean so far: they tell which rows are no people."""
 
 
 class Staged(Contract):
@@ -134,6 +136,8 @@ class Staged(Contract):
     """How many of them the program of the file's owner does not show."""
     hidden_lines: Annotated[str, StringConstraints(max_length=200)] = ""
     """Their lines, the first ones named."""
+    skipped_rows: int = 0
+    """Rows that are no people: repeated headers, totals, footers. A person may keep them."""
 
 
 class CollectInput(Contract):

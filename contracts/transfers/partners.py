@@ -17,8 +17,8 @@ Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9A-F]{40,64}$")]
 """Of an OpenPGP key: upper-case hex without blanks."""
 
 
-AlgorithmName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9@.-]{2,64}$")]
-"""Of SSH, as in RFC 4253 and OpenSSH's documents."""
+Algorithm = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9@.-]{0,63}$")]
+"""Of SSH, as its registry names it."""
 
 
 class PlaceKind(StrEnum):
@@ -72,14 +72,6 @@ class Window(Contract):
     """Before `opens`: on the next day."""
 
 
-class ProbedStep(Contract):
-    """One thing that a transfer does at an endpoint, as a test has found it."""
-
-    name: str = Field(max_length=20)
-    failure: str | None = Field(default=None, max_length=500)
-    """What the server said; None: it worked."""
-
-
 class Rename(StrEnum):
     """How a server lets a file appear whole."""
 
@@ -92,14 +84,14 @@ class Rename(StrEnum):
 
 
 class WriteMode(StrEnum):
-    """How files are written to a server, if a person has decided it."""
+    """How files are written, where a person knows better than a probe."""
 
     DIRECT = "direct"
     """Under their own names: for servers that take a file as soon as it is closed."""
     RENAME = "rename"
-    """Under a temporary name, and renamed; the rename replaces an earlier file in one step."""
+    """Under a temporary name, which a rename replaces in one step."""
     RENAME_AFTER = "rename-after"
-    """Under a temporary name, and renamed after an earlier file of the name was removed."""
+    """Likewise, after an earlier file of that name was removed."""
 
 
 class ServerProfile(Contract):
@@ -113,10 +105,10 @@ class ServerProfile(Contract):
     """Paths of the small files that were written for that, and removed."""
     left_behind: tuple[str, ...] = Field(default=(), max_length=10)
     """Those of them that could not be removed."""
-    takes_files: bool = False
-    """A file is gone as soon as it is closed: the server has taken it."""
-    steps: tuple[ProbedStep, ...] = Field(default=(), max_length=10)
-    """What a transfer does, and whether it worked."""
+    takes_at_close: bool = False
+    """A file was gone when it was looked at: temporary names would be taken for files."""
+    failed: tuple[Sentence, ...] = Field(default=(), max_length=10)
+    """Of what a transfer does (stat, read, rename, delete), what failed and why."""
 
 
 class Partner(Contract):
@@ -146,14 +138,11 @@ class Partner(Contract):
     contact: str | None = Field(default=None, max_length=500)
     probe_folder: FilePath | None = None
     """Where a test writes its small files; None: into the root folder."""
-    profile: ServerProfile | None = None
     write: WriteMode | None = None
-    """How files are written to an SFTP server; None: as a test has found out."""
-    algorithms: tuple[AlgorithmName, ...] = Field(default=(), max_length=20)
-    """Old algorithms that are permitted for this SFTP server, as `ssh-rsa` or `aes256-cbc`."""
-    settle_seconds: int | None = Field(default=None, ge=0, le=3_600)
-    """Between two looks at a file of a folder or SFTP server that have to agree; 0: one look is
-    enough; None: as the worker is set."""
+    """Folders and SFTP; None: as the server was probed."""
+    algorithms: tuple[Algorithm, ...] = Field(default=(), max_length=20)
+    """SFTP: old algorithms that are offered as well, by name, as `ssh-rsa` and `aes128-cbc`."""
+    profile: ServerProfile | None = None
     enabled: bool = True
     stopped: Sentence | None = None
     """Why it may not be used until a person agrees, as an unknown host key; None: it may."""

@@ -95,8 +95,9 @@ class ReadFile(SettingsContract):
     after: AfterSource = AfterSource.KEEP
     move_to: Template | None = None
     on_failure_move_to: Template | None = None
-    stable_seconds: int = Field(default=0, ge=0, le=3_600)
-    """Size and time have not changed for so long when it is read; 0: they do not while it is."""
+    stable_seconds: int | None = Field(default=None, ge=0, le=3_600)
+    """Size and time have not changed for so long when it is read; 0: they do not while it is.
+    None: of folders and SFTP, two looks see the same size and time."""
 
 
 class WriteFile(SettingsContract):

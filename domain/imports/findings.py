@@ -67,6 +67,7 @@ class Findings:
         garbled: Texts that were saved in a wrong encoding, and what was meant.
         cases: Codes that differ in the case of letters only.
         left_keys: What stands in the place of the key in rows that were left out.
+        kept_lines: Lines of rows that a person keeps, also with their sheet.
     """
 
     sheets_read: Sequence[str] = ()
@@ -85,6 +86,7 @@ class Findings:
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
     cases: LetterCases = field(default_factory=LetterCases)
     left_keys: set[str] = field(default_factory=set[str])
+    kept_lines: set[str] = field(default_factory=set[str])
 
     def leave_out(
         self, why: Left, sheet: str | None, line: int, cells: Sequence[Cell], key: object
@@ -106,7 +108,8 @@ class Findings:
             shown = " | ".join(values)[:VALUE_CHARACTERS]
             reason = f"left out: {_ONE[why]}"
             problem = Problem(line=line, sheet=sheet, value=shown, reason=reason)
-            self.skipped.append(RejectedRow(line, cells, [problem]))
+            kept = [_shortened(cell) for cell in cells]
+            self.skipped.append(RejectedRow(line, kept, [problem]))
         lines = self.left.setdefault(why, [])
         if len(lines) < _LINES_NAMED:
             lines.append(place_of(sheet, line))
@@ -163,6 +166,10 @@ class Findings:
             if each.columns:
                 titles = _listed(map(repr, each.columns), most)
                 yield f"Hidden columns{_of(each.sheet)} were read too: {titles}."
+
+
+def _shortened(cell: Cell) -> Cell:
+    return readable(cell, VALUE_CHARACTERS) if isinstance(cell, str) else cell
 
 
 def place_of(sheet: str | None, line: int) -> str:

@@ -208,6 +208,7 @@ class RowValidator:
         for i, verdict in self._sorter.sort(rows, columns, values).items():
             line, cells = rows[i]
             if self._keeps(sheet, line):
+                self._findings.kept_lines |= {str(line), f"{sheet}!{line}"}
                 continue
             left.add(i)
             self._findings.leave_out(verdict, sheet, line, storable(cells[:SHOWN_CELLS]), keys[i])

@@ -163,13 +163,17 @@ def _claims_in_company(
     given: Mapping[int, _Claim],
     taken: Collection[int],
 ) -> Iterator[_Claim]:
-    """Claims of headers that mean a field only where another field has a column."""
+    """Claims of headers that mean a field only where another field has a column, or has none."""
     there = {fields[number].name for number in given}
     for number, field in enumerate(fields):
         for place, (_, header) in enumerate(headers):
-            free = number not in given and place not in taken
-            if free and field.headers_beside.get(header_key(header)) in there:
+            if number in given or place in taken:
+                continue
+            key = header_key(header)
+            alone = field.either not in there and key in field.headers_instead
+            if alone or field.headers_beside.get(key) in there:
                 yield _Claim(SPELLING, place, number)
+                break
 
 
 def _claims_of_mails(

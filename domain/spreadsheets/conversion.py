@@ -6,8 +6,11 @@ from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
+from domain.spreadsheets.blanks import without_blanks
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.tabular.conversion import Flaw, Notations, convert_column, settle_notations, transpose
+from domain.tabular.fields import normalise
+from domain.tabular.habits import plain_cells
 from domain.tabular.notations import Notation, Unreadable
 from domain.tabular.rows import Cell
 
@@ -21,12 +24,32 @@ _MAIL: Final = re.compile(
 _CLOCK: Final = re.compile(
     r"(?:([0-9]{1,3}):)?([0-9]{1,3}):([0-5]?[0-9])(?:[.,]([0-9]{1,9}))?", re.ASCII
 )
+_DOTTED: Final = re.compile(
+    r"([0-9]{1,3})[.]([0-5]?[0-9])[.]([0-5][0-9])(?:,([0-9]{1,9}))?", re.ASCII
+)
+"""Hours, minutes and seconds with dots, as German timekeepers write them."""
+_UNITS: Final = re.compile(
+    r"(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
+    r"(?:([0-9]{1,3})\s*(?:minutes?|mins?\.?|m|'|\u2019|\u2032)\s*)?"
+    r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(?:seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_CLOCK_UNIT: Final = re.compile(r"([0-9:.,]+)\s*(h|hrs?|std\.?|min\.?)", re.ASCII | re.IGNORECASE)
+_MAY_BE_MINUTES: Final = re.compile(r"[0-9]{1,2}[.,][0-5][0-9]", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
+_PLACE: Final = re.compile(
+    r"[=T]?\s*-?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
+    re.ASCII | re.IGNORECASE,
+)
 _PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)
 _EPOCH: Final = datetime(1899, 12, 31)
 """Day 0 of a spreadsheet's calendar, for a length of time shown as a date."""
 _DAY: Final = Decimal(86_400_000)
 _DAYS_AND_BLANKS: Final = frozenset({date, type(None)})
+
+
+_NO_NUMBER: Final = Flaw("is not a number")
+_NO_PLACE: Final = Flaw("is not a place, and no status unless the status column says the same")
 
 
 def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]]) -> Notations:
@@ -38,14 +61,39 @@ def notations_of(fields: Mapping[int, SheetField], head: Sequence[Sequence[Cell]
     """
     columns = transpose(head, max(fields, default=-1) + 1)
     return settle_notations(
-        {each.name: (each.spec, columns[index]) for index, each in fields.items()}
+        {each.name: (each.spec, plain(each, columns[index])) for index, each in fields.items()}
     )
+
+
+def plain(field: SheetField, cells: Sequence[Cell]) -> Sequence[Cell]:
+    """The cells of a column without blank words, and numbers and dates in plain notation."""
+    cells = without_blanks(field, cells)
+    if field.words:
+        meant = {normalise(word): value for word, value in field.words.items()}
+        cells = [
+            meant.get(normalise(cell), cell) if isinstance(cell, str) else cell for cell in cells
+        ]
+    match field.kind:
+        case CellKind.DECIMAL | CellKind.INTEGER | CellKind.DATE:
+            return plain_cells(field.spec, cells)
+        case CellKind.PLACE:
+            return [_plain_place(cell) if isinstance(cell, str) else cell for cell in cells]
+        case _:
+            return cells
+
+
+def _plain_place(text: str) -> str:
+    """A place without what marks ties, ordinals and how many there were."""
+    found = _PLACE.fullmatch(text.strip())
+    if found is None or (found[2] and int(found[1]) > int(found[2])):
+        return text
+    return found[1]
 
 
 def hours_of(cells: Sequence[Cell]) -> int | None:
     """The most hours that times of a column write out; None: none writes hours."""
     texts = dict.fromkeys(cell.strip() for cell in cells if isinstance(cell, str))
-    found = (_CLOCK.fullmatch(text) for text in texts)
+    found = (_CLOCK.fullmatch(text) or _DOTTED.fullmatch(text) for text in texts)
     return max((int(each[1]) for each in found if each and each[1] is not None), default=None)
 
 
@@ -63,11 +111,15 @@ def convert(
     Returns:
         A value, None for a blank, or a `Flaw`, for each cell; and whether any is refused.
     """
+    cells = plain(field, cells)
     match field.kind:
         case CellKind.MAIL:
             return _mails(field, cells)
         case CellKind.DURATION:
             return _durations(field, cells, hours)
+        case CellKind.PLACE:
+            values, refused = convert_column(field.spec, cells, notation)
+            return [_NO_PLACE if value == _NO_NUMBER else value for value in values], refused
         case CellKind.DATE:
             return _dates(field, cells, notation)
         case _:
@@ -104,7 +156,10 @@ def _dates(
 
 
 def _is_unclear(text: str, hours: int | None) -> bool:
-    """Whether `3:45` may be hours and minutes, as other times of the column write hours."""
+    """Whether `3:45` may be hours and minutes, or `3.45` minutes and seconds, as other times of
+    the column write hours."""
+    if hours is not None and _MAY_BE_MINUTES.fullmatch(text):
+        return True
     parts = _CLOCK.fullmatch(text)
     if hours is None or parts is None or parts[1] is not None or parts[4] is not None:
         return False
@@ -121,8 +176,8 @@ def _durations(
             return Flaw("is missing") if field.required else None
         if isinstance(cell, str) and _is_unclear(cell, hours):
             return Flaw(
-                "may be minutes and seconds or hours and minutes, as other times of this column "
-                "have hours; write it with hours, minutes and seconds"
+                "can be read in two ways, as other times of this column have hours; "
+                "write it with hours, minutes and seconds"
             )
         try:
             return read_duration(cell)
@@ -173,8 +228,13 @@ def _of_text(text: str) -> Decimal:
         hours, minutes, seconds, fraction = parts.groups(default="0")
         if parts[1] is not None and int(minutes) > 59:
             raise Unreadable("has more than 59 minutes to the hour")
-        whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
-        return (whole + Decimal(f"0.{fraction}")) * 1000
+        return _milliseconds(hours, minutes, seconds, fraction)
+    if parts := _DOTTED.fullmatch(text):
+        return _milliseconds(*parts.groups(default="0"))
+    if (parts := _CLOCK_UNIT.fullmatch(text)) and (clock := _CLOCK.fullmatch(parts[1])):
+        if clock[1] is None and parts[2][0] in "hHsS":
+            return _milliseconds(clock[2], clock[3], "0", "0")
+        return _of_text(parts[1])
     if _PART_OF_DAY.fullmatch(text):
         raise Unreadable(
             "may be a part of a day, as spreadsheet programs keep times, or of a second; write it "
@@ -182,4 +242,11 @@ def _of_text(text: str) -> Decimal:
         )
     if _SECONDS.fullmatch(text):
         return Decimal(text.replace(",", ".")) * 1000
+    if parts := _UNITS.fullmatch(text):
+        return _milliseconds(*parts.groups(default="0"))
     raise Unreadable(_NO_TIME)
+
+
+def _milliseconds(hours: str, minutes: str, seconds: str, fraction: str) -> Decimal:
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    return (whole + Decimal(f"0.{fraction}")) * 1000

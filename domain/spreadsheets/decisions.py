@@ -53,14 +53,6 @@ class AnswerRefused(Exception):
         self.details = details
 
 
-def missing_fields(
-    columns: Sequence[ColumnMapping], fields: Sequence[FieldFacts]
-) -> tuple[str, ...]:
-    """Required fields that no column has."""
-    taken = {None, *(column.target for column in columns)}
-    return tuple(field.name for field in fields if field.required and field.name not in taken)
-
-
 def decide_columns(
     columns: Sequence[ColumnMapping],
     fields: Sequence[FieldFacts],

@@ -80,6 +80,7 @@ class Edits:
     Attributes:
         columns: Columns of the file and those that operations have made.
         excluded: Row that is left out, and who decided it.
+        reasons: Row that is left out, and why, as far as that is said.
         made: Version to ids of the columns that its operation has made.
         steps: The operations that change cells, and how, in their order.
         notations: Id of each column whose dates or numbers are to be read so: what cannot be stays
@@ -104,6 +105,7 @@ class Edits:
         self.steps: list[tuple[ReviewOperation, Edit]] = []
         self._rows: set[int] | None = set()
         self.excluded: dict[int, str] = {}
+        self.reasons: dict[int, str] = {}
         counts = {each.version for each in active(operations)}
         for each in operations:
             self._take(each, counts=each.version in counts)
@@ -197,8 +199,11 @@ class Edits:
         for row in change.rows:
             if change.back:
                 self.excluded.pop(row, None)
-            else:
-                self.excluded.setdefault(row, by)
+                self.reasons.pop(row, None)
+            elif row not in self.excluded:
+                self.excluded[row] = by
+                if change.reason:
+                    self.reasons[row] = change.reason
 
     def _setting(self, change: SetCells) -> Edit:
         wanted: dict[int, list[tuple[int, Cell]]] = {}

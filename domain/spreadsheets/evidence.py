@@ -77,7 +77,7 @@ def _kinds(field: SheetField) -> Iterator[_Kind]:
             yield _Kind("dates", _is_date)
         case CellKind.DURATION:
             yield _Kind("times", _is_duration)
-        case CellKind.INTEGER | CellKind.DECIMAL:
+        case CellKind.INTEGER | CellKind.DECIMAL | CellKind.PLACE:
             yield _Kind("numbers", _is_number)
         case CellKind.CHOICE:
             known = field.spec.choice_of

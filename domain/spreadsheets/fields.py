@@ -47,6 +47,8 @@ class CellKind(Enum):
     DECIMAL = "decimal"
     INTEGER = "integer"
     DATE = "date"
+    PLACE = "place"
+    """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`."""
     DURATION = "duration"
     """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
     CHOICE = "choice"
@@ -61,6 +63,7 @@ _SPEC_KINDS: Final[Mapping[CellKind, ColumnKind]] = MappingProxyType(
         CellKind.MAIL: ColumnKind.CODE,
         CellKind.DECIMAL: ColumnKind.DECIMAL,
         CellKind.INTEGER: ColumnKind.INTEGER,
+        CellKind.PLACE: ColumnKind.INTEGER,
         CellKind.DATE: ColumnKind.DATE,
         CellKind.DURATION: ColumnKind.TEXT,
         CellKind.CHOICE: ColumnKind.CHOICE,
@@ -86,15 +89,18 @@ class SheetField:
         target: `table.column` that its values go to.
         kind: How cells are read.
         required: A blank cell is a problem, and so is a file without the column.
+        either: A row or file with this other field can do without.
         aliases: Other headers for it, in English and German.
         beside: Headers that mean it only in the company of another field: `Name` is the last
             name where there is a column for the first.
+        instead: Headers that mean it where neither it nor `either` has a column of its own.
         examples: Cells that are right.
         resolver: Name of the resolver that finds what cells refer to.
         creates: A person may have a missing candidate created.
         max_length: Characters of a text.
         minimum: Smallest number.
         choices: Value to the other ways to write it.
+        words: What stands for a number or date to the number or date: `frei` is a fee of 0.
     """
 
     name: str
@@ -102,14 +108,17 @@ class SheetField:
     target: str
     kind: CellKind = CellKind.TEXT
     required: bool = False
+    either: str | None = None
     aliases: tuple[str, ...] = ()
     beside: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    instead: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     resolver: str | None = None
     creates: bool = False
     max_length: int | None = None
     minimum: int | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if (self.kind is CellKind.ENTITY) != (self.resolver is not None):
@@ -141,6 +150,11 @@ class SheetField:
         return {squash(header): other for header, other in self.beside.items()}
 
     @cached_property
+    def headers_instead(self) -> frozenset[str]:
+        """Squashed headers that mean it in a file without columns of its own."""
+        return _squashed(self.instead)
+
+    @cached_property
     def wordings(self) -> Sequence[str]:
         """Normalised headers, for comparing by likeness."""
         headers = (self.name, self.title, *self.aliases, *self.beside)
@@ -152,7 +166,7 @@ class SheetField:
         return FieldSpec(
             self.name,
             _SPEC_KINDS[self.kind],
-            self.required,
+            self.required and self.either is None,
             max_length=self.max_length or _MOST_CHARACTERS.get(self.kind, TEXT_CHARACTERS),
             minimum=self.minimum,
             choices=self.choices,
@@ -167,6 +181,7 @@ class SheetField:
             resolver=self.resolver,
             creates=self.creates,
             title=self.title[:FIELD_TITLE],
+            either=self.either,
         )
 
 

@@ -153,7 +153,10 @@ def _known(fields: Sequence[SheetField]) -> frozenset[str]:
         *(
             headers
             for each in fields
-            for headers in (each.own_headers, each.other_headers, each.headers_beside)
+            for headers in (
+                *(each.own_headers, each.other_headers),
+                *(each.headers_beside, each.headers_instead),
+            )
         )
     )
 

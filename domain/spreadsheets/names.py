@@ -1,25 +1,35 @@
-"""What stands in the place of a name and is none, or is not as a person has written it."""
+"""How lists write the names of people and their dates of birth."""
 
 import re
-from html import unescape
+from datetime import date
 from typing import Final
 
-from domain.tabular.garbled import meant
+from domain.tabular.rows import Cell
 
-_ENTITY: Final = re.compile(r"&(?:#[0-9]{1,6}|#x[0-9a-f]{1,5}|[a-z]{2,8});", re.IGNORECASE)
-_PLACEHOLDERS: Final = frozenset(("n.n.", "n. n.", "n.n", "nn", "n n"))
+_NO_NAME: Final = re.compile(r"\s*(?:[-\u2010-\u2015\u2212]+|\.)\s*")
+_SUFFIX: Final = re.compile(r"(?:jr|sr|jun|sen|[ivx]+|ph\.? ?d|m\.? ?d|esq)\.?", re.IGNORECASE)
+_SHORT_YEAR: Final = re.compile(r"\s*([0-9]{1,2}[./-][0-9]{1,2}[./-])([0-9]{2})\s*", re.ASCII)
 
 
-def name_flaw(text: str) -> str | None:
-    """Why a text is no name of a person; None: nothing speaks against it."""
-    if text.isalpha() and text.isascii():
-        return "stands for a name that is not known yet" if text.lower() == "nn" else None
-    if any(map(str.isdigit, text)) and not any(map(str.isalpha, text)):
-        return "holds no letter, and is no name"
-    if text.strip().lower() in _PLACEHOLDERS:
-        return "stands for a name that is not known yet"
-    if "&" in text and _ENTITY.search(text):
-        return f"holds a character as web pages write it; did you mean {unescape(text)!r}?"
-    if (said := meant(text)) is not None:
-        return f"was saved in a wrong encoding; did you mean {said!r}?"
-    return None
+def stored_name(cell: Cell) -> Cell:
+    """A name; None if only a dash or a dot stands in its place."""
+    return None if isinstance(cell, str) and _NO_NAME.fullmatch(cell) else cell
+
+
+def given_and_family(cell: Cell) -> tuple[Cell, Cell]:
+    """First and last name of `Ferreira, Jo\u00e3o`; another text is one name, the last."""
+    if not isinstance(cell, str) or cell.count(",") != 1:
+        return None, cell
+    family, given = map(str.strip, cell.split(","))
+    if not family or not given or _SUFFIX.fullmatch(given):
+        return None, cell
+    return given, family
+
+
+def expanded_year(cell: Cell, today: date) -> Cell:
+    """A date of birth with its whole year: two digits mean the last year that has been."""
+    found = _SHORT_YEAR.fullmatch(cell) if isinstance(cell, str) else None
+    if found is None:
+        return cell
+    century = 2000 if 2000 + int(found[2]) <= today.year else 1900
+    return f"{found[1]}{century + int(found[2])}"

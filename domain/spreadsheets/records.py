@@ -2,12 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from contracts.problems import Problem
 from contracts.spreadsheets import (
     RowCounts,
 )
+
+
+class SkippedRow(NamedTuple):
+    """A row that is no person, or may be none."""
+
+    line: int
+    reason: str
+    is_skipped: bool
+    """Unless a person keeps it; else it is imported unless a person leaves it out."""
+    cells: Sequence[str] = ()
+    """Its first cells, as a person sees them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,8 @@ class Preview:
     """Headers of hidden columns that matched a field."""
     hidden_sheet: bool = False
     """The sheet itself is hidden."""
+    skipped: Sequence[SkippedRow] = ()
+    """Rows of the whole file that are no people, or may be none, once it is staged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ from typing import Any, Final
 from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.bibs import BIB, BibMatcher, bearers_of
-from domain.spreadsheets.blanks import without_blanks
 from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRows
 from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
-from domain.spreadsheets.no_rows import REPEATED, repeated_headers
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import ParkedRow
@@ -78,6 +76,7 @@ class RowValidator:
         ]
         self._type = sheet_type
         self._fields = fields
+        self._by_name = by_name
         self._mapped = {column.index: by_name[str(column.target)] for column in mapped}
         self._headers = {str(column.target): column.header for column in mapped}
         self._titles = {each.name: each.title for each in fields}
@@ -113,8 +112,8 @@ class RowValidator:
         """
         checked = CheckedRows(rows)
         cells = self._convert(checked, self._mapped, counted=counted)
+        self._note_missing(checked)
         self._apply_rule(cells, checked)
-        self._note_no_rows(cells, checked)
         self._set_blank_aside(cells, checked)
         if self._people is not None:
             checked.identities = self._identities(checked)
@@ -139,22 +138,19 @@ class RowValidator:
             source = {i: [row[i] if i < len(row) else None for row in rows] for i in mapped}
         else:
             source = dict(enumerate(transpose(rows, self._width)))
-        cells = {
-            each.name: source[index] if each.resolver else without_blanks(each, source[index])
-            for index, each in mapped.items()
-        }
-        for each in mapped.values():
-            column = cells[each.name]
+        given = {each.name: source[index] for index, each in mapped.items()}
+        cells = self._type.arrange(given, self._context)
+        for name, column in cells.items():
+            each = self._by_name[name]
             if each.resolver is None:
-                values, flawed = convert(
-                    each, column, self._notations[each.name], self._hours.get(each.name)
-                )
+                notation, hours = self._notations.get(name), self._hours.get(name)
+                values, flawed = convert(each, column, notation, hours)
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:
                 self._note_flaws(each, values, column, checked)
-            checked.values[each.name] = values
-        return cells
+            checked.values[name] = values
+        return given
 
     def query(self, checked: CheckedRows) -> PeopleQuery | None:
         """What to look up before rows are settled; None: nothing."""
@@ -315,6 +311,21 @@ class RowValidator:
                     self._problem(checked.source[i].line, field.name, cells[i], value.reason)
                 )
 
+    def _note_missing(self, checked: CheckedRows) -> None:
+        """A row needs either of two fields: the last of them is reported."""
+        done: set[str] = set()
+        for each in reversed(self._fields):
+            other = each.either
+            if not each.required or other is None or each.name in done:
+                continue
+            done.add(other)
+            values = zip(checked.rows[each.name], checked.rows[other], strict=True)
+            for i, pair in enumerate(values):
+                unclear = {(i, each.name), (i, other)} & checked.unclear
+                if pair == (None, None) and not unclear:
+                    line = checked.source[i].line
+                    checked.problems[i].append(self._problem(line, each.name, None, "is missing"))
+
     def _apply_rule(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         for fault in self._type.check(checked.rows, self._context):
             i, name = fault.row, fault.field
@@ -322,12 +333,6 @@ class RowValidator:
                 cell = cells[name][i] if name in cells else None
                 problem = self._problem(checked.source[i].line, name, cell, fault.reason)
                 checked.problems[i].append(problem)
-
-    def _note_no_rows(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
-        """Rows that are none are refused as such, though all of their values may be valid."""
-        rows = checked.source
-        for i in repeated_headers(self._headers, cells):
-            checked.problems[i] = [Problem(line=rows[i].line, reason=REPEATED)]
 
     def _set_blank_aside(self, cells: Mapping[str, Sequence[Cell]], checked: CheckedRows) -> None:
         """A row that holds something in other columns only is not an error."""

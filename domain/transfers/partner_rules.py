@@ -9,6 +9,7 @@ from typing import Final
 
 from contracts.transfers import HostKey, Partner, PlaceKind
 from domain.errors import RuleViolation
+from domain.transfers.old_algorithms import not_known
 from domain.transfers.paths import path_problem
 from domain.transfers.windows import zone_of
 
@@ -30,6 +31,12 @@ def record_problems(partner: Partner) -> Iterator[str]:
             yield "a partner of kind sftp needs `user`"
         if not (partner.password or partner.private_key):
             yield "a partner of kind sftp needs `password` or `private_key`, as a reference"
+    if partner.write is not None and partner.kind not in (PlaceKind.FOLDER, PlaceKind.SFTP):
+        yield f"`write` is for folders and SFTP: at {partner.kind} a file appears whole"
+    if partner.algorithms and partner.kind is not PlaceKind.SFTP:
+        yield "`algorithms` is for SFTP"
+    if problem := not_known(partner.algorithms):
+        yield problem
     for key in partner.host_keys:
         try:
             fingerprint(key)

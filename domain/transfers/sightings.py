@@ -190,6 +190,11 @@ def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
     }
 
 
+def in_turn(file: SeenFile) -> tuple[datetime, str]:
+    """Where a file stands among those that are sent: the oldest first, then by name."""
+    return _time(file), file.path
+
+
 def _time(file: SeenFile) -> datetime:
     """Of the file; where the endpoint has none, when it was first seen so."""
     return file.changed or file.since

@@ -242,8 +242,10 @@ def _moment(time: datetime, days: int, form: str, zone: str) -> str:
         if found[1] not in DIRECTIVES or not found[1]:
             known = " ".join(f"%{each}" for each in sorted(DIRECTIVES))
             raise RuleViolation(f"%{found[1]} is not a directive of dates; known are {known}")
-    # The day before is one of the calendar: it may have 23 or 25 hours.
-    return (time.astimezone(zone_of(zone)) + timedelta(days=days)).strftime(form)
+    local = time.astimezone(zone_of(zone))
+    # The day before is one of the calendar: it may have 23 or 25 hours. A sum forgets which of two
+    # equal hours it was made of.
+    return (local + timedelta(days=days)).replace(fold=local.fold).strftime(form)
 
 
 def zone_of(name: str) -> ZoneInfo:

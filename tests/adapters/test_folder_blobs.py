@@ -21,6 +21,19 @@ async def test_a_folder_that_cannot_be_written_to_fails_its_probe(tmp_path: Path
     assert down.value.dependency is Dependency.BLOB_STORE
 
 
+async def test_an_exception_of_progress_ends_the_download(tmp_path: Path) -> None:
+    blobs = folder_blobs(tmp_path)
+    await blobs.upload(make_file(tmp_path, bytes(24 << 20)), "a")
+    target = tmp_path / "target"
+
+    def refuse(written: int) -> None:
+        raise ValueError(f"{written} bytes are too many")
+
+    with pytest.raises(ValueError, match="8388608 bytes are too many"):
+        await blobs.download("a", target, refuse)
+    assert target.stat().st_size < 9 << 20
+
+
 async def test_a_folder_that_is_gone_is_an_outage_and_no_missing_document(tmp_path: Path) -> None:
     blobs = folder_blobs(tmp_path)
     await blobs.upload(make_file(tmp_path, SMALL), "a")

@@ -151,9 +151,9 @@ async def test_a_suggestion_is_chosen_with_one_click(site: PagesSetup) -> None:
 
 async def test_missing_fields_are_named_and_choices_stay(site: PagesSetup) -> None:
     async with site.visit() as page:
-        path = site.file("missing.csv", [("First name", "Shirt"), ("Ada", "M")])
+        path = site.file("missing.csv", [("Whoever", "Shirt"), ("Ada", "M")])
         await site.upload(page, path)
-        await expect(page.get_by_text("Still needed: Last name")).to_be_visible()
+        await expect(page.get_by_text("Still needed: First name, Last name")).to_be_visible()
         await page.get_by_label("Field for Shirt").select_option("TEAM")
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(page.get_by_role("alert")).to_contain_text("Your choices are saved")

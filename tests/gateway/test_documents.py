@@ -187,3 +187,38 @@ async def test_the_page_asks_and_takes_the_answer(stack: Stack) -> None:
         assert sent.headers["location"] == f"/documents?id={id}"
     async with stack.browser(OPERATOR) as browser:
         assert (await ended(browser, id))["state"] == "completed"
+
+
+@pytest.mark.usefixtures("worker")
+async def test_rows_that_would_be_left_out_are_shown_and_kept_by_line(stack: Stack) -> None:
+    id = await parked(stack, left_out="ask")
+    content = b"Code,Rate\nK-1,100\nK-2,50\nTotal,150\nCode,Rate\nK-3,7\n"
+    async with stack.browser(OPERATOR) as olga, _signed_in(stack) as page:
+        file = {"file": ("list.csv", content)}
+        answered = await olga.post("/api/documents/files", data={"id": id}, files=file)
+        assert answered.status_code == 200, answered.text
+        waiting: dict[str, Any] = {}
+
+        async def asks() -> bool:
+            waiting.update((await olga.get(f"/api/documents/{id}")).json())
+            return waiting["question"] is not None
+
+        await eventually(asks)
+        assert waiting["question"]["field"] == "left_out"
+        assert waiting["reason"].startswith("2 rows look like totals")
+        assert [(each["line"], each["value"], each["reason"]) for each in waiting["problems"]] == [
+            (4, "Total | 150", "left out: total"),
+            (5, "Code | Rate", "left out: repeated header"),
+        ]
+        shown = (await page.get("/documents", params={"id": id})).text
+        assert "Total | 150" in shown and "Lines to keep" in shown
+        csrf = shown.split('name="csrf" value="')[1].split('"')[0]
+        answer = {"csrf": csrf, "id": id, "verb": "retry", "field": "keep_lines"}
+        wrong = await page.post("/documents/answers", data={**answer, "value": "four"})
+        assert wrong.status_code == 422 and "keep_lines" in wrong.text
+        sent = await page.post("/documents/answers", data={**answer, "value": "4"})
+        assert sent.status_code == 303, sent.text
+        done = await ended(olga, id)
+    assert (done["state"], done["counts"]["created"], done["problemCount"]) == ("completed", 4, 1)
+    assert [each["line"] for each in done["problems"]] == [5]
+    assert done["corrections"][-1]["changes"] == 'keep_lines: ["4"]'

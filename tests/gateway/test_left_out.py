@@ -139,3 +139,27 @@ async def test_a_sheet_without_rows_is_not_confirmed_beside_one_with_some(
         assert confirmed.status_code == 202, confirmed.text
         await anna.delete(address)
     assert 'id="no-rows"' in before and 'id="no-rows"' not in after
+
+
+async def test_skipped_rows_are_shown_and_can_be_kept(stack: Stack) -> None:
+    lines = (HEADER, GOOD[0], HEADER, GOOD[1])
+    content = "\n".join(",".join(map(str, line)) for line in lines).encode()
+    async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
+        uuid = await import_in(anna, "COLUMN_MAPPING", content, filename="printed.csv")
+        address = f"/api/imports/{uuid}/skipped-rows"
+
+        async def is_found() -> bool:
+            return bool((await anna.get(address)).json())
+
+        await eventually(is_found)
+        [found] = (await anna.get(address)).json()
+        assert (found["rowNumber"], found["leftOut"]) == (3, True)
+        assert found["reason"] == "repeats the header"
+        browser.cookies.set(COOKIE, token("anna"))
+        german = {"Accept-Language": "de"}
+        page = (await browser.get(f"/imports/{uuid}", headers=german)).text
+        kept = await anna.put(address, json={"rows": [3], "keep": True})
+        assert kept.status_code == 202, kept.text
+        assert [each["leftOut"] for each in (await anna.get(address)).json()] == [False]
+        await anna.delete(f"/api/imports/{uuid}")
+    assert 'id="skipped"' in page and "wiederholt die Überschrift" in page

@@ -12,7 +12,7 @@ from workers.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ROWS = ("Name", "Email"), ("Rosa Parks", "rosa@review.org"), ("Niels Bohr", "niels@review.org")
+ROWS = ("Whoever", "Email"), ("Rosa Parks", "rosa@review.org"), ("Niels Bohr", "niels@review.org")
 
 
 async def test_a_required_column_is_made_in_the_review(stack: Stack) -> None:
@@ -28,12 +28,12 @@ async def test_a_required_column_is_made_in_the_review(stack: Stack) -> None:
         assert "Still without a column: First name, Last name" in shown
         split = {"kind": "SPLIT", "column": "1", "first": "FIRST_NAME", "second": "LAST_NAME"}
         proposed = await _send(browser, f"{page}/review/preview", shown, **split)
-        assert "Name: split into First name and Last name" in proposed.text
+        assert "Whoever: split into First name and Last name" in proposed.text
         [operation] = re.findall(r'name="operation" value="([^"]*SPLIT[^"]*)"', proposed.text)
         await _send(browser, f"{page}/review/change", proposed.text, operation=unescape(operation))
         shown = (await browser.get(page)).text
         assert "Still without a column" not in shown
-        assert "Take back: Name: split into First name and Last name" in shown
+        assert "Take back: Whoever: split into First name and Last name" in shown
         wrong = await _send(browser, f"{page}/review/change", shown, operation="{}")
         assert (wrong.status_code, "The change is incomplete" in wrong.text) == (422, True)
         await _send(browser, f"{page}/review/rows", shown, do="confirm")

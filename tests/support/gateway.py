@@ -154,7 +154,7 @@ def build_app(
     of_uploads = {name: value for name, value in changes.items() if name in own}
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
-    settings = GatewaySettings(tokens=TOKENS, **of_gateway)
+    settings = GatewaySettings(**{"tokens": TOKENS, "allowed_hosts": ("gateway",), **of_gateway})
     environment = {"DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs")}
     parts = open_parts(Context(environment, client, resources), {SPREADSHEETS.name: uploads})
     app = create_app(

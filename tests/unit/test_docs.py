@@ -303,7 +303,7 @@ async def test_the_example_of_an_import_type_imports(setup: SpreadsheetSetup) ->
     module: dict[str, Any] = {}
     exec(source, module)
     setup.types = SheetTypes([module["TYPE"]])
-    rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("Bo", "", "Tape")]
+    rows = [("Vorname", "Nachname", "Helferteam"), ("Ann", "Ash", "Water"), ("", "", "Tape")]
     prepared = await setup.prepare(table(*rows), import_type="VOLUNTEER")
     assert (await prepared.process()).counts == RowCounts(created=1, error=1)
     assert await setup.select("event_participants", "team") == [("Water",)]

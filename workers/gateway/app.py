@@ -17,6 +17,7 @@ from workers.gateway import inbox as inbox_api
 from workers.gateway.http.access import refusal_of
 from workers.gateway.http.auth import Tokens
 from workers.gateway.http.headers import SecurityHeaders, SmallBodies
+from workers.gateway.http.hosts import KnownHosts
 from workers.gateway.http.problems import PROBLEM_SCHEMA, handle_problems
 from workers.gateway.http.request_metrics import CountedResponses
 from workers.gateway.pages.errors import ErrorPages
@@ -108,11 +109,12 @@ def _middleware(settings: GatewaySettings, uploads: Sequence[str]) -> list[Middl
     middleware = [
         Middleware(CountedResponses),
         Middleware(SecurityHeaders, https=https),
+        Middleware(KnownHosts, hosts=settings.hosts),
         Middleware(SmallBodies, uploads=uploads),
     ]
     if settings.cors_origins:
         middleware.insert(
-            2,
+            3,
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,

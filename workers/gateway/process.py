@@ -100,6 +100,7 @@ async def run_gateway(
     groups = (GatewaySettings, HttpSettings, LogSettings, *own.values(), *RESOURCE_SETTINGS)
     check_at_start(environment, *groups, others=[read_config])
     settings = GatewaySettings.read(environment)
+    settings = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, host)})
     runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)
     of_parts = {name: group.read(environment) for name, group in own.items()}
     make_folders(CommonSettings.read(environment))

@@ -96,10 +96,7 @@ def endpoint_ports(
     # did not answer.
     probes = replace(places, sessions=Sessions(partners, wait=0.0), pool=None)
     breaker = Breaker(places, probes=probes)
-    settle = EndpointSettings.read(environment).settle_seconds
-    return EndpointPorts(
-        breaker, partners, staging, BlobNotes(blobs), breaker.probing, settle_seconds=settle
-    )
+    return EndpointPorts(breaker, partners, staging, BlobNotes(blobs), breaker.probing)
 
 
 def secret_manager(environment: Mapping[str, str]) -> AwsSettings | None:

@@ -23,7 +23,7 @@ LOUD_FROM_DELIVERY: Final = 8
 SUMMARY_LIMIT: Final = 400
 """Bytes of a static summary that the server takes."""
 
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     {
         RPCStatusCode.ABORTED,
         RPCStatusCode.CANCELLED,
@@ -52,7 +52,7 @@ def given_back(error: RPCError) -> Abandon:
             INVALID_MESSAGE, f"Temporal does not take the message: {error.message}"
         ) from error
     reason = f"Temporal: {error.status.name}: {reason_of(error)}"
-    return Abandon(reason, passes=error.status in _PASSING)
+    return Abandon(reason, passes=error.status in PASSING)
 
 
 async def refuse(

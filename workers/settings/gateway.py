@@ -1,5 +1,6 @@
 """Settings of the gateway."""
 
+import re
 from typing import Annotated, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -11,6 +12,9 @@ from workers.settings.common import AddressSettings, web_address
 SHARED_KEY: Final = "HS256"
 PUBLIC_KEYS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
 _SHORTEST_KEY: Final = 32
+_HOST: Final = re.compile(
+    r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?"
+)
 
 
 def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -23,6 +27,16 @@ def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
                 "separated by commas"
             )
     return origins
+
+
+def _hosts(value: tuple[str, ...]) -> tuple[str, ...]:
+    for host in value:
+        if not _HOST.fullmatch(host):
+            raise WholeMessage(
+                f"DOCFLOW_ALLOWED_HOSTS: {host!r} is not a host name; write docflow.example.org, "
+                "without https:// and port, separated by commas"
+            )
+    return value
 
 
 def _long_enough(key: str | None) -> str | None:
@@ -109,6 +123,18 @@ class GatewaySettings(AddressSettings):
     used_by: ClassVar[str] = "`docflow gateway`"
 
     tokens: TokenSettings
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(parse_list),
+        AfterValidator(_hosts),
+        Setting(kind="host names, with commas"),
+    ] = Field(
+        (),
+        validation_alias="DOCFLOW_ALLOWED_HOSTS",
+        description="names by which the gateway is reached, beside that of `DOCFLOW_PUBLIC_URL`, "
+        "that of `--host`, `localhost` and the loopback addresses; `*.example.org` is every name "
+        "below one, `*` any name. Requests to another name get 421",
+    )
     cors_origins: Annotated[
         tuple[str, ...],
         BeforeValidator(parse_list),
@@ -119,3 +145,9 @@ class GatewaySettings(AddressSettings):
         validation_alias="DOCFLOW_CORS_ORIGINS",
         description="other web sites whose scripts may call the API",
     )
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names that the gateway answers to, beside those of loopback."""
+        own = urlsplit(self.public_url).hostname if self.public_url else None
+        return (*self.allowed_hosts, *([own] if own else []))

@@ -255,12 +255,6 @@ class EndpointSettings(Settings):
         validation_alias="DOCFLOW_TRANSFERS_FOLDERS",
         description="folders below which those of partners are; without it no partner has one",
     )
-    settle_seconds: Annotated[int, Whole(0, 3_600), Setting(kind="seconds")] = Field(
-        2,
-        validation_alias="DOCFLOW_TRANSFERS_SETTLE_SECONDS",
-        description="time between two looks at a young file of a folder or SFTP server: if its "
-        "size or time has changed, it is read again; 0: one look; a partner may have its own",
-    )
     secret_folders: Annotated[
         tuple[Path, ...],
         BeforeValidator(_folders),

@@ -5,7 +5,7 @@ taken since it was accepted.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -33,7 +33,14 @@ from contracts.spreadsheets import (
     SaveColumns,
     SpreadsheetState,
 )
-from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged
+from contracts.spreadsheets.reviews import (
+    CheckAgain,
+    DecideRows,
+    ReviewChange,
+    ReviewChanged,
+    RowDecisions,
+)
+from domain.spreadsheets.types.people import KEYS
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.spreadsheets import refusals
@@ -62,7 +69,37 @@ class SpreadsheetAnswers:
         """Apply decisions about columns, all or none."""
         async with self._turn:
             columns, trail = self.decided_columns(answer)
+            keys = _keys(self._run.now.columns)
             await self._save_columns(columns, *trail)
+            if _keys(columns) != keys and workflow.patched("skipped-rows"):
+                # Which rows are no people depends on the columns of names.
+                self._run.set(staged=None)
+                self._staging.restart()
+        return self._run.mappings()
+
+    async def decide_rows(self, answer: RowDecisions) -> MappingsAnswer:
+        """Keep rows that look like no people, or leave rows out."""
+        async with self._turn:
+            self.check_columns_open(answer.expected_version)
+            version = self._run.now.version + 1
+            work = DecideRows(
+                uuid=self._run.order.uuid,
+                version=version,
+                rows=answer.rows,
+                keep=answer.keep,
+                by=answer.by,
+                at=workflow.now(),
+            )
+            await _reported_to_caller(
+                workflow.execute_activity_method(
+                    SpreadsheetLifecycle.decide_rows,
+                    work,
+                    summary="keep rows" if answer.keep else "leave rows out",
+                    **policies.ANSWER,
+                )
+            )
+            self._run.set(version=version)
+            self._run.touch()
         return self._run.mappings()
 
     def decided_columns(
@@ -290,6 +327,10 @@ class SpreadsheetAnswers:
                 workflow.upsert_search_attributes([attributes.WAITING_FOR.value_set(answer.to)])
             await self._run.record(self._run.trail("reassign", answer.to, answer.by))
         return self._run.mappings()
+
+
+def _keys(columns: Sequence[ColumnMapping]) -> list[tuple[int, str]]:
+    return [(each.index, each.target) for each in columns if each.target in KEYS]
 
 
 async def _reported_to_caller(step: Awaitable[T]) -> T:

@@ -30,7 +30,7 @@ from contracts.spreadsheets import (
     SpreadsheetState,
     SpreadsheetStatus,
 )
-from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged
+from contracts.spreadsheets.reviews import CheckAgain, ReviewChange, ReviewChanged, RowDecisions
 from domain.notices import counted
 from workflows import attributes
 from workflows.failures import explain
@@ -101,7 +101,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         while run.now.state is SpreadsheetState.CELL_MAPPING:
             await self._map_values()
             await self._process()
-        if run.now.counts.error:
+        if run.now.counts.error or (run.now.staged and run.now.staged.skipped_rows):
             self._report = await self._pauses.do("write the error report", self._steps.report)
 
     async def _analyse(self) -> None:
@@ -145,24 +145,16 @@ class SpreadsheetImport(Parkable, retry=Answer):
         await self._pauses.move(SpreadsheetState.PROCESSING)
 
     def _is_no_answer_needed(self) -> bool:
-        now = self._run.now
-        if now.cells.open:
-            return False
-        auto_start = self._run.order.auto_start
-        return now.skip_values or auto_start or not now.cells.total or now.round > 0
+        now, auto_start = self._run.now, self._run.order.auto_start
+        is_clear = now.skip_values or auto_start or not now.cells.total or now.round > 0
+        return is_clear and not now.cells.open
 
     async def _process(self) -> None:
         run = self._run
         work = self._steps.next_round()
         processed = await self._pauses.do("process rows", lambda: self._steps.process(work))
-        run.set(
-            counts=processed.counts,
-            cells=processed.cells,
-            round=work.round + 1,
-            skip_values=False,
-            collected=True,
-            values_confirmed=False,
-        )
+        run.set(counts=processed.counts, cells=processed.cells, round=work.round + 1)
+        run.set(skip_values=False, collected=True, values_confirmed=False)
         if processed.parked:
             await self._pauses.move(SpreadsheetState.CELL_MAPPING)
 
@@ -232,6 +224,20 @@ class SpreadsheetImport(Parkable, retry=Answer):
     async def update_column_mappings_signal(self, answer: ColumnDecisions) -> None:
         """Twin of the update, for `temporal workflow signal`."""
         await self._run.apply_signal("update_column_mappings", self._answers.update_columns(answer))
+
+    @workflow.update(name="decide_rows")
+    async def decide_rows(self, answer: RowDecisions) -> MappingsAnswer:
+        """Keep rows that look like no people, or leave rows out."""
+        return await self._answers.decide_rows(answer)
+
+    @decide_rows.validator
+    def _validate_decide_rows(self, answer: RowDecisions) -> None:
+        self._answers.check_columns_open(answer.expected_version)
+
+    @workflow.signal(name="decide_rows")
+    async def decide_rows_signal(self, answer: RowDecisions) -> None:
+        """Twin of the update, for `temporal workflow signal`."""
+        await self._run.apply_signal("decide_rows", self._answers.decide_rows(answer))
 
     @workflow.update(name="change_layout")
     async def change_layout(self, change: LayoutChange) -> MappingsAnswer:

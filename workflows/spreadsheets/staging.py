@@ -1,12 +1,13 @@
 """Staging: the whole file is read while a person looks at its columns."""
 
 import asyncio
+from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from activities.spreadsheets.staging import SpreadsheetStaging
-from contracts.spreadsheets import Staged, StageInput
+from contracts.spreadsheets import ColumnMapping, Staged, StageInput
 from workflows import policies
 from workflows.failures import failure_type
 from workflows.spreadsheets.pauses import HOPELESS
@@ -56,10 +57,15 @@ class Staging:
         layout = self._run.now.layout
         staged = await workflow.execute_activity_method(
             SpreadsheetStaging.stage,
-            StageInput(order=self._run.order, layout=layout),
+            StageInput(order=self._run.order, layout=layout, columns=_bare(self._run.now.columns)),
             summary="put the rows aside",
             **policies.LONG,
         )
         if layout == self._run.now.layout:
             self._run.set(staged=staged)
         return staged
+
+
+def _bare(columns: Sequence[ColumnMapping]) -> tuple[ColumnMapping, ...]:
+    """Columns without their suggestions, which only people need."""
+    return tuple(column.model_copy(update={"alternatives": ()}) for column in columns)

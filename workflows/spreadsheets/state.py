@@ -23,6 +23,7 @@ from contracts.spreadsheets import (
     StatusRecord,
 )
 from domain.spreadsheets import decisions
+from domain.spreadsheets.missing import missing_fields
 from domain.spreadsheets.plain_words import field_titles, titled
 from workflows import policies
 from workflows.cancellation import Cancellation
@@ -96,7 +97,7 @@ class SpreadsheetRun:
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Required fields that no column has."""
-        return decisions.missing_fields(self.now.columns, self.now.fields)
+        return missing_fields(self.now.columns, self.now.fields)
 
     @property
     def titles(self) -> Mapping[str, str]:
@@ -150,6 +151,7 @@ class SpreadsheetRun:
             left_out_columns=decisions.left_out(self.now.columns),
             left_out_sheets=self.now.other_sheets,
             left_out_lines=self.now.lines_above,
+            skipped_rows=self.now.staged.skipped_rows if self.now.staged else 0,
             hidden=self.now.hidden,
             hidden_columns=tuple(
                 each.header

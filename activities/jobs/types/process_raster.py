@@ -23,7 +23,7 @@ from activities.jobs.api import (
 from activities.jobs.sources import SourceFiles
 from activities.jobs.types.raster_files import Publication, outputs_of, put, read_json
 from activities.jobs.types.raster_plans import datasets, good, sources, tiles
-from adapters.ports import BlobNotFound, Blobs
+from activities.jobs.types.raster_sources import refuse_undecided, with_files_beside
 from adapters.ports.rasters import PlacedTile, Rasters
 from contracts.jobs import (
     OUTPUTS,
@@ -45,6 +45,7 @@ from contracts.jobs.rasters import (
     TileWindow,
 )
 from domain.errors import RuleViolation
+from domain.jobs.earth import refuse_other_planets
 from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import sidecars_of
 from domain.jobs.rasters.tiles import needs_rewriting
@@ -99,6 +100,12 @@ class ProcessRaster(JobType[RasterParameters]):
     def __init__(self) -> None:
         self._files = SourceFiles()
 
+    def check(self, parameters: RasterParameters) -> None:
+        """Reference systems are of the Earth."""
+        for name, text in (("crs", parameters.crs), ("target_crs", parameters.target_crs)):
+            if text is not None:
+                refuse_other_planets(text, f"parameter {name}")
+
     def inputs(self, parameters: RasterParameters) -> Sequence[str]:
         """Sources, folders and lists of them."""
         return parameters.sources
@@ -131,21 +138,15 @@ class ProcessRaster(JobType[RasterParameters]):
         bronze, name = context.resources.bronze, _text(context, "name")
         async with self._source(context) as path:
             chosen = context.parameters.subdataset
-            facts = await _rasters(context).inspect(path, context.folder, chosen)
+            facts = await _rasters(context).inspect(path, context.folder, chosen, name)
             digest = await _sha256(path)
-        if facts.subdatasets and facts.subdataset is None:
-            listed = "; ".join(f"{at}: {each}" for at, each in enumerate(facts.subdatasets[:8], 1))
-            wrong = f"there is no number {chosen}: " if chosen is not None else ""
-            raise InputNeeded(
-                "subdataset",
-                f"{wrong}{name} holds {len(facts.subdatasets)} rasters ({listed}); "
-                "which one is meant?",
-            )
-        rules.georeferenced(facts, context.parameters)
-        notes = [*facts.notes, *await _beside(bronze, name)]
+        refuse_undecided(facts, name, chosen)
+        facts = await with_files_beside(bronze, name, facts, context.parameters, context.folder)
+        crs, _ = rules.georeferenced(facts, context.parameters)
+        refuse_other_planets(crs, f"the reference system of {name}")
         if facts.subdatasets:
-            notes.append(f"of its {len(facts.subdatasets)} rasters, number {facts.subdataset}")
-        facts = facts.model_copy(update={"notes": tuple(notes)})
+            note = f"of its {len(facts.subdatasets)} rasters, number {facts.subdataset}"
+            facts = facts.model_copy(update={"notes": (*facts.notes, note)})
         return TaskDone(
             result=_summary(facts),
             next_stage_params={"facts": facts.model_dump(mode="json"), "sha256": digest},
@@ -171,6 +172,12 @@ class ProcessRaster(JobType[RasterParameters]):
                 f" datetime_tag, or datetime_pattern ({', '.join(PATTERNS)})",
             )
         grid = await _rasters(context).grid(rules.grid_order(facts, parameters))
+        if (doubt := rules.doubt_about_classes(facts, parameters, grid)) is not None:
+            raise InputNeeded(
+                "classes",
+                f"does {name} hold classes? {doubt[:1].upper()}{doubt[1:]}. Give classes=true, and"
+                " they are never averaged, or classes=false if they are measurements",
+            )
         pixels = rules.pixel_rules(facts, parameters, grid)
         _refuse_too_much(facts, grid.tile, grid.columns * grid.rows)
         notes = [*facts.notes, *rules.unused(facts, parameters), *grid.notes]
@@ -305,7 +312,8 @@ class ProcessRaster(JobType[RasterParameters]):
     ) -> tuple[RasterFacts, str]:
         target = context.folder / "source.tif"
         async with self._source(context) as path:
-            changed = await _rasters(context).prepare(path, facts, target)
+            name = _text(context, "name")
+            changed = await _rasters(context).prepare(path, facts, target, name)
         name = f"{context.key}/source.tif"
         await put(context.resources.silver, target, name)
         return changed, name
@@ -325,18 +333,6 @@ async def _published(
     await put(context.resources.silver, path, asset)
     await put(context.resources.silver, picture, preview)
     return cog
-
-
-async def _beside(blobs: Blobs, name: str) -> list[str]:
-    """A note for each file that GDAL would have looked at beside a raster."""
-    notes: list[str] = []
-    for each in sidecars_of(name):
-        try:
-            await blobs.stat(each)
-        except BlobNotFound:
-            continue
-        notes.append(f"{each} lies beside it and was not read")
-    return notes
 
 
 def _refuse_too_much(facts: RasterFacts, tile: int, count: int) -> None:

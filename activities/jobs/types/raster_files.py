@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from activities.jobs.api import StageContext, TaskContext, TaskDone
 from activities.jobs.superseded import files_of, supersede
+from activities.jobs.types.raster_sources import is_placed_anew
 from activities.scratch import scratch_folder
 from adapters.ports import Blobs
 from contracts.base import Contract
@@ -26,6 +27,7 @@ from domain.jobs.rasters.datasets import recipe
 from domain.jobs.rasters.items import (
     BRONZE,
     ETAG,
+    PLACED_BY,
     RECIPE,
     SILVER,
     SOURCE,
@@ -101,7 +103,10 @@ async def changed_only(
         found = await context.resources.catalogue.item(context.parameters.collection, item)
         properties = (found or {}).get("properties", {})
         same = (properties.get(SOURCE), properties.get(ETAG), properties.get(RECIPE))
-        if same != (identity.uri, version_of(identity.etag, identity.size), wanted):
+        placed_by = properties.get(PLACED_BY)
+        if same != (identity.uri, version_of(identity.etag, identity.size), wanted) or (
+            placed_by is not None and await is_placed_anew(context.resources.bronze, placed_by)
+        ):
             changed.add(name)
     return changed
 
@@ -202,6 +207,7 @@ class Publication:
             RECIPE: recipe(self.context.parameters, self.version),
             JOB: self.context.job_id,
             "docflow:notes": list(plan.notes),
+            **({PLACED_BY: plan.facts.placed_by} if plan.facts.placed_by else {}),
             **({} if self.replaced is None else {REPLACED: self.replaced}),
         }
 

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkEngine
 from adapters.database.codec import clean
+from adapters.database.models.spreadsheet_reviews import spreadsheet_review_operations
 from adapters.database.models.spreadsheets import spreadsheet_columns
 from adapters.database.spreadsheets import audit_trail, memory
 from adapters.database.spreadsheets.locked_import import (
@@ -20,7 +21,7 @@ from adapters.database.spreadsheets.locked_import import (
     save,
 )
 from contracts.spreadsheets import Analysis, ColumnMapping, SaveColumns
-from domain.spreadsheets.records import Preview
+from domain.spreadsheets.records import Preview, SkippedRow
 
 
 async def save_analysis(
@@ -32,6 +33,9 @@ async def save_analysis(
         return
     columns = spreadsheet_columns
     await connection.execute(delete(columns).where(columns.c.import_id == opened.id))
+    # Of an earlier layout: its lines may be others now.
+    decided = spreadsheet_review_operations
+    await connection.execute(delete(decided).where(decided.c.import_id == opened.id))
     samples = [*preview.samples, *((),) * len(analysis.columns)]
     blanks = [*preview.blanks, *((),) * len(analysis.columns)]
     rows = [
@@ -64,6 +68,18 @@ async def save_hidden_rows(connection: AsyncConnection, uuid: str, rows: int, li
         return
     more = {"hidden_rows": rows, "hidden_lines": lines}
     kept = json.loads(opened.row.preview) | more
+    await save(connection, opened, {"preview": json.dumps(kept, ensure_ascii=False)})
+
+
+async def save_skipped_rows(
+    connection: AsyncConnection, uuid: str, rows: Sequence[SkippedRow]
+) -> None:
+    """Put into the preview which rows of the whole file are no people, or may be none."""
+    opened = await lock_known(connection, uuid)
+    if opened.purged or opened.row.preview is None:
+        return
+    found = [[row.line, row.reason, row.is_skipped, list(map(clean, row.cells))] for row in rows]
+    kept = json.loads(opened.row.preview) | {"skipped": found}
     await save(connection, opened, {"preview": json.dumps(kept, ensure_ascii=False)})
 
 

@@ -11,8 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from adapters.database.codec import clean
 from adapters.database.models.spreadsheet_reviews import spreadsheet_review_operations
 from adapters.database.spreadsheets.locked_import import LockedImport
-from contracts.spreadsheets.reviews import OPERATION, ReviewEffect, ReviewExample, ReviewOperation
+from contracts.spreadsheets.reviews import (
+    OPERATION,
+    ROWS,
+    Exclude,
+    ReviewEffect,
+    ReviewExample,
+    ReviewOperation,
+)
 from domain.spreadsheets.review import StoredOperation
+from domain.spreadsheets.skipped_rows import DOCFLOW
 
 
 async def propose(
@@ -71,3 +79,22 @@ def outcome(effect: ReviewEffect, examples: Sequence[ReviewExample]) -> dict[str
     """What an operation changes, as its row has it."""
     shown = json.dumps([each.model_dump() for each in examples], ensure_ascii=False)
     return {"effect": effect.model_dump_json(), "examples": clean(shown)}
+
+
+def skipping(preview: str | None, at: datetime) -> list[ReviewOperation]:
+    """The rows that docflow skips as operations before all others, by reason."""
+    by_reason: dict[str, list[int]] = {}
+    for line, reason, is_skipped, _ in json.loads(preview or "{}").get("skipped", ()):
+        if is_skipped:
+            by_reason.setdefault(reason, []).append(line)
+    return [
+        ReviewOperation(
+            id=0,
+            version=0,
+            operation=Exclude(rows=tuple(lines[i : i + ROWS]), reason=reason),
+            by=DOCFLOW,
+            at=at,
+        )
+        for reason, lines in by_reason.items()
+        for i in range(0, len(lines), ROWS)
+    ]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
 from adapters.database.bulk.dialects import bulk_of
 from adapters.database.codec import clean
@@ -30,6 +30,8 @@ from contracts.spreadsheets import DecisionRecord, ReviewCounts
 from contracts.spreadsheets.reviews import (
     CheckNote,
     CloseReview,
+    DecideRows,
+    Exclude,
     ReviewEffect,
     ReviewExample,
     ReviewOperation,
@@ -40,6 +42,7 @@ from domain.spreadsheets.review import (
     RowProblem,
     StoredOperation,
 )
+from domain.tabular.line_ranges import listed_lines
 
 _PAGE: Final = 200
 """Blocks that are read at a time."""
@@ -173,15 +176,54 @@ class SqlReviewStore:
             )
 
     async def operations(self, uuid: str) -> Sequence[ReviewOperation]:
-        """The operations that were applied, by version."""
-        table = spreadsheet_review_operations
+        """The operations that were applied, by version, behind the rows that docflow skips."""
+        table, imports = spreadsheet_review_operations, spreadsheet_imports
+        top = select(imports.c.preview, imports.c.created_at).where(imports.c.uuid == uuid)
         query = (
             select(table)
             .where(table.c.import_id == id_of(uuid), table.c.version.is_not(None))
             .order_by(table.c.version)
         )
         async with self._database.reading() as connection:
-            return [review_operations.operation_of(row) for row in await connection.execute(query)]
+            rows = (await connection.execute(query)).all()
+            found = (await connection.execute(top)).one_or_none()
+        skipped = () if found is None else review_operations.skipping(*found)
+        return [*skipped, *map(review_operations.operation_of, rows)]
+
+    async def decide_rows(self, work: DecideRows) -> None:
+        """Keep rows, or leave them out, before columns are confirmed; at most once a version."""
+        table, change = spreadsheet_review_operations, Exclude(rows=work.rows, back=work.keep)
+        operation = ReviewOperation(
+            id=0, version=work.version, operation=change, by=work.by, at=work.at
+        )
+        async with self._database.transaction() as connection:
+            opened = await lock_known(connection, work.uuid)
+            known = select(table.c.id).where(
+                table.c.import_id == opened.id, table.c.version == work.version
+            )
+            if opened.purged or (await connection.execute(known)).first() is not None:
+                return
+            await connection.execute(
+                insert(table).values(
+                    import_id=opened.id,
+                    version=work.version,
+                    body=review_operations.clean_body(operation),
+                    by=clean(work.by),
+                    at=work.at,
+                )
+            )
+            line = DecisionRecord(
+                kind="rows",
+                subject=listed_lines(work.rows),
+                decision="kept" if work.keep else "left out",
+                by=work.by,
+                at=work.at,
+            )
+            await audit_trail.add(
+                connection, self._bulk, opened.row.workflow_id, [line], work.version
+            )
+            changed = {"version": max(opened.row.version, work.version), "decided_at": work.at}
+            await save(connection, opened, changed)
 
     async def operation(self, uuid: str, id: int) -> StoredOperation | None:
         """One operation; None: there is none of this id in this import."""

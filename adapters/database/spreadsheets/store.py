@@ -59,6 +59,7 @@ from domain.spreadsheets.records import (
     RememberedValue,
     SheetChunk,
     SheetMark,
+    SkippedRow,
 )
 
 
@@ -121,6 +122,11 @@ class SqlSpreadsheetStore:
         """Put into the preview how many rows of the whole file are hidden, and the first lines."""
         async with self._database.transaction() as connection:
             await columns.save_hidden_rows(connection, uuid, rows, lines)
+
+    async def save_skipped_rows(self, uuid: str, rows: Sequence[SkippedRow]) -> None:
+        """Put into the preview which rows of the whole file are no people, or may be none."""
+        async with self._database.transaction() as connection:
+            await columns.save_skipped_rows(connection, uuid, rows)
 
     async def save_file(self, uuid: str, blob: BlobRef) -> None:
         """Note a blob that was made for an import; `files_of` names it from then on."""

@@ -57,7 +57,7 @@ from contracts.spreadsheets import (
     Outcome,
     RowCounts,
 )
-from domain.spreadsheets.records import Preview
+from domain.spreadsheets.records import Preview, SkippedRow
 
 __all__ = [
     "EVERY_VALUE",
@@ -116,7 +116,8 @@ class SqlSpreadsheetViews(SqlSpreadsheetStatuses):
             return None
         fields = json.loads(stored)
         rows = [(line, cells) for line, cells in fields.pop("rows")]
-        return Preview(**fields, rows=rows)
+        skipped = [SkippedRow(*row) for row in fields.pop("skipped", ())]
+        return Preview(**fields, rows=rows, skipped=skipped)
 
     async def cells(
         self,

@@ -214,6 +214,30 @@ class GnuPgKeyring:
 
         return await self._streamed(source, sink, call, check)
 
+    async def read_signed(
+        self, source: AsyncIterator[bytes], sink: Sink[T], signers: Sequence[str], *, most: int
+    ) -> tuple[T, Signature]:
+        """Read a message that is signed and not encrypted."""
+        signature: list[Signature] = []
+
+        def call(gpg: GpgCalls, given: PulledBytes) -> Any:
+            limit = ["--max-output", str(most + 1), *_PROMPTS]
+            return gpg.decrypt_file(given, extra_args=limit)
+
+        def check(result: Any) -> None:
+            statuses = Statuses(result.stderr)
+            if _TOO_LARGE in result.stderr:
+                raise _too_large(most)
+            statuses.require_signed_message()
+            found = statuses.expected_signature(signers)
+            if result.returncode or found is None:
+                statuses.require_known_signers()
+                raise UnreadableDocument("GnuPG did not read it to its end")
+            signature.append(found)
+
+        taken = await self._streamed(source, sink, call, check, most=most)
+        return taken, signature[0]
+
     async def verify(self, source: Path, signature: bytes, signers: Sequence[str]) -> Signature:
         """Require a good detached signature."""
         if len(signature) > _SIGNATURE_BYTES:

@@ -142,6 +142,21 @@ class Statuses:
         if "GOODMDC" not in self and not aead:
             raise UnreadableDocument(_UNPROTECTED)
 
+    def require_signed_message(self) -> None:
+        """See that it is one message that holds its signature and is not encrypted.
+
+        Raises:
+            UnreadableDocument: It is not; the message says why.
+        """
+        if "BEGIN_DECRYPTION" in self or "ENC_TO" in self or "NEED_PASSPHRASE_SYM" in self:
+            raise UnreadableDocument("it is encrypted: Decrypt reads it, and requires a signature")
+        if not self.signatures() or not self.of("PLAINTEXT"):
+            raise UnreadableDocument(
+                "it has no signature beside it, and is not a signed message itself"
+            )
+        if len(self.of("PLAINTEXT")) != 1:
+            raise UnreadableDocument("it holds several messages, and one is expected")
+
     def _why_not_decrypted(self, lacking: Collection[str]) -> str:
         if "DECRYPTION_INFO" in self:
             unprotected = any(info[:1] == ["0"] for info in self.of("DECRYPTION_INFO"))

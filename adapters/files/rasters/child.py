@@ -5,6 +5,8 @@ result or why there is none.
 """
 
 import errno
+import traceback
+from pathlib import Path
 
 import rasterio.errors
 from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
@@ -25,7 +27,7 @@ from adapters.files.rasters.orders import (
 )
 from adapters.ports import UnreadableDocument
 from contracts.base import Contract
-from domain.errors import RuleViolation
+from domain.errors import InvalidDocument, RuleViolation
 
 
 def _handle(body: str, send: forks.Send) -> None:
@@ -36,7 +38,7 @@ def _handle(body: str, send: forks.Send) -> None:
 
     try:
         answer = Answer(result=_done(order, progress).model_dump(mode="json"))
-    except UnreadableDocument as error:
+    except (UnreadableDocument, InvalidDocument) as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=str(error))
     except RuleViolation as error:
@@ -44,17 +46,19 @@ def _handle(body: str, send: forks.Send) -> None:
     except rasterio.errors.RasterioError as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        answer = Answer(disk_full=True)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The caller names it: an exit code would leave only a guess at what it was.
+        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        answer = Answer(disk_full=True) if is_full else Answer(unexpected=_named(error))
     send(answer.model_dump_json().encode())
 
 
 def _done(order: RasterOrder, progress: work.Progress) -> Contract:
     match order:
         case Inspect():
-            return inspect(order.path, order.subdataset)
+            return inspect(order.path, order.subdataset, order.name)
         case Grid():
             return target_grid(order.order)
         case Prepare():
@@ -76,6 +80,12 @@ def _refuse_lack_of_memory(error: BaseException) -> None:
         if isinstance(reason, CPLE_OutOfMemoryError) or "annot allocate" in str(reason):
             raise MemoryError from error
         reason = reason.__cause__
+
+
+def _named(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    return f"{type(error).__name__} at {where}: {_plain(error) or 'without a text'}"
 
 
 def _plain(error: Exception) -> str:

@@ -70,7 +70,7 @@ def new_tiff(
 
 def describe(file: Any, bands: tuple[RasterBand, ...], tags: dict[str, dict[str, str]]) -> None:
     """Write what is known of a raster beside its pixels."""
-    file.colorinterp = [ColorInterp[band.colour] for band in bands]
+    file.colorinterp = [_colour(band, number) for number, band in enumerate(bands, 1)]
     file.scales = [band.scale for band in bands]
     file.offsets = [band.offset for band in bands]
     file.units = [band.unit or "" for band in bands]
@@ -84,6 +84,13 @@ def describe(file: Any, bands: tuple[RasterBand, ...], tags: dict[str, dict[str,
         if domain in _FILE_DOMAINS or domain.startswith(DOCUMENTS):
             continue
         file.update_tags(ns=domain or None, **_kept(entries))
+
+
+def _colour(band: RasterBand, number: int) -> ColorInterp:
+    if band.colour == "palette" and not band.palette:
+        # No TIFF has numbers of colours without their table.
+        return ColorInterp.gray if number == 1 else ColorInterp.undefined
+    return ColorInterp[band.colour]
 
 
 def _kept(tags: dict[str, str]) -> dict[str, str]:

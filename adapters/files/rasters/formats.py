@@ -23,6 +23,8 @@ _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
     (b"SQLite format 3\0", "GPKG"),
     (b"UHL1", "DTED"),
 )
+HGT: Final = ".hgt"
+"""Heights of the Shuttle Radar Topography Mission: no header, the name says the place."""
 _GRID_WORDS: Final = (b"ncols", b"nrows")
 
 
@@ -32,15 +34,23 @@ def driver_of(path: Path) -> str:
     Raises:
         UnreadableDocument: The file is of none of the formats that are read.
     """
+    if path.suffix == HGT:
+        return "SRTMHGT"
     with path.open("rb") as file:
         head = file.read(64)
+    if (driver := driver_of_head(head)) is not None:
+        return driver
+    known = ", ".join(dict.fromkeys(driver for _, driver in _SIGNATURES))
+    raise UnreadableDocument(
+        f"the file is not a raster of a format that is read ({known}, AAIGrid, SRTMHGT): one file"
+        " that holds its data itself, or a ZIP or gzip file of it; virtual datasets and those of"
+        " several files are not"
+    )
+
+
+def driver_of_head(head: bytes) -> str | None:
+    """The driver of a file that begins like this; None: of none of the formats that are read."""
     for signature, driver in _SIGNATURES:
         if head.startswith(signature):
             return driver
-    if head[:5].lower() in _GRID_WORDS:
-        return "AAIGrid"
-    known = ", ".join(dict.fromkeys(driver for _, driver in _SIGNATURES))
-    raise UnreadableDocument(
-        f"the file is not a raster of a format that is read ({known}, AAIGrid): one file that holds"
-        " its data itself; virtual datasets and those of several files are not"
-    )
+    return "AAIGrid" if head[:5].lower() in _GRID_WORDS else None

@@ -10,12 +10,20 @@ from typing import Any, Final
 import numpy as np
 from pyproj import CRS, Transformer
 from pyproj.aoi import AreaOfInterest
+from pyproj.enums import TransformDirection
 from pyproj.exceptions import ProjError
 from pyproj.transformer import TransformerGroup
 
-from adapters.files.rasters.places import place, placed, refuse_beyond_antimeridian
+from adapters.files.rasters.places import (
+    place,
+    placed,
+    refuse_beyond_antimeridian,
+    slack_of,
+)
 from contracts.jobs.rasters import TILE, GridOrder, Operation, TargetGrid
 from domain.errors import RuleViolation
+from domain.jobs.earth import on_earth
+from domain.jobs.stac.outlines import within
 
 _group: Any = TransformerGroup
 _SAMPLES: Final = 33
@@ -64,11 +72,11 @@ def _warped(
     notes: list[str],
 ) -> TargetGrid:
     transformer = Transformer.from_crs(source, target, always_xy=True)
-    xs, ys = _sampled(order, transformer, target)
-    if target.is_geographic and source.is_projected:
+    xs, ys = _sampled(order, transformer, source, target)
+    if source.is_projected:
         _refuse_poles(order, source, target)
-        xs = _unwrapped(xs, notes)
-    native = _native_resolution(order, transformer)
+        xs = _unwrapped(xs, notes) if target.is_geographic else xs
+    native = _native_resolution(order, transformer, target)
     if order.resolution is not None and order.resolution > max(native, np.ptp(xs), np.ptp(ys)):
         raise RuleViolation(
             f"parameter resolution, {order.resolution:g}, is larger than the whole raster: give it"
@@ -120,17 +128,38 @@ def _is_upright(order: GridOrder) -> bool:
     return b == 0 and d == 0 and a > 0 and e < 0
 
 
-def _sampled(order: GridOrder, transformer: Transformer, target: CRS) -> tuple[Any, Any]:
+def _sampled(
+    order: GridOrder, transformer: Transformer, source: CRS, target: CRS
+) -> tuple[Any, Any]:
     columns, rows = np.meshgrid(
         np.linspace(0, order.width, _SAMPLES), np.linspace(0, order.height, _SAMPLES)
     )
-    xs, ys = transformer.transform(*place(order, columns, rows))
+    places = place(order, columns, rows)
+    if source.is_projected and not on_earth(source, *places, slack_of(order)).all():
+        xs, ys = transformer.transform(*_places_on_earth(order, source))
+    else:
+        xs, ys = transformer.transform(*places)
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         raise RuleViolation(
             f"parts of the raster lie where {target.name} is not defined; choose another"
             " target_crs, or crop the raster"
         )
     return xs, ys
+
+
+def _places_on_earth(order: GridOrder, source: CRS) -> tuple[Any, Any]:
+    """Places of a raster, half a degree from each other, that holds the edge of the Earth."""
+    degrees = Transformer.from_crs(source, source.geodetic_crs, always_xy=True)
+    longitudes, latitudes = np.meshgrid(np.linspace(-180, 180, 721), np.linspace(-90, 90, 361))
+    size = (order.width, order.height)
+    found = within(order.transform, size, degrees, longitudes, latitudes, margin=1.0)
+    if not found.any():
+        raise RuleViolation(
+            f"the raster lies at the edge of {source.name} and is smaller than a degree; leave"
+            " target_crs and resolution out"
+        )
+    back = TransformDirection.INVERSE
+    return degrees.transform(longitudes[found], latitudes[found], direction=back)
 
 
 def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
@@ -146,20 +175,33 @@ def _refuse_beyond_poles(order: GridOrder, source: CRS) -> None:
 
 
 def _refuse_poles(order: GridOrder, source: CRS, target: CRS) -> None:
-    back = Transformer.from_crs(target, source, always_xy=True)
+    degrees = source.geodetic_crs
+    from_degrees = Transformer.from_crs(degrees, source, always_xy=True)
+    onto = Transformer.from_crs(degrees, target, always_xy=True)
     a, b, c, d, e, f = order.transform
     determinant = a * e - b * d
     for latitude, pole in ((90.0, "north"), (-90.0, "south")):
-        x, y = back.transform(0.0, latitude)
-        if not (math.isfinite(x) and math.isfinite(y)):
+        x, y = from_degrees.transform(0.0, latitude)
+        if not (math.isfinite(x) and math.isfinite(y)) or _shows(onto, target, latitude):
             continue
         column = (e * (x - c) - b * (y - f)) / determinant
         row = (a * (y - f) - d * (x - c)) / determinant
-        if 0 <= column <= order.width and 0 <= row <= order.height:
+        around = place(order, column + np.array([-1, 1, 0, 0]), row + np.array([0, 0, -1, 1]))
+        # A pole at the edge of a world map is no hole in it.
+        is_inside = on_earth(source, *around).all()
+        if is_inside and 0 <= column <= order.width and 0 <= row <= order.height:
             raise RuleViolation(
                 f"the raster holds the {pole} pole, which {target.name} cannot show; leave"
                 " target_crs out, or choose a polar one (EPSG:3413, EPSG:3031)"
             )
+
+
+def _shows(onto: Transformer, target: CRS, latitude: float) -> bool:
+    """Whether places all around a pole lie beside each other in a system."""
+    beside = math.copysign(90 - 1e-6, latitude)
+    found: Any = onto.transform(np.array([0.0, 90.0, 180.0, -90.0]), np.full(4, beside))
+    spread = max(np.ptp(found[0]), np.ptp(found[1]))
+    return bool(spread < (1e-3 if target.is_geographic else 1e3))
 
 
 def _unwrapped(xs: Any, notes: list[str]) -> Any:
@@ -193,11 +235,19 @@ def _within_earth(
     return math.ceil(-edge / resolution), math.floor(edge / resolution)
 
 
-def _native_resolution(order: GridOrder, transformer: Transformer) -> float:
+def _native_resolution(order: GridOrder, transformer: Transformer, target: CRS) -> float:
     """Side of a square target pixel as fine as the source's pixel in the middle."""
     column, row = order.width / 2, order.height / 2
     corners = np.array([[-0.5, -0.5], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5]])
     xs, ys = transformer.transform(*place(order, column + corners[:, 0], row + corners[:, 1]))
+    if target.is_geographic:
+        # The middle may lie on the antimeridian.
+        xs = xs[0] + (xs - xs[0] + 180) % 360 - 180
+    if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+        raise RuleViolation(
+            f"the middle of the raster lies where {target.name} is not defined; leave target_crs"
+            " and resolution out, or crop the raster"
+        )
     diagonals = (math.hypot(xs[1] - xs[0], ys[1] - ys[0]), math.hypot(xs[3] - xs[2], ys[3] - ys[2]))
     return math.sqrt(diagonals[0] * diagonals[1] / 2)
 

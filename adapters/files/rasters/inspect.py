@@ -12,7 +12,9 @@ from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 
 from adapters.files.rasters.cog import DOCUMENTS
+from adapters.files.rasters.few_values import FewValues
 from adapters.files.rasters.nodata import can_have, hidden
+from adapters.files.rasters.packed import Packed, unpacked
 from adapters.files.rasters.png import check_png
 from adapters.files.rasters.source import (
     EXACT_INTEGERS,
@@ -44,22 +46,55 @@ _TABLE_USAGES = frozenset({"1", _NAME, "6", "7", "8", "9"})
 """Of columns that are known otherwise: counts of pixels, names, colours."""
 
 
-def inspect(path: Path, subdataset: int | None) -> RasterFacts:
+def inspect(path: Path, subdataset: int | None, name: str = "") -> RasterFacts:
     """Facts of a raster, after all of it was decoded.
+
+    Args:
+        path: The file, which may be an archive.
+        subdataset: Which of several, from 1.
+        name: Of the file where it came from.
 
     Raises:
         UnreadableDocument: It is damaged, hostile, or too large.
         RuleViolation: A subdataset is named, and it has none.
     """
+    with unpacked(path, name, subdataset) as packed:
+        if packed.path is None:
+            return _without_pixels("ZIP", path, packed.members)
+        return _with_archive(_inspected(packed.path, packed.subdataset), packed, subdataset)
+
+
+def _with_archive(facts: RasterFacts, packed: Packed, chosen: int | None) -> RasterFacts:
+    """Facts of a raster, and what the archive that holds it adds to them."""
+    if packed.member is None:
+        return facts
+    more: dict[str, Any] = {"member": packed.member}
+    notes = [*facts.notes, f"it is {packed.member} in an archive", *packed.notes]
+    if packed.members:
+        if facts.subdatasets:
+            raise RuleViolation(
+                f"{packed.member} in the archive holds several rasters itself: unpack it, and"
+                " submit it alone"
+            )
+        more |= {"subdatasets": packed.members, "subdataset": chosen}
+    if packed.transform is not None and facts.transform is None:
+        more["transform"] = packed.transform
+        notes.append("placed by the world file in the archive")
+    elif packed.transform is not None:
+        notes.append("the world file in the archive was not used: the raster says its place")
+    return facts.model_copy(update={**more, "notes": tuple(notes[:NOTES])})
+
+
+def _inspected(path: Path, subdataset: int | None) -> RasterFacts:
     with opened(path) as dataset:
         names = tuple(dataset.subdatasets)
         if names and subdataset is not None and subdataset > len(names):
             # Which of them is meant is asked, again where an answer named another.
-            return _container(dataset, path, names)
+            return _without_pixels(dataset.driver, path, _subdataset_names(names, path))
     name = _chosen(names, subdataset)
     with opened(path, name) as dataset:
         if name is None and names and not dataset.count:
-            return _container(dataset, path, names)
+            return _without_pixels(dataset.driver, path, _subdataset_names(names, path))
         check_size(dataset, path.stat().st_size)
         if dataset.driver == "PNG":
             check_png(path)
@@ -67,9 +102,11 @@ def inspect(path: Path, subdataset: int | None) -> RasterFacts:
         notes: list[str] = []
         facts = _facts(dataset, path, names, subdataset, notes)
         categories = _categories(dataset, path, notes)
-        _decode(dataset, path)
+        values = _decode(dataset, path)
     bands = [
-        band.model_copy(update={"categories": categories.get(number, ())})
+        band.model_copy(
+            update={"categories": categories.get(number, ()), "values": values[number - 1]}
+        )
         for number, band in enumerate(facts.bands, 1)
     ]
     return facts.model_copy(update={"bands": tuple(bands), "notes": tuple(notes[:NOTES])})
@@ -83,14 +120,14 @@ def _chosen(names: tuple[str, ...], subdataset: int | None) -> str | None:
     return names[subdataset - 1]
 
 
-def _container(dataset: Any, path: Path, names: tuple[str, ...]) -> RasterFacts:
-    """A file that has nothing but subdatasets."""
+def _without_pixels(driver: str, path: Path, names: tuple[str, ...]) -> RasterFacts:
+    """A file that has nothing but several rasters."""
     return RasterFacts(
-        driver=dataset.driver,
+        driver=driver,
         width=1,
         height=1,
         bands=(RasterBand(data_type="none"),),
-        subdatasets=_subdataset_names(names, path),
+        subdatasets=tuple(name[:300] for name in names[:1_000]),
         size=path.stat().st_size,
     )
 
@@ -166,7 +203,7 @@ def _band(dataset: Any, number: int, notes: list[str]) -> RasterBand:
         notes.append(_impossible(f"{nodata:g}", dataset.dtypes[at]))
         nodata = None
     colour = dataset.colorinterp[at].name
-    palette = dataset.colormap(number) if colour == "palette" else None
+    palette = _palette(dataset, number, notes) if colour == "palette" else None
     return RasterBand(
         data_type=dataset.dtypes[at],
         nodata=nodata_of(nodata),
@@ -178,6 +215,15 @@ def _band(dataset: Any, number: int, notes: list[str]) -> RasterBand:
         palette=palette,
         tags=_short(dataset.tags(number)),
     )
+
+
+def _palette(dataset: Any, number: int, notes: list[str]) -> Any:
+    try:
+        return dataset.colormap(number)
+    except ValueError:
+        # As rasterio says that there is none.
+        notes.append(f"band {number} holds numbers of colours, and no table says which these are")
+        return None
 
 
 def _refuse_large_nodata(dataset: Any) -> None:
@@ -265,12 +311,17 @@ def _subdataset_names(names: tuple[str, ...], path: Path) -> tuple[str, ...]:
     return tuple(name.replace(str(path), "")[:300] for name in names[:1_000])
 
 
-def _decode(dataset: Any, path: Path) -> None:
-    """Read every pixel: nothing else shows whether a raster is complete."""
+def _decode(dataset: Any, path: Path) -> list[tuple[int, ...]]:
+    """Read every pixel: nothing else shows whether a raster is complete.
+
+    Returns:
+        Of each band its valid values, where they are whole and few.
+    """
+    found = [FewValues(nodata) for nodata in dataset.nodatavals]
     try:
         for window in chunks(dataset):
             for number in dataset.indexes:
-                dataset.read(number, window=window)
+                found[number - 1].add(dataset.read(number, window=window))
             if dataset.mask_flag_enums[0] == [MaskFlags.per_dataset]:
                 dataset.read_masks(1, window=window)
     except (RasterioError, ValueError) as error:
@@ -278,6 +329,7 @@ def _decode(dataset: Any, path: Path) -> None:
             f"the raster is damaged: its pixels cannot all be read ({plain(error, path)});"
             " send the file again"
         ) from error
+    return [each.values for each in found]
 
 
 def _categories(dataset: Any, path: Path, notes: list[str]) -> dict[int, tuple[str, ...]]:

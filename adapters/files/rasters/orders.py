@@ -13,6 +13,8 @@ class Inspect(BaseModel):
 
     do: Literal["inspect"] = "inspect"
     path: Path
+    name: str
+    """As it was called where it came from."""
     subdataset: int | None
 
 
@@ -28,6 +30,7 @@ class Prepare(BaseModel):
 
     do: Literal["prepare"] = "prepare"
     path: Path
+    name: str
     facts: RasterFacts
     target: Path
 
@@ -75,4 +78,6 @@ class Answer(BaseModel):
     result: JsonValue = None
     unreadable: str | None = None
     violated: str | None = None
+    unexpected: str | None = None
+    """Type and text of an exception that no rule of the reader explains."""
     disk_full: bool = False

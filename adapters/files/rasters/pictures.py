@@ -4,7 +4,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, cast
 
-import antimeridian
 import numpy as np
 import rasterio
 import rasterio.features
@@ -15,6 +14,8 @@ from pyproj import CRS, Transformer
 from rasterio.enums import ColorInterp, Resampling
 
 from adapters.files.rasters.source import open_raster
+from domain.jobs.earth import on_earth
+from domain.jobs.stac.outlines import of_ring
 
 _shapes: Any = cast("Any", rasterio.features).shapes
 _shape: Any = shapely.geometry.shape
@@ -31,7 +32,8 @@ _DEGREE_METRES: Final = 111_319.49
 def footprint(dataset: Any) -> dict[str, Any] | None:
     """Where valid pixels are: a geometry of GeoJSON in degrees, cut at the antimeridian.
 
-    None: all of them are valid, or none, or they surround a pole: the outline of the file says it.
+    None: all of them are valid, or none, or they surround a pole or reach the edge of the Earth:
+    the outline of the file says it.
     """
     height, width = _shrunk(dataset, _FOOTPRINT_PIXELS)
     valid = _valid(dataset, height, width)
@@ -52,40 +54,23 @@ def footprint(dataset: Any) -> dict[str, Any] | None:
 
 
 def _in_degrees(shape: Any, wkt: str) -> dict[str, Any] | None:
-    transformer = Transformer.from_crs(CRS.from_wkt(wkt), "OGC:CRS84", always_xy=True)
-
-    def placed(xy: Any) -> Any:
-        found: Any = transformer.transform(xy[:, 0], xy[:, 1])
-        xs: Any = found[0]
-        ys: Any = found[1]
-        xs = xs - 360 * (xs > 180) + 360 * (xs < -180)
-        return np.round(np.column_stack([xs, ys]), _DIGITS)
-
-    parts = shapely.get_parts(shapely.transform(shape, placed))
-    jumps = [_jumps(part) for part in parts]
-    if any(count % 2 for count in jumps):
-        return None
-    fixed = [
-        piece
-        for part, count in zip(parts, jumps, strict=True)
-        for piece in (_cut(part) if count else [part])
-    ]
-    union = shapely.union_all(fixed)
+    system = CRS.from_wkt(wkt)
+    degrees = Transformer.from_crs(system, "OGC:CRS84", always_xy=True)
+    found: list[Any] = []
+    for part in shapely.get_parts(shape):
+        xs, ys = shapely.get_coordinates(part.exterior)[:-1].T
+        if system.is_projected and not on_earth(system, xs, ys).all():
+            return None
+        placed: Any = degrees.transform(xs, ys)
+        piece = of_ring(placed[0], placed[1])
+        if piece is None:
+            return None
+        found.append(piece)
+    union = shapely.set_precision(shapely.union_all(found), 10**-_DIGITS)
     west, south, east, north = union.bounds
     straight = max(east - west, north - south) / (10 * _FOOTPRINT_PIXELS)
     whole = shapely.make_valid(shapely.simplify(union, straight), method="structure")
     return dict(shapely.geometry.mapping(whole))
-
-
-def _jumps(polygon: Any) -> int:
-    """How often a ring crosses the antimeridian; an odd number surrounds a pole."""
-    xs = shapely.get_coordinates(polygon.exterior)[:, 0]
-    return int((np.abs(np.diff(xs)) > 180).sum())
-
-
-def _cut(polygon: Any) -> list[Any]:
-    found = antimeridian.fix_polygon(polygon)
-    return list(getattr(found, "geoms", [found]))
 
 
 def metres(dataset: Any) -> float | None:

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 from pyproj import CRS, Transformer
-from pyproj.enums import TransformDirection
 
 from contracts.jobs.rasters import GridOrder
 from domain.errors import RuleViolation
+from domain.jobs.earth import SLACK, lies_on_earth, on_earth
 
 _FARTHEST_LONGITUDE: Final = 540.0
 """Degrees: a raster may begin at 180 and go around the Earth once."""
-_SLACK: Final = 1_000.0
-"""Units of a projection by which its formulas may be inexact; what begins anew is off by more."""
 _FAR: Final = 20.0
 """Degrees outside of the area of a reference system from which on a raster has a note."""
 
@@ -28,13 +26,13 @@ def place(order: GridOrder, columns: Any, rows: Any) -> tuple[Any, Any]:
 
 
 def placed(order: GridOrder, source: CRS) -> list[str]:
-    """See that the corners of a raster are places of its reference system.
+    """See that a raster lies where its reference system has places.
 
     Returns:
         A note, where they are far from the area that the system is made for.
 
     Raises:
-        RuleViolation: They are none.
+        RuleViolation: It does not.
     """
     xs, ys = _corners(order)
     if source.is_geographic:
@@ -46,16 +44,22 @@ def placed(order: GridOrder, source: CRS) -> list[str]:
         return []
     if source.geodetic_crs is None:
         return []
+    slack = slack_of(order)
+    if not lies_on_earth(source, order.transform, order.width, order.height, slack):
+        x, y = place(order, order.width / 2, order.height / 2)
+        raise RuleViolation(
+            f"the centre {x:g}, {y:g} of the raster is not a place of {source.name}: another"
+            " reference system or unit is meant, or its transform is wrong"
+        )
+    if not on_earth(source, xs, ys, slack).all():
+        return []
     degrees = Transformer.from_crs(source, source.geodetic_crs, always_xy=True)
-    longitudes, latitudes = degrees.transform(xs, ys)
-    slack = _SLACK + 2 * max(map(abs, (*order.transform[:2], *order.transform[3:5])))
-    for x, y, longitude, latitude in zip(xs, ys, longitudes, latitudes, strict=True):
-        if not _is_place(degrees, (x, y), (longitude, latitude), slack):
-            raise RuleViolation(
-                f"the corner {x:g}, {y:g} of the raster is not a place of {source.name}: another"
-                " reference system or unit is meant, or its transform is wrong"
-            )
-    return _far_away(source, longitudes, latitudes)
+    return _far_away(source, *degrees.transform(xs, ys))
+
+
+def slack_of(order: GridOrder) -> float:
+    """Units by which places of a raster may be off: its edge may lie a pixel beyond the Earth."""
+    return SLACK + 2 * max(map(abs, (*order.transform[:2], *order.transform[3:5])))
 
 
 def refuse_beyond_antimeridian(order: GridOrder, source: CRS, target: CRS) -> None:
@@ -82,27 +86,6 @@ def _corners(order: GridOrder) -> tuple[Any, Any]:
         np.array([0.0, order.width, 0.0, order.width]),
         np.array([0.0, 0.0, order.height, order.height]),
     )
-
-
-def _is_place(
-    degrees: Transformer, at: tuple[float, float], shown: tuple[float, float], slack: float
-) -> bool:
-    """Whether a place is where its degrees are, or one turn around the Earth from there."""
-    if not np.isfinite(shown).all():
-        return False
-    longitude, latitude = shown
-    back = TransformDirection.INVERSE
-    x, y = degrees.transform(longitude, latitude, direction=back)
-    if not (np.isfinite((x, y)).all() and abs(y - at[1]) <= slack):
-        return False
-    off = abs(x - at[0])
-    if off <= slack:
-        return True
-    beside = (
-        degrees.transform(longitude + step, latitude, direction=back)[0] for step in (-1.0, 1.0)
-    )
-    turn = 360 * min(abs(each - x) for each in beside)
-    return bool(abs(off - turn) <= slack)
 
 
 def _far_away(source: CRS, longitudes: Any, latitudes: Any) -> list[str]:

@@ -66,18 +66,24 @@ class FileRasters:
         self._bounds = bounds.with_memory(memory_bytes)
         self._forks = Forks(_CHILD, at_once, gdal.ENVIRONMENT, _WORDING)
 
-    async def inspect(self, path: Path, folder: Path, subdataset: int | None = None) -> RasterFacts:
+    async def inspect(
+        self, path: Path, folder: Path, subdataset: int | None = None, name: str | None = None
+    ) -> RasterFacts:
         """Read what a raster says of itself, and decode all of it."""
-        order = Inspect(path=path.absolute(), subdataset=subdataset)
+        order = Inspect(path=path.absolute(), name=name or path.name, subdataset=subdataset)
         return await self._done(order, RasterFacts, [path], folder)
 
     async def grid(self, order: GridOrder) -> TargetGrid:
         """The grid for a raster."""
         return await self._done(Grid(order=order), TargetGrid, [], None)
 
-    async def prepare(self, path: Path, facts: RasterFacts, target: Path) -> RasterFacts:
+    async def prepare(
+        self, path: Path, facts: RasterFacts, target: Path, name: str | None = None
+    ) -> RasterFacts:
         """Rewrite a raster into a tiled TIFF."""
-        order = Prepare(path=path.absolute(), facts=facts, target=target.absolute())
+        order = Prepare(
+            path=path.absolute(), name=name or path.name, facts=facts, target=target.absolute()
+        )
         return await self._done(order, RasterFacts, [path], target.parent)
 
     async def tile(
@@ -171,6 +177,11 @@ def _result(answer: Answer | None, result: type[C]) -> C:
         raise Unavailable("the scratch disk is full", Dependency.SCRATCH_DISK)
     if answer.unreadable is not None:
         raise UnreadableDocument(answer.unreadable)
+    if answer.unexpected is not None:
+        raise UnreadableDocument(
+            f"the reader of rasters met an unexpected {answer.unexpected}; this is a fault of the"
+            " reader, and the raster may be sound: report it, with the file"
+        )
     if answer.violated is not None:
         raise RuleViolation(answer.violated)
     try:

@@ -10,6 +10,7 @@ from affine import Affine
 from adapters.files.rasters import cog, pictures
 from adapters.files.rasters.inspect import inspect
 from adapters.files.rasters.orders import Placed, Prepare, Publish, Tile
+from adapters.files.rasters.packed import unpacked
 from adapters.files.rasters.source import Window, chunks, number_of, open_raster, opened
 from adapters.files.rasters.warp import Pixels, window_of
 from contracts.jobs.rasters import (
@@ -28,8 +29,17 @@ Progress = Callable[[float], None]
 
 def prepare(order: Prepare, progress: Progress) -> RasterFacts:
     """Rewrite a source into a tiled TIFF, bands with one nodata value."""
+    with unpacked(order.path, order.name, order.facts.subdataset) as packed:
+        assert packed.path is not None
+        return _prepared(order, packed.path, packed.subdataset, progress)
+
+
+def _prepared(
+    order: Prepare, path: Path, subdataset: int | None, progress: Progress
+) -> RasterFacts:
     facts = order.facts
-    nodata = _common_nodata(order.path, facts)
+    name = _name(path, subdataset)
+    nodata = _common_nodata(path, name, facts)
     rules = PixelRules(
         crs=facts.crs or "",
         transform=(1, 0, 0, 0, 1, 0),
@@ -39,7 +49,7 @@ def prepare(order: Prepare, progress: Progress) -> RasterFacts:
     )
     bands = facts.bands
     with (
-        opened(order.path, _name(order.path, facts)) as source,
+        opened(path, name) as source,
         cog.new_tiff(
             order.target,
             bands,
@@ -74,6 +84,7 @@ def prepare(order: Prepare, progress: Progress) -> RasterFacts:
             "bands": tuple(changed) if facts.mask == "nodata" else bands,
             "subdataset": None,
             "subdatasets": (),
+            "member": None,
             "tiled": True,
             "block_width": found.block_width,
             "block_height": found.block_height,
@@ -83,14 +94,15 @@ def prepare(order: Prepare, progress: Progress) -> RasterFacts:
     )
 
 
-def _name(path: Path, facts: RasterFacts) -> str | None:
-    if facts.subdataset is None:
+def _name(path: Path, subdataset: int | None) -> str | None:
+    if subdataset is None:
         return None
     with opened(path) as dataset:
-        return str(dataset.subdatasets[facts.subdataset - 1])
+        names: list[str] = dataset.subdatasets
+    return names[subdataset - 1] if names else None
 
 
-def _common_nodata(path: Path, facts: RasterFacts) -> Any:
+def _common_nodata(path: Path, name: str | None, facts: RasterFacts) -> Any:
     """A nodata value for all bands, which none of them has as a valid value.
 
     Raises:
@@ -102,7 +114,7 @@ def _common_nodata(path: Path, facts: RasterFacts) -> Any:
     kind = np.dtype(facts.bands[0].data_type)
     more: list[Any] = ["nan"] if kind.kind == "f" else [np.iinfo(kind).max, np.iinfo(kind).min]
     free: list[Any] = [*values, *(value for value in more if value not in values)]
-    with opened(path, _name(path, facts)) as source:
+    with opened(path, name) as source:
         for window in chunks(source):
             for number, band in enumerate(facts.bands, 1):
                 pixels = source.read(number, window=window)

@@ -15,6 +15,7 @@ import xlsxwriter
 from xlsxwriter.exceptions import FileCreateError
 
 from adapters.files import limits
+from adapters.files.tables.workbook_options import row_by_row
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.guards import guarded
 
@@ -44,7 +45,7 @@ def write_csv(fields: Sequence[FieldSpec], rows: Rows, target: IO[bytes]) -> int
     count = 0
     try:
         writer = csv.writer(text)
-        writer.writerow([field.name for field in fields])
+        writer.writerow([guarded(field.name) for field in fields])
         for row in rows:
             writer.writerow([_csv_value(value) for value in row])
             count += 1
@@ -63,8 +64,10 @@ def _csv_value(value: Any) -> str:
             return value.isoformat()
         case str():
             return guarded(value)
-        case _:
+        case int() | float():
             return str(value)
+        case _:
+            return guarded(str(value))
 
 
 def number_text(value: Decimal) -> str:
@@ -84,17 +87,11 @@ def write_xlsx(fields: Sequence[FieldSpec], rows: Rows, target: Path) -> int:
     Raises:
         OSError: The file cannot be written.
     """
-    options = {
-        "constant_memory": True,
-        "strings_to_formulas": False,
-        "strings_to_urls": False,
-        "strings_to_numbers": False,
-    }
     try:
         # Where the disk is full, the library leaves its temporary files behind.
         with (
             TemporaryDirectory(prefix=".docflow-", dir=target.parent) as folder,
-            xlsxwriter.Workbook(str(target), {**options, "tmpdir": folder}) as workbook,
+            xlsxwriter.Workbook(str(target), row_by_row(folder)) as workbook,
         ):
             return _fill(workbook, fields, rows)
     except FileCreateError as error:

@@ -9,6 +9,7 @@ import xlsxwriter
 from xlsxwriter.worksheet import Worksheet
 
 from adapters.files import limits
+from adapters.files.tables.workbook_options import row_by_row
 from contracts.problems import Problem
 from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, RejectedRow
 
@@ -44,14 +45,7 @@ class XlsxReportWriter:
         whatever it looks like; a number that a spreadsheet would round is written as text.
         Problems beyond the first `COMMENTS` stand in the first column only.
         """
-        options = {
-            "constant_memory": True,
-            "strings_to_formulas": False,
-            "strings_to_urls": False,
-            "strings_to_numbers": False,
-            "tmpdir": str(target.parent),
-        }
-        with xlsxwriter.Workbook(str(target), options) as workbook:
+        with xlsxwriter.Workbook(str(target), row_by_row(target.parent)) as workbook:
             bold = workbook.add_format({"bold": True})
             wrong = workbook.add_format({"font_color": "#9C0006", "text_wrap": True})
             writer = _Cells(

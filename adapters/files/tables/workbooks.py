@@ -8,6 +8,8 @@ from typing import Final
 
 import xlsxwriter
 
+from adapters.files.tables.workbook_options import in_memory
+
 _FORBIDDEN: Final = re.compile(r"[\[\]:*?/\\]")
 _LONGEST_NAME: Final = 31
 _WIDEST: Final = 60
@@ -29,7 +31,7 @@ def write_workbook(sheets: Sequence[WorkbookSheet], target: Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    with xlsxwriter.Workbook(str(target), {"in_memory": True}) as workbook:
+    with xlsxwriter.Workbook(str(target), in_memory()) as workbook:
         bold = workbook.add_format({"bold": True})
         # Spreadsheet programs would make dates and numbers of what is typed over an example.
         text = workbook.add_format({"num_format": "@", "text_wrap": True, "valign": "top"})

@@ -2,19 +2,26 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.jobs.rasters import RasterParameters
+from contracts.jobs.rasters import Affine, RasterParameters
+from domain.errors import RuleViolation
 
-_WORLD: Final = (".tfw", ".tifw", ".tiffw", ".jgw", ".jpgw", ".j2w", ".pgw", ".pngw", ".wld")
+_WORLD: Final = (
+    *(".tfw", ".tifw", ".tiffw", ".jgw", ".jpgw", ".jpegw", ".j2w", ".jp2w", ".pgw", ".pngw"),
+    *(".igw", ".imgw", ".nfw", ".ntfw", ".wld"),
+)
 SIDECARS: Final = (".aux.xml", ".ovr", ".msk", *_WORLD, ".prj", ".rrd")
-"""Files beside a raster, which are not read: names to add to that of the raster, or to its stem."""
+"""Files beside a raster: names to add to that of the raster, or to its stem."""
 _RECIPE: Final = (
     *("datetime", "datetime_tag", "datetime_pattern", "crs", "nodata", "subdataset"),
     *("target_crs", "resolution", "resampling", "allow_ballpark", "single_file_bytes"),
 )
+_LATER: Final = ("transform", "classes")
+"""Parameters that digests of earlier datasets do not hold."""
 _STEM: Final = 150
 
 
@@ -30,6 +37,53 @@ def sidecars_of(name: str) -> list[str]:
     beside = [f"{stem}{ending}" for ending in (*_WORLD, ".prj", ".rrd")]
     # Where the ending of the raster is in capitals, so are those of the files beside it.
     return [*after, *beside, *(f"{stem}{each[len(stem) :].upper()}" for each in beside)]
+
+
+def world_files_of(name: str) -> list[str]:
+    """Names that the world file of a raster may have.
+
+    Source: "World files for raster datasets" of Esri.
+    """
+    stem, _, ending = name.rpartition(".")
+    if not stem or "/" in ending:
+        stem, ending = name, ""
+    found = [f"{stem}.{ending[0]}{ending[-1]}w", f"{name}w"] if ending else []
+    found.append(f"{stem}.wld")
+    # Where the ending of the raster is in capitals, so is that of the file beside it.
+    return list(dict.fromkeys([*found, *(f"{stem}{each[len(stem) :].upper()}" for each in found)]))
+
+
+def unpacked_name(name: str, member: str | None) -> str:
+    """As a raster would be called if it lay beside its archive, not in it.
+
+    Args:
+        name: Of the file.
+        member: Of the raster in it; None: the file is the raster.
+    """
+    if member is None:
+        return name
+    ending = re.search(r"\.[^./]+$", member)
+    stem = re.sub(r"(\.[^./]+)?\.gz$|\.[^./]+$", "", name, flags=re.IGNORECASE)
+    return stem + (ending[0] if ending else "")
+
+
+def world_file(text: str, name: str) -> Affine:
+    """The transform that a world file gives: its six lines say the centre of the first pixel.
+
+    Raises:
+        RuleViolation: It is no world file.
+    """
+    # Some editors begin a file with a mark of its encoding.
+    lines = text.lstrip("\ufeff").removeprefix("\xef\xbb\xbf").replace(",", ".").split()
+    try:
+        a, d, b, e, x, y = map(float, lines)
+    except ValueError:
+        raise RuleViolation(f"{name} is not a world file: it needs six lines, a number each") from (
+            None
+        )
+    if not all(map(math.isfinite, (a, b, d, e, x, y))) or a * e == b * d:
+        raise RuleViolation(f"{name} gives pixels no size: its six numbers are {', '.join(lines)}")
+    return (a, b, x - (a + b) / 2, d, e, y - (d + e) / 2)
 
 
 def item_ids(names: Sequence[str], given: str | None) -> list[str]:
@@ -66,4 +120,9 @@ def _distinct(slug: str, name: str) -> str:
 def recipe(parameters: RasterParameters, version: int) -> str:
     """Digest of everything beside the source that shapes a dataset."""
     chosen = {"version": version, **{name: getattr(parameters, name) for name in _RECIPE}}
+    later = {name: getattr(parameters, name) for name in _LATER}
+    if parameters.resampling in ("mode", "nearest") and parameters.classes is None:
+        # Overviews of earlier datasets were averaged.
+        later["classes"] = True
+    chosen |= {name: value for name, value in later.items() if value is not None}
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]

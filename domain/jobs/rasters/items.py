@@ -23,6 +23,7 @@ BRONZE: Final = "bronze://"
 SOURCE: Final = "docflow:source"
 ETAG: Final = "docflow:source_version"
 RECIPE: Final = "docflow:recipe"
+PLACED_BY: Final = "docflow:placed_by"
 _TYPES: Final = frozenset(
     {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
 )

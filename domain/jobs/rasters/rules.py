@@ -18,6 +18,11 @@ from domain.errors import RuleViolation
 _BYTES: Final = MappingProxyType({"8": 1, "16": 2, "32": 4, "64": 8})
 _EXACT: Final = 1 << 53
 _OVER_CLASSES: Final = ("nearest", "mode", "min", "max")
+_IMPLY_CLASSES: Final = ("nearest", "mode")
+_WIDE: Final = ("int64", "uint64")
+_OVERVIEW: Final = 512
+"""Pixels of a side from which on a file has overviews."""
+_LISTED: Final = 10
 GROUND_RESIDUAL: Final = 1.0
 """Pixels by which ground control points may miss the transform that is fitted to them."""
 
@@ -29,7 +34,8 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
         RuleViolation: The file has none, and the parameters give none.
     """
     crs = facts.crs or parameters.crs
-    if facts.transform is None:
+    transform = facts.transform or parameters.transform
+    if transform is None:
         if facts.rpcs:
             raise RuleViolation(
                 "the raster has rational polynomial coefficients and no transform:"
@@ -37,8 +43,8 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
                 " gdalwarp -rpc -to RPC_DEM=heights.tif"
             )
         raise RuleViolation(
-            "the raster has no geotransform: nothing says where its pixels are;"
-            " files beside it (world files, .aux.xml) are not read, so write it into a GeoTIFF"
+            "the raster has no geotransform: nothing says where its pixels are; put its world file"
+            " beside it, or give parameter transform, such as transform=[30,0,600000,0,-30,4800000]"
         )
     if facts.ground_residual is not None and facts.ground_residual > GROUND_RESIDUAL:
         raise RuleViolation(
@@ -51,7 +57,32 @@ def georeferenced(facts: RasterFacts, parameters: RasterParameters) -> tuple[str
             "the raster has no coordinate reference system; give it as parameter crs,"
             " for example crs=EPSG:32633"
         )
-    return crs, facts.transform
+    return crs, transform
+
+
+def is_classes(facts: RasterFacts, parameters: RasterParameters) -> bool:
+    """Whether only values of the raster itself may appear in what is made of it."""
+    if facts.is_classes or any(band.data_type in _WIDE for band in facts.bands):
+        return True
+    implied = parameters.resampling in _IMPLY_CLASSES
+    return implied if parameters.classes is None else parameters.classes
+
+
+def doubt_about_classes(
+    facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid
+) -> str | None:
+    """What makes it uncertain whether values may be averaged; None: it is certain, or none are."""
+    is_averaged = grid.method == "warp" or max(grid.width, grid.height) > _OVERVIEW
+    if not is_averaged or is_classes(facts, parameters) or parameters.classes is not None:
+        return None
+    if parameters.resampling not in (None, *_OVER_CLASSES):
+        return None
+    for number, band in enumerate(facts.bands, 1):
+        if band.colour != "alpha" and len(band.values) > 1:
+            listed = ", ".join(map(str, band.values[:_LISTED]))
+            more = ", ..." if len(band.values) > _LISTED else ""
+            return f"band {number} holds {len(band.values)} whole values only ({listed}{more})"
+    return None
 
 
 def grid_order(facts: RasterFacts, parameters: RasterParameters) -> GridOrder:
@@ -89,7 +120,7 @@ def pixel_rules(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
         resampling=_resampling(facts, parameters, grid),
         validity=_validity(facts, grid, nodata is not None),
         nodata=nodata,
-        classes=facts.is_classes,
+        classes=is_classes(facts, parameters),
     )
 
 
@@ -111,11 +142,12 @@ def pixel_bytes(facts: RasterFacts) -> int:
 
 
 def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGrid) -> Resampling:
-    wide = any(band.data_type in ("int64", "uint64") for band in facts.bands)
+    wide = any(band.data_type in _WIDE for band in facts.bands)
+    classes = is_classes(facts, parameters)
     wished = parameters.resampling
     if grid.method == "copy":
         return wished or "nearest"
-    if facts.is_classes and wished not in (None, *_OVER_CLASSES):
+    if classes and not wide and wished not in (None, *_OVER_CLASSES):
         raise RuleViolation(
             f"the raster holds classes, and resampling={wished} would invent values between them;"
             " leave the parameter out, or use nearest or mode"
@@ -124,7 +156,7 @@ def _resampling(facts: RasterFacts, parameters: RasterParameters, grid: TargetGr
         raise RuleViolation(
             f"bands with 64-bit integers are resampled by nearest only: {wished} would round them"
         )
-    return wished or ("nearest" if facts.is_classes or wide else "bilinear")
+    return wished or ("nearest" if classes else "bilinear")
 
 
 def unused(facts: RasterFacts, parameters: RasterParameters) -> list[str]:
@@ -132,6 +164,10 @@ def unused(facts: RasterFacts, parameters: RasterParameters) -> list[str]:
     notes: list[str] = []
     if parameters.crs is not None and facts.crs not in (None, parameters.crs):
         notes.append("parameter crs was not used: the raster says its reference system")
+    if parameters.transform is not None and facts.transform not in (None, parameters.transform):
+        notes.append("parameter transform was not used: the raster says its place")
+    if parameters.classes is False and is_classes(facts, parameters):
+        notes.append("parameter classes was not used: the type or the colours say that it has some")
     if parameters.nodata is not None and facts.mask in ("alpha", "mask"):
         notes.append(f"parameter nodata was not used: the raster has a {facts.mask} band")
     elif parameters.nodata is not None and any(

@@ -36,6 +36,10 @@ def needs_rewriting(facts: RasterFacts, grid: TargetGrid) -> str | None:
     nodata = {band.nodata for band in facts.bands}
     if len(nodata) > 1:
         return "its bands have different nodata values"
+    if facts.member is not None:
+        return "it is in an archive"
+    if facts.driver == "SRTMHGT":
+        return "its name says its place"
     if facts.subdataset is not None:
         return "it is a subdataset"
     if grid.columns * grid.rows == 1:

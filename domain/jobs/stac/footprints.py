@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final, cast
 
-import antimeridian
+import numpy as np
 import shapely
 import shapely.errors
 import shapely.geometry
 from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError
-from shapely.affinity import translate
 
 from contracts.jobs.stac import GridFacts
 from domain.errors import InvalidDocument
+from domain.jobs.earth import lies_on_earth, on_earth
+from domain.jobs.stac.outlines import of_places, of_ring, wrapped
 
 POINTS_PER_EDGE: Final = 64
 """Edges are straight in the raster's system and curved in degrees."""
@@ -33,13 +33,11 @@ def footprint(grid: GridFacts) -> JsonObject:
     Raises:
         InvalidDocument: The reference system is unknown, or the raster is outside of it.
     """
-    ring = _outline(grid)
-    beyond = max((abs(latitude) for _, latitude in ring), default=0) - 90
-    if not all(map(_is_finite, ring)) or beyond > _overlap(grid):
+    shape = _shape(grid)
+    if shape is None:
         raise InvalidDocument(
             f"the raster is not within the area of its reference system {_name(grid)}"
         )
-    shape = _fixed(shapely.Polygon(ring), _poles_within(grid))
     if shape.is_empty or not shape.is_valid:
         raise InvalidDocument("the raster has no footprint: its outline crosses itself")
     # Edges keep no more points than their curve needs, to a tenth of a pixel.
@@ -100,34 +98,45 @@ def read(geometry: Mapping[str, Any]) -> Any:
     return shape
 
 
-def _overlap(grid: GridFacts) -> float:
+def _shape(grid: GridFacts) -> Any:
+    """The outline of a raster; None: it is not on the Earth."""
+    system = _system(grid)
+    xs, ys = _outline(grid)
+    if system.is_geographic:
+        is_there = np.abs(ys).max() - 90 <= _overlap(grid, system)
+        ring: Any = np.column_stack([xs, ys])
+        return shapely.orient_polygons(wrapped(shapely.Polygon(ring))) if is_there else None
+    rows, columns = grid.shape
+    if not lies_on_earth(system, grid.transform, columns, rows):
+        return None
+    poles = _poles_within(grid)
+    found: Any = None
+    if on_earth(system, xs, ys).all():
+        degrees: Any = Transformer.from_crs(system, "EPSG:4326", always_xy=True).transform(xs, ys)
+        found = of_ring(degrees[0], degrees[1], poles)
+    return of_places(grid, system, poles) if found is None else found
+
+
+def _overlap(grid: GridFacts, system: CRS) -> float:
     """Degrees by which pixels whose centres lie on a pole reach beyond it."""
     _, _, _, d, e, _ = grid.transform
-    return max(abs(d), abs(e)) if CRS.from_user_input(grid.system).is_geographic else 0.0
+    return max(abs(d), abs(e)) if system.is_geographic else 0.0
 
 
-def _outline(grid: GridFacts) -> list[tuple[float, float]]:
-    """Points of the raster's edge in degrees, counter-clockwise as the pixels lie."""
+def _outline(grid: GridFacts) -> tuple[Any, Any]:
+    """Eastings and northings of the raster's edge, counter-clockwise as the pixels lie."""
     rows, columns = grid.shape
-    share = [number / POINTS_PER_EDGE for number in range(POINTS_PER_EDGE)]
-    corners = [(0, 0), (0, rows), (columns, rows), (columns, 0)]
-    edges = zip(corners, [*corners[1:], corners[0]], strict=True)
-    pixels = [
-        (x + (to_x - x) * part, y + (to_y - y) * part)
-        for (x, y), (to_x, to_y) in edges
-        for part in share
-    ]
+    share = np.arange(POINTS_PER_EDGE) / POINTS_PER_EDGE
+    zero, one = np.zeros(POINTS_PER_EDGE), np.ones(POINTS_PER_EDGE)
+    across = np.concatenate([zero, share, one, 1 - share]) * columns
+    down = np.concatenate([share, one, 1 - share, zero]) * rows
     a, b, c, d, e, f = grid.transform
-    eastings = [a * x + b * y + c for x, y in pixels]
-    northings = [d * x + e * y + f for x, y in pixels]
-    longitudes, latitudes = _to_degrees(grid).transform(eastings, northings)
-    points = list(zip(longitudes, latitudes, strict=True))
-    return points if shapely.LinearRing(pixels).is_ccw == (a * e - b * d < 0) else points[::-1]
+    return a * across + b * down + c, d * across + e * down + f
 
 
-def _to_degrees(grid: GridFacts) -> Transformer:
+def _system(grid: GridFacts) -> CRS:
     try:
-        return Transformer.from_crs(CRS.from_user_input(grid.system), "EPSG:4326", always_xy=True)
+        return CRS.from_user_input(grid.system)
     except CRSError as error:
         raise InvalidDocument(f"the reference system {_name(grid)} is not known") from error
 
@@ -154,35 +163,6 @@ def _poles_within(grid: GridFacts) -> tuple[bool, bool]:
     return contains(_POLE_LATITUDE), contains(-_POLE_LATITUDE)
 
 
-def _fixed(polygon: Any, poles: tuple[bool, bool]) -> Any:
-    north, south = poles
-    if north or south:
-        return antimeridian.fix_polygon(
-            polygon, force_north_pole=north, force_south_pole=south, great_circle=False
-        )
-    points = polygon.exterior.coords
-    if any(abs(x - before) > 180 for (before, _), (x, _) in pairwise(points)):
-        # The system gives longitudes up to 180 degrees: beyond them its edge begins anew.
-        return antimeridian.fix_polygon(polygon, fix_winding=True, great_circle=False)
-    return shapely.orient_polygons(_wrapped(polygon))
-
-
-def _wrapped(polygon: Any) -> Any:
-    """A polygon whose degrees may exceed those of the Earth, within them."""
-    west, south, east, north = polygon.bounds
-    if west >= -180 and east <= 180 and south >= -90 and north <= 90:
-        return polygon
-    turns = range(math.floor((west + 180) / 360), math.ceil((east - 180) / 360) + 1)
-    parts = [
-        translate(
-            polygon.intersection(shapely.box(360 * turn - 180, -90, 360 * turn + 180, 90)),
-            -360 * turn,
-        )
-        for turn in turns
-    ]
-    return shapely.union_all([part for part in parts if part.area > 0])
-
-
 def _crossing(shape: Any) -> tuple[float, float] | None:
     """West and east of what touches the antimeridian from both sides; None: it does not.
 
@@ -201,6 +181,8 @@ def _crossing(shape: Any) -> tuple[float, float] | None:
 def _pixel(header: Any, grid: GridFacts) -> float:
     """Degrees that a pixel covers at the most."""
     west, south, east, north = header.bounds
+    if (crossing := _crossing(header)) is not None:
+        west, east = crossing[0], crossing[1] + 360
     rows, columns = grid.shape
     return max((east - west) / columns, (north - south) / rows)
 

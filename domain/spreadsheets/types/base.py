@@ -13,6 +13,7 @@ from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.people import PERSONS_TABLE
 from domain.spreadsheets.records import CustomList, TargetRows
+from domain.tabular.rows import Cell
 
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
 """What names of fields for custom lists begin with."""
@@ -21,6 +22,7 @@ _LIST_KEY: Final = re.compile(r"[A-Z0-9_]{1,52}")
 __all__ = [
     "CUSTOM_LIST",
     "CellKind",
+    "Cells",
     "ContextSpec",
     "Fault",
     "SheetField",
@@ -81,6 +83,8 @@ class ContextSpec:
     required: bool = True
 
 
+Cells = Mapping[str, Sequence[Cell]]
+"""Cells as read, by field."""
 Maker = Callable[[SheetRows, ImportContext], Sequence[Any]]
 """Values of a column that no field fills."""
 
@@ -138,6 +142,8 @@ class SheetType:
         main: Target whose rows decide between CREATED, UPDATED and SKIPPED.
         keys: What makes two rows of a file the same row, for each row; no row is without.
         check: What is wrong with rows beyond single cells. It may meet None in any field.
+        arrange: Cells of each field, with what belongs to another field moved there; each of its
+            columns has the rows of those given.
         custom_lists: Target that choices of the organisation's custom lists belong to.
     """
 
@@ -149,6 +155,7 @@ class SheetType:
     main: str
     keys: Callable[[SheetRows], Sequence[str]]
     check: Callable[[SheetRows, ImportContext], Iterable[Fault]] = lambda rows, context: ()
+    arrange: Callable[[Cells, ImportContext], Cells] = lambda cells, context: cells
     custom_lists: str | None = None
 
     def __post_init__(self) -> None:

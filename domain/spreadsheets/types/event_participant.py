@@ -6,6 +6,7 @@ from domain.spreadsheets.types.base import CellKind, ContextSpec, SheetField, Sh
 from domain.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
+    arrange_person,
     check_person,
     of_person,
     person_keys,
@@ -46,5 +47,6 @@ TYPE: Final = SheetType(
     main=_TABLE,
     keys=person_keys,
     check=check_person,
+    arrange=arrange_person,
     custom_lists=_TABLE,
 )

@@ -1,6 +1,7 @@
 """Memberships of a membership period."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
@@ -15,6 +16,7 @@ from domain.spreadsheets.types.base import (
 from domain.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
+    arrange_person,
     check_person,
     of_person,
     person_keys,
@@ -46,6 +48,16 @@ _LEFT: Final = SheetField(
     examples=("2026-12-31",),
 )
 
+_NO_FEE: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(
+        (
+            *("free", "exempt", "waived", "no charge", "complimentary", "gratis"),
+            *("frei", "beitragsfrei", "befreit", "kostenlos"),
+        ),
+        "0",
+    )
+)
+
 
 def _check(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
     yield from check_person(rows, context)
@@ -69,7 +81,13 @@ TYPE: Final = SheetType(
             aliases=(
                 *("membership", "member type", "type of membership", "membership category"),
                 *("Mitgliedschaft", "Mitgliedsart", "Mitgliedstyp", "Beitragsgruppe"),
-                *("Art der Mitgliedschaft", "Mitgliedschaftsart", "Beitragsklasse"),
+                *(
+                    "Art",
+                    "Beitragsart",
+                    "Art der Mitgliedschaft",
+                    "Mitgliedschaftsart",
+                    "Beitragsklasse",
+                ),
             ),
             examples=("Adult", "Family"),
             resolver="membership_types",
@@ -98,6 +116,7 @@ TYPE: Final = SheetType(
             ),
             examples=("120.00",),
             minimum=0,
+            words=_NO_FEE,
         ),
         notes(_TABLE),
     ),
@@ -105,4 +124,5 @@ TYPE: Final = SheetType(
     main=_TABLE,
     keys=person_keys,
     check=_check,
+    arrange=arrange_person,
 )

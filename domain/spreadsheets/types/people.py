@@ -5,10 +5,11 @@ from types import MappingProxyType
 from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.names import name_flaw
+from domain.spreadsheets.names import expanded_year, given_and_family, stored_name
 from domain.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 from domain.spreadsheets.types.base import (
     CellKind,
+    Cells,
     Fault,
     SheetField,
     SheetRows,
@@ -22,6 +23,7 @@ FIRST_NAME: Final = SheetField(
     "First name",
     "persons.first_name",
     required=True,
+    either="LAST_NAME",
     aliases=(
         *("given name", "forename", "christian name", "fname", "first", "participant first name"),
         *("Vorname", "Vornamen", "Rufname", "Vorname Teilnehmer"),
@@ -33,11 +35,19 @@ LAST_NAME: Final = SheetField(
     "Last name",
     "persons.last_name",
     required=True,
+    either="FIRST_NAME",
     aliases=(
         *("surname", "family name", "lname", "last", "participant last name"),
         *("Nachname", "Familienname", "Zuname", "Nachname Teilnehmer"),
     ),
     beside=MappingProxyType({"Name": "FIRST_NAME"}),
+    instead=(
+        *("Name", "Full name", "Name, first name", "Last name, first name", "Surname, first name"),
+        *("Athlete", "Athlete name", "Competitor", "Participant name", "Runner name"),
+        *("Member name", "Nachname, Vorname", "Name, Vorname", "Name Vorname", "Vorname Name"),
+        *("Vor- und Nachname", "Vor- und Zuname", "Vorname Nachname", "Nachname Vorname"),
+        *("Athlet", "Teilnehmer", "Teilnehmername", "L\u00e4ufer", "Sportler", "Nom"),
+    ),
     examples=("Schmidt", "O'Neill"),
 )
 EMAIL: Final = SheetField(
@@ -152,6 +162,8 @@ PERSON_FIELDS: Final = (
 )
 
 
+KEYS: Final = frozenset((FIRST_NAME.name, LAST_NAME.name, "BIB", "MEMBER_NO"))
+"""Fields that make a line of a list a row, whatever else it holds."""
 IDENTIFYING: Final = frozenset(field.name for field in (FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE))
 """Fields that distinguish people."""
 
@@ -217,11 +229,28 @@ def of_person(table: str, context: str) -> Target:
 
 
 def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
-    """A birth date lies in the past, and a name is one as a person would write it."""
-    for name in (FIRST_NAME.name, LAST_NAME.name):
-        for row, text in enumerate(rows[name]):
-            if text is not None and (reason := name_flaw(text)) is not None:
-                yield Fault(row, name, reason)
+    """A birth date lies in the past."""
     for row, day in enumerate(rows[BIRTHDATE.name]):
         if day is not None and day > context.today:
             yield Fault(row, BIRTHDATE.name, "is in the future")
+
+
+def arrange_person(cells: Cells, context: ImportContext) -> Cells:
+    """Read the names of people as one list writes them, and their years of birth.
+
+    A list without a column of first names may write `Ferreira, Jo\u00e3o` in one column.
+    """
+    arranged = dict(cells)
+    if LAST_NAME.name in cells and FIRST_NAME.name not in cells:
+        both = list(map(given_and_family, cells[LAST_NAME.name]))
+        arranged[LAST_NAME.name] = [family for _, family in both]
+        if any(given is not None for given, _ in both):
+            arranged[FIRST_NAME.name] = [given for given, _ in both]
+    for name in (FIRST_NAME.name, LAST_NAME.name):
+        if name in arranged:
+            arranged[name] = list(map(stored_name, arranged[name]))
+    if BIRTHDATE.name in cells:
+        arranged[BIRTHDATE.name] = [
+            expanded_year(cell, context.today) for cell in cells[BIRTHDATE.name]
+        ]
+    return arranged

@@ -47,6 +47,18 @@ async def test_a_file_that_validators_call_valid_is_damaged(rasters: FileRasters
         await rasters.inspect(made.SHARED / "corrupt.tif", Path("/tmp"))
 
 
+async def test_an_exception_of_the_reader_is_named_with_its_type(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing = "tests.support.jobs.failing_raster_child"
+    monkeypatch.setattr("adapters.files.rasters.pool._CHILD", failing)
+    path = made.write(tmp_path / "sound.tif", made.values(1, 20, 20))
+    async with FileRasters(1, BOUNDS) as rasters:
+        said = await refused(rasters, path)
+    assert "unexpected KeyError at failing_raster_child.py:11: 'no band of sound.tif'" in said
+    assert "damaged" not in said and "memory" not in said
+
+
 async def test_a_truncated_file_is_damaged(rasters: FileRasters, tmp_path: Path) -> None:
     path = made.write(
         tmp_path / "scene.tif", made.values(1, 600, 600), tiled=True, compress="deflate"

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import rasterio
 from affine import Affine
@@ -97,6 +98,83 @@ def test_longitudes_beyond_180_are_not_projected_to_nothing(
     with pytest.raises(RuleViolation, match="beyond the antimeridian would be missing in WGS 84"):
         target_grid(order("EPSG:4326", west, 90.0, pixel, target_crs=target))
     assert target_grid(order("EPSG:4326", west, 90.0, pixel)).method == "copy"
+
+
+def test_the_middle_of_a_raster_may_lie_on_the_antimeridian() -> None:
+    found = target_grid(order("EPSG:3832", 3_338_584.7, 5e5, target_crs="EPSG:4326"))
+    assert 200 <= found.width <= 202
+    assert found.transform[2] == pytest.approx(180 - 0.009, abs=0.001)
+
+
+GOES = "+proj=geos +h=35786023 +lon_0=-75 +sweep=x +ellps=GRS80"
+HOMOLOSINE = "+proj=igh +datum=WGS84"
+SINUSOIDAL = "+proj=sinu +R=6371007.181"
+WHOLE = (-180, -90, 180, 90)
+
+
+@pytest.mark.parametrize(
+    ("crs", "left", "top", "degrees", "box"),
+    [
+        ("ESRI:54009", -18_040_095.7, 9_020_047.85, WHOLE, WHOLE),
+        ("ESRI:54030", -17_005_833.33, 8_625_154.47, WHOLE, WHOLE),
+        ("EPSG:8857", -17_243_959.06, 8_392_927.6, WHOLE, WHOLE),
+        (SINUSOIDAL, -20_015_109.354, 10_007_554.677, WHOLE, WHOLE),
+        (HOMOLOSINE, -20_037_508.34, 8_673_000.0, WHOLE, (-180, -89.5, 180, 89.5)),
+        (GOES, -5_434_894.885, 5_434_894.885, (-156.3, -81.3, 6.3, 81.3), (-156, -81, 6, 81)),
+        (MERCATOR, -20_037_509.4, 20_037_508.3, (-180, -85, 180, 85), (-180, -85, 180, 85)),
+        ("EPSG:3832", -20_037_508.3, 15e6, None, (-180, -79.2, 180, 79.2)),
+        ("EPSG:3408", -9_036_842.76, 9_036_842.76, None, (-180, -84, 180, 90)),
+        ("EPSG:6931", -9_000_000.0, 9_000_000.0, None, (-180, -84.6, 180, 90)),
+        ("EPSG:6933", -17_367_530.44, 7_314_540.83, (-180, -85, 180, 85), (-180, -85, 180, 85)),
+    ],
+)
+async def test_world_maps_and_full_disks(
+    jobs: RasterJobs,
+    tmp_path: Path,
+    crs: str,
+    left: float,
+    top: float,
+    degrees: tuple[float, ...] | None,
+    box: tuple[float, ...],
+) -> None:
+    """Their corners lie beside the Earth, or begin anew on its other side."""
+    height, width = (100, 100) if top == -left else (100, 200)
+    transform = Affine(-2 * left / width, 0, left, 0, -2 * top / height, top)
+    pixels = made.values(1, height, width)
+    path = made.write(tmp_path / "world.tif", pixels, crs=crs, transform=transform)
+    item, out = await processed(jobs, path)
+    assert item["bbox"] == pytest.approx(box, abs=0.6)
+    with rasterio.open(out) as file:
+        assert (file.read() == pixels).all()
+    if degrees is None:
+        return
+    path.rename(tmp_path / "degrees.tif")
+    _, out = await processed(
+        jobs, tmp_path / "degrees.tif", target_crs="EPSG:4326", allow_ballpark=True
+    )
+    with rasterio.open(out) as file:
+        pixel = 2 * file.res[0]
+        assert tuple(file.bounds) == pytest.approx(degrees, abs=max(pixel, 0.6))
+        middle = file.read_masks(1)[file.height // 2]
+        assert (middle > 0).mean() > 0.95
+
+
+async def test_a_world_map_with_nodata_beside_the_earth(jobs: RasterJobs, tmp_path: Path) -> None:
+    transform = Affine(180_400.957, 0, -18_040_095.7, 0, -180_400.957, 9_020_047.85)
+    rows, columns = np.mgrid[0:100, 0:200]
+    ellipse = ((columns - 99.5) / 100) ** 2 + ((rows - 49.5) / 50) ** 2 < 1
+    pixels = np.where(ellipse, made.values(1, 100, 200), 0)
+    path = made.write(
+        tmp_path / "world.tif", pixels, crs="ESRI:54009", transform=transform, nodata=0
+    )
+    item, _ = await processed(jobs, path)
+    assert item["bbox"] == [-180, -90, 180, 90]
+
+
+async def test_a_pole_is_not_shown_by_mercator(jobs: RasterJobs, tmp_path: Path) -> None:
+    with pytest.raises(RuleViolation, match="holds the north pole, which WGS 84 / Pseudo-Merc"):
+        target_grid(order("EPSG:3413", -1_000, 500, target_crs=MERCATOR))
+    assert target_grid(order("EPSG:3413", -1_000, 500, target_crs="EPSG:3995")).width > 199
 
 
 async def test_a_raster_of_the_whole_earth_is_projected(jobs: RasterJobs, tmp_path: Path) -> None:

@@ -171,9 +171,38 @@ async def test_files_are_signed_and_verified_beside_their_signatures(
     reason = "'a.csv': its signature is bad"
     assert await sides.refused(Verify(partner="us"), changed, reason) == UNREADABLE_DOCUMENT
     missing = await sides.staged({"a.csv": TEXT})
-    reason = "'a.csv' has no signature beside it"
-    assert await sides.refused(Verify(partner="us"), missing, reason) == INVALID_DOCUMENT
+    reason = "'a.csv': it has no signature beside it"
+    assert await sides.refused(Verify(partner="us"), missing, reason) == UNREADABLE_DOCUMENT
     wrong = await sides.run(Sign(partner="us", sign_with=acme), await sides.staged(FILES))
     assert await sides.refused(Verify(partner="us"), wrong.files, acme) == PERMANENT
     not_ours = Sign(partner="acme", sign_with=acme)
     assert await sides.refused(not_ours, missing, "private part is not ours") == PERMANENT
+
+
+@pytest.mark.parametrize("how", ["--sign", "--clear-sign", "--armor --sign", "--sign -z 0"])
+async def test_a_signed_message_becomes_what_was_signed(
+    sides: Sides, parties: Mapping[str, Party], forge: Forge, how: str
+) -> None:
+    def signed(by: str) -> bytes:
+        key = parties[by].fingerprint
+        more = ["--pinentry-mode", "loopback", "--passphrase", "their passphrase"]
+        return forge.call(*more, "--local-user", key, *how.split(), given=TEXT)
+
+    message = signed("acme")
+    detached = await sides.run(
+        Sign(partner="us", sign_with=parties["acme"].fingerprint), await sides.staged(FILES)
+    )
+    beside = await sides.ends.contents(detached.files)
+    action = Verify(partner="acme")
+    verified = await sides.run(action, await sides.staged({"c.csv.asc": message, **beside}))
+    assert await sides.ends.contents(verified.files) == {"c.csv": TEXT, **FILES}
+    changed = bytearray(message)
+    changed[len(message) // 2] ^= 1
+    for wrong in (bytes(changed), message[: len(message) // 2]):
+        files = await sides.staged({"c.csv.asc": wrong})
+        with pytest.raises(ApplicationError):
+            await sides.run(action, files)
+    other = await sides.staged({"c.csv": signed("other")})
+    assert await sides.refused(action, other, "not signed by an expected key") == PERMANENT
+    sealed = await sides.run(Encrypt(partner="us"), await sides.staged({"c.csv": TEXT}))
+    assert await sides.refused(action, sealed.files, "it is encrypted") == UNREADABLE_DOCUMENT

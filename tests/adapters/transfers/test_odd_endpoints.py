@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.places.folder import FolderThreads
-from adapters.places.sftp_probe import SftpProbe
+from adapters.places.sftp import SftpPlace
 from adapters.places.timeouts import Timeouts
 from adapters.ports import Denied
 from adapters.ports.places import NameRefused, NameTaken, PartnerAway, PlaceError
@@ -142,13 +142,13 @@ class _Killed(BaseException):
 async def test_a_write_after_one_that_was_killed_at_its_probe_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def killed(probe: SftpProbe, path: str) -> None:
+    async def killed(place: SftpPlace, path: str) -> None:
         raise _Killed
 
     async with sftp_site(tmp_path) as site:
         places = open_places(SECRETS)
         with monkeypatch.context() as killing:
-            killing.setattr(SftpProbe, "_removed", killed)
+            killing.setattr(SftpPlace, "remove", killed)
             with pytest.raises(_Killed):
                 async with places.open(site.partner()) as place:
                     await write(place, "file.csv", b"bytes")

@@ -1,143 +1,244 @@
-"""SFTP servers that state no sizes, know few questions, or take files at once."""
+"""SFTP servers that leave something out: each is used, and no file is taken for empty."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
 
-from adapters.ports import PortError
-from adapters.ports.places import FileMissing, NameRefused, UnknownHostKey
+from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
 from contracts.transfers import Guarantee, Rename, WriteMode
-from tests.support.transfers.places import MemoryNamings, joined, open_places, write
-from tests.support.transfers.sftp_server import (
-    PASSWORD,
-    Mailbox,
-    Secretive,
-    Sizes,
-    Unspecific,
-    Whole,
-    WithoutPosixRename,
-    WithoutRealpath,
-    WithoutStat,
-    ZeroSizes,
-    sftp_site,
-)
+from tests.support.transfers.places import joined, open_places, write
+from tests.support.transfers.sftp_server import PASSWORD, SftpSite, Whole, sftp_site
 
+FXF_WRITE = 2
+"""Of an SFTP open request."""
 SECRETS = {"SFTP_PASSWORD": PASSWORD}
-CONTENT = bytes(range(256)) * 20_000
-SERVERS = [
-    *(Whole, WithoutPosixRename, Sizes, ZeroSizes, WithoutStat, WithoutRealpath),
-    *(Unspecific, Secretive),
-]
+CONTENT = bytes(range(256)) * 10_000
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=[each.__name__ for each in SERVERS])
-async def test_files_come_and_go_whole(tmp_path: Path, server: type[Whole]) -> None:
-    async with sftp_site(tmp_path / "served", server) as site:
-        (site.folder / "full.csv").write_bytes(CONTENT)
-        (site.folder / "empty.csv").write_bytes(b"")
-        async with open_places(SECRETS).open(site.partner()) as place:
-            listed = {entry.path: entry for entry in await place.list("*.csv", 10)}
-            assert sorted(listed) == ["empty.csv", "full.csv"]
-            assert await joined(place.read(listed["full.csv"])) == CONTENT
-            assert await joined(place.read(listed["empty.csv"])) == b""
-            with pytest.raises(FileMissing):
-                await place.stat("missing.csv")
-            for name, verify in (("a/b/new.csv", Guarantee.SIZE), ("c.csv", Guarantee.HASH)):
-                await write(place, name, CONTENT, verify=verify)
-                assert (site.folder / name).read_bytes() == CONTENT
-            again = await write(place, "c.csv", CONTENT)
-            assert again.existed
-            await place.move(await place.stat("c.csv"), "done/c.csv")
-            assert await place.delete(await place.stat("full.csv"))
-            assert not (site.folder / "full.csv").exists()
-        assert not list(site.folder.rglob(".*docflow*"))
+def _sized(found: Any, size: int | None) -> asyncssh.SFTPAttrs:
+    known = asyncssh.SFTPAttrs.from_local(found) if isinstance(found, os.stat_result) else found
+    known.size = size
+    return known
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=[each.__name__ for each in SERVERS])
-async def test_a_probe_does_what_a_transfer_does(tmp_path: Path, server: type[Whole]) -> None:
+class SizeZero(Whole):
+    """States 0 bytes for every file, also in lists."""
+
+    size: int | None = 0
+
+    def lstat(self, path: bytes) -> Any:
+        return _sized(super().lstat(path), self.size)
+
+    def stat(self, path: bytes) -> Any:
+        return _sized(super().stat(path), self.size)
+
+
+class NoSize(SizeZero):
+    """States no size."""
+
+    size = None
+
+
+class NoStat(Whole):
+    """Cannot be asked about one file."""
+
+    def lstat(self, path: bytes) -> Any:
+        raise asyncssh.SFTPOpUnsupported("no stat")
+
+    def stat(self, path: bytes) -> Any:
+        raise asyncssh.SFTPOpUnsupported("no stat")
+
+    def listdir(self, path: bytes) -> list[asyncssh.SFTPName]:
+        """As the library lists, which asks about `.` as well."""
+        with os.scandir(self.map_path(path)) as found:
+            facts = {each.name: each.stat(follow_symlinks=False) for each in found}
+        return [
+            asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(each))
+            for name, each in facts.items()
+        ]
+
+
+class NoRealPath(Whole):
+    """Does not say where paths lead."""
+
+    def realpath(self, path: bytes) -> bytes:
+        raise asyncssh.SFTPOpUnsupported("no realpath")
+
+
+class Failing(Whole):
+    """Says FAILURE of what is missing."""
+
+    def _refusal(self) -> asyncssh.SFTPError:
+        return asyncssh.SFTPFailure("failure")
+
+    def lstat(self, path: bytes) -> Any:
+        try:
+            return super().lstat(path)
+        except FileNotFoundError:
+            raise self._refusal() from None
+
+    def remove(self, path: bytes) -> None:
+        try:
+            super().remove(path)
+        except FileNotFoundError:
+            raise self._refusal() from None
+
+
+class Refusing(Failing):
+    """Says PERMISSION_DENIED of what is missing."""
+
+    def _refusal(self) -> asyncssh.SFTPError:
+        return asyncssh.SFTPPermissionDenied("permission denied")
+
+
+class TakesAtClose(Whole):
+    """Takes every file that is written as soon as it is closed."""
+
+    def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
+        self.written = path if pflags & FXF_WRITE else None
+        return super().open(path, pflags, attrs)
+
+    def close(self, file_obj: object) -> None:
+        super().close(file_obj)
+        if self.written is not None:
+            taken = self.folder / os.fsdecode(self.written).lstrip("/")
+            taken.rename(self.folder.parent / "taken" / taken.name)
+            self.written = None
+
+
+class ReadsNothing(Whole):
+    """Lets no file be read."""
+
+    def read(self, file_obj: object, offset: int, size: int) -> bytes:
+        raise asyncssh.SFTPPermissionDenied("no reading")
+
+
+@pytest.mark.parametrize(
+    "character", [SizeZero, NoSize, NoStat, NoRealPath, Failing, Refusing], ids=lambda c: c.__name__
+)
+@pytest.mark.parametrize("verify", list(Guarantee))
+async def test_odd_servers_are_written_to_and_read_from(
+    tmp_path: Path, character: type[Whole], verify: Guarantee
+) -> None:
     async with (
-        sftp_site(tmp_path / "served", server) as site,
+        sftp_site(tmp_path / "served", character) as site,
         open_places(SECRETS).open(site.partner()) as place,
     ):
-        profile = await place.probe()
-        assert [each.name for each in profile.steps] == [
-            *("write", "stat", "read", "rename", "delete"),
-        ]
-        assert [each.failure for each in profile.steps if each.failure] == []
-        assert list(site.folder.iterdir()) == []
+        written = await write(place, "in/new/a.bin", CONTENT, verify=verify)
+        assert (written.existed, written.picked_up) == (False, False)
+        assert (site.folder / "in/new/a.bin").read_bytes() == CONTENT
+        assert (await write(place, "in/new/a.bin", CONTENT, verify=verify)).existed
+        with pytest.raises(FileMissing):
+            await place.stat("in/new/other.bin")
+        with pytest.raises(FileMissing):
+            await place.stat("elsewhere/other.bin")
+        entry = await place.stat("in/new/a.bin")
+        assert await joined(place.read(entry)) == CONTENT
+        (site.folder / "empty.bin").touch()
+        assert await joined(place.read(await place.stat("empty.bin"))) == b""
+        assert [each.path for each in await place.list("in/new/*", 5)] == ["in/new/a.bin"]
+        assert await place.delete(entry)
+        assert not (site.folder / "in/new/a.bin").exists()
+        assert not await place.delete(entry)
 
 
-async def test_a_server_that_takes_files_gets_no_temporary_ones(tmp_path: Path) -> None:
-    async with sftp_site(tmp_path / "served", Mailbox) as site:
-        Mailbox.taken.clear()
-        async with open_places(SECRETS).open(site.partner()) as place:
-            profile = await place.probe()
-        assert (profile.takes_files, profile.rename) == (True, Rename.DIRECT)
-        Mailbox.taken.clear()
-        async with open_places(SECRETS).open(site.partner(profile=profile)) as place:
-            written = await write(place, "invoice.csv", CONTENT, namings=MemoryNamings())
-        assert written.picked_up
-        assert Mailbox.taken == {"invoice.csv": CONTENT}
-
-
-@pytest.mark.parametrize("mode", list(WriteMode))
-async def test_a_person_decides_how_files_are_written(tmp_path: Path, mode: WriteMode) -> None:
-    async with sftp_site(tmp_path / "served") as site:
-        Whole.opened.clear()
-        async with open_places(SECRETS).open(site.partner(write=mode)) as place:
-            await write(place, "file.csv", CONTENT)
-        names = {Path(name.decode()).name for name in Whole.opened}
-        assert ("file.csv" in names) is (mode is WriteMode.DIRECT or len(names) > 1)
-        assert (site.folder / "file.csv").read_bytes() == CONTENT
-
-
-async def test_a_link_that_cannot_be_resolved_is_refused(tmp_path: Path) -> None:
-    async with sftp_site(tmp_path / "served", WithoutRealpath) as site:
-        (site.folder / "out").symlink_to("/")
+async def test_without_realpath_a_link_is_refused(tmp_path: Path) -> None:
+    async with sftp_site(tmp_path / "served", NoRealPath) as site:
+        (site.folder / "out").symlink_to("..")
         async with open_places(SECRETS).open(site.partner()) as place:
             with pytest.raises(NameRefused, match="does not say where it leads"):
-                await place.stat("out/etc/hostname")
+                await place.stat("out/file.csv")
 
 
-OLD = {
-    "a cipher": ({"encryption_algs": ["aes256-cbc"]}, ("aes256-cbc",)),
-    "an exchange": (
-        {"kex_algs": ["diffie-hellman-group1-sha1"]},
-        ("diffie-hellman-group1-sha1",),
-    ),
-    "a code": ({"encryption_algs": ["aes256-ctr"], "mac_algs": ["hmac-md5"]}, ("hmac-md5",)),
+async def _tried(site: SftpSite, **fields: Any) -> Any:
+    async with open_places(SECRETS).open(site.partner(**fields)) as place:
+        return await place.probe()
+
+
+@pytest.mark.parametrize(
+    ("character", "rename", "takes", "failed"),
+    [
+        (Whole, Rename.ATOMIC_REPLACE, False, []),
+        (TakesAtClose, Rename.DIRECT, True, []),
+        (ReadsNothing, Rename.ATOMIC_REPLACE, False, ["read"]),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+async def test_a_probe_finds_what_a_transfer_would(
+    tmp_path: Path, character: type[Whole], rename: Rename, takes: bool, failed: list[str]
+) -> None:
+    (tmp_path / "taken").mkdir()
+    async with sftp_site(tmp_path / "served", character) as site:
+        profile = await _tried(site)
+        assert (profile.rename, profile.takes_at_close) == (rename, takes)
+        assert [each.split(":")[0] for each in profile.failed] == failed
+        assert list(site.folder.iterdir()) == []
+        assert len([*(tmp_path / "taken").iterdir()]) == takes
+
+
+@pytest.mark.parametrize("is_probed", [False, True])
+async def test_a_server_that_takes_at_close_gets_files_by_their_names(
+    tmp_path: Path, is_probed: bool
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    async with sftp_site(tmp_path / "served", TakesAtClose) as site:
+        known: dict[str, Any] = {"write": WriteMode.DIRECT}
+        if is_probed:
+            known = {"profile": await _tried(site)}
+            for each in taken.iterdir():
+                each.unlink()
+        async with open_places(SECRETS).open(site.partner(**known)) as place:
+            assert (await write(place, "a.csv", b"bytes")).picked_up
+        assert [each.name for each in taken.iterdir()] == ["a.csv"]
+        assert (taken / "a.csv").read_bytes() == b"bytes"
+
+
+OLD_SERVERS: dict[str, dict[str, Any]] = {
+    "ssh-rsa": {},
+    "ssh-dss": {},
+    "aes128-cbc": {"encryption_algs": ["aes128-cbc"]},
+    "diffie-hellman-group1-sha1": {"kex_algs": ["diffie-hellman-group1-sha1"]},
+    "hmac-md5": {"encryption_algs": ["aes128-ctr"], "mac_algs": ["hmac-md5"]},
 }
 
 
 @pytest.mark.filterwarnings("ignore:Diffie-Hellman over finite fields")
-@pytest.mark.parametrize("old", OLD, ids=list(OLD))
-async def test_old_algorithms_are_permitted_by_name(tmp_path: Path, old: str) -> None:
-    server, algorithms = OLD[old]
-    async with sftp_site(tmp_path / "served", how=server) as site:
-        with pytest.raises(PortError, match="`algorithms` of the partner"):
-            async with open_places(SECRETS).open(site.partner()):
-                pass
-        async with open_places(SECRETS).open(site.partner(algorithms=algorithms)) as place:
-            await write(place, "file.csv", b"x")
-        with pytest.raises(PortError, match="rot13 in `algorithms` of acme cannot be used"):
-            async with open_places(SECRETS).open(site.partner(algorithms=("rot13",))):
-                pass
+@pytest.mark.parametrize("name", OLD_SERVERS)
+async def test_an_old_algorithm_is_used_when_the_record_permits_it(
+    tmp_path: Path, name: str
+) -> None:
+    is_key = name.startswith("ssh-")
+    key = asyncssh.generate_private_key(name if is_key else "ssh-ed25519")
+    if is_key:
+        key.sig_algorithms = (name.encode(),)
+    async with sftp_site(tmp_path / "served", host_key=key, **OLD_SERVERS[name]) as site:
+        unknown: dict[str, Any] = {"host_keys": ()} if is_key else {}
+        with pytest.raises(PartnerAway, match="`algorithms` in its record permits old ones"):
+            await _tried(site, **unknown)
+        if is_key:
+            with pytest.raises(UnknownHostKey) as seen:
+                await _tried(site, **unknown, algorithms=(name,))
+            assert seen.value.shown == key.get_fingerprint()
+        await _tried(site, algorithms=(name,))
 
 
-async def test_a_host_key_of_an_old_kind_is_shown_once_it_is_permitted(tmp_path: Path) -> None:
-    key = asyncssh.generate_private_key("ssh-rsa")
-    key.sig_algorithms = (b"ssh-rsa",)
-    async with sftp_site(tmp_path / "served", host_key=key) as site:
-        unknown = site.partner(host_keys=())
-        with pytest.raises(PortError, match="`algorithms` of the partner"):
-            async with open_places(SECRETS).open(unknown):
-                pass
-        with pytest.raises(UnknownHostKey) as shown:
-            async with open_places(SECRETS).open(
-                site.partner(host_keys=(), algorithms=("ssh-rsa",))
-            ):
-                pass
-        assert shown.value.shown == key.get_fingerprint()
-        async with open_places(SECRETS).open(site.partner()) as place:
-            await write(place, "file.csv", b"x")
+async def test_bytes_that_grow_at_a_server_without_sizes_are_read_or_refused(
+    tmp_path: Path,
+) -> None:
+    async with (
+        sftp_site(tmp_path / "served", SizeZero) as site,
+        open_places(SECRETS).open(site.partner()) as place,
+    ):
+        file = site.folder / "a.bin"
+        file.write_bytes(CONTENT)
+        entry = await place.stat("a.bin")
+        reading = place.read(entry)
+        first = await anext(reading)
+        os.utime(file, (1, 1))
+        with pytest.raises(PlaceError, match="not the file any more"):
+            await joined(reading)
+        assert CONTENT.startswith(first)

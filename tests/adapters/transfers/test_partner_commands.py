@@ -222,3 +222,30 @@ async def test_a_public_key_is_read_when_it_is_added(docflow: Docflow, tmp_path:
     assert "it has expired on 2020-12-31" in (await docflow("keys", "add", "acme", *more)).output
     listed = " ".join((await docflow("keys", "list", "acme")).output.split())
     assert "never expires" in listed and "has expired" in listed
+
+
+async def test_what_a_record_says_of_writing_is_kept_and_what_docflow_sets_is_refused(
+    docflow: Docflow, site: SftpSite, tmp_path: Path
+) -> None:
+    await docflow("add", "acme", *options(site))
+    await docflow("keys", "accept", "acme", "--fingerprint", site.host_key.get_fingerprint())
+    await docflow("test", "acme")
+    file = tmp_path / "record.json"
+    shown = json.loads((await docflow("show", "acme", "--json")).output)
+    file.write_text(json.dumps({"write": "direct", "algorithms": ["ssh-rsa"]}))
+    await docflow("add", "acme", "--file", str(file), *options(site), "--replace")
+    await docflow("add", "acme", *options(site), "--replace")
+    kept = json.loads((await docflow("show", "acme", "--json")).output)
+    assert (kept["write"], kept["algorithms"]) == ("direct", ["ssh-rsa"])
+    assert kept["profile"] == shown["profile"]
+    for record, said in (
+        ({"profile": {"rename": "direct"}}, "docflow sets 'profile' itself"),
+        ({"wrote": "direct"}, "a partner has no field 'wrote'"),
+        ({"algorithms": ["rot13"]}, "which rot13 isn't"),
+        ({"write": "sideways"}, "write: "),
+    ):
+        file.write_text(json.dumps(record))
+        refused = await docflow(
+            "add", "acme", "--file", str(file), *options(site), "--replace", code=2
+        )
+        assert said in " ".join(refused.output.split())

@@ -47,6 +47,17 @@ async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_
     assert first != second and looks.sent == ["out/a.csv", "out/a.csv"]
 
 
+async def test_files_of_one_look_are_sent_in_the_order_of_their_times(looks: Make) -> None:
+    watched = looks()
+    names = [f"out/{hour:02}.csv" for hour in range(24)]
+    for hours, name in enumerate(reversed(names)):
+        watched.places.put(name, changed=NOON + timedelta(hours=hours // 2))
+    await watched.look()
+    assert (await watched.look()).sent == len(names)
+    pairs = [names[at : at + 2] for at in range(0, len(names), 2)]
+    assert watched.sent == [name for pair in reversed(pairs) for name in pair]
+
+
 async def test_an_older_file_that_comes_later_is_sent(looks: Make) -> None:
     watched = looks()
     watched.places.put("out/new.csv", changed=NOON)

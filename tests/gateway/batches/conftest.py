@@ -51,6 +51,6 @@ async def gateway(temporal: WorkflowEnvironment, resources: Resources) -> BatchG
         Inbox(temporal.client),
         Readiness(()),
         Tokens(TOKENS),
-        GatewaySettings(tokens=TOKENS),
+        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
     )
     return BatchGateway(app, temporal.client, resources.database)

@@ -75,7 +75,7 @@ async def transfers(
         Inbox(temporal.client),
         Readiness(()),
         Tokens(TOKENS),
-        GatewaySettings(tokens=TOKENS),
+        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
     )
     yield TransferGateway(app, store, routes, service, client, resources)
     for rule in await routes.rules():

@@ -206,7 +206,7 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         Inbox(client),
         Readiness(()),
         Tokens(TOKENS),
-        GatewaySettings(tokens=TOKENS),
+        GatewaySettings(tokens=TOKENS, allowed_hosts=("*",)),
     )
     return JobStack(client, resources, app, environment)
 

@@ -73,11 +73,12 @@ class SubmissionSetup:
     runs: Runs = field(default_factory=Runs)
     secrets: Secrets = field(default_factory=Secrets)
     bronze: MemoryBlobs = field(default_factory=MemoryBlobs)
+    types: JobTypes = field(default_factory=lambda: JobTypes(CountWords))
 
     @property
     def service(self) -> JobSubmission:
         return JobSubmission(
-            JobTypes(CountWords),
+            self.types,
             JobInputs(self.bronze, self.scratch),
             WebhookReceivers(self.secrets, WebhookSettings(**self.settings)),
             self.runs,

@@ -175,16 +175,18 @@ class SpreadsheetSetup:
         work = AnalysisInput(order=order, layout=layout or order.layout, version=version)
         return await environment().run(self.analysis.analyse, work)
 
-    async def stage(self, order: SpreadsheetOrder, layout: Layout) -> Staged:
+    async def stage(
+        self, order: SpreadsheetOrder, layout: Layout, columns: tuple[ColumnMapping, ...] = ()
+    ) -> Staged:
         """Put the rows of a file aside."""
-        work = StageInput(order=order, layout=layout)
+        work = StageInput(order=order, layout=layout, columns=columns)
         return await environment().run(self.staging.stage, work)
 
     async def prepare(self, content: bytes, **fields: Any) -> "StagedSpreadsheet":
         """Everything up to the values; columns as they matched by themselves."""
         order = await self.upload(content, **fields)
         analysis = await self.analyse(order)
-        staged = await self.stage(order, analysis.layout)
+        staged = await self.stage(order, analysis.layout, analysis.columns)
         return StagedSpreadsheet(self, order, analysis, staged)
 
     async def finished(self) -> "StagedSpreadsheet":

@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 ROWS = (
     ("Rosa", "Maier", "rosa(at)example.org", "Junior (U18)"),
     ("Rune", "Nowak", "rune@example.org", "Senior (18+)"),
-    ("Rhea", "", "rhea@example.org", "Senior (18+)"),
+    ("Rhea", "R" * 300, "rhea@example.org", "Senior (18+)"),
     ("Remy", "Roth", "remy(at)example.org", "Senior (18+)"),
 )
 MAIL = 3

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from activities.transfers.endpoints import EndpointPorts
 from activities.transfers.read_file import FileReading
@@ -45,11 +45,16 @@ class Endpoints:
     places: PartnerPlaces
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     now: datetime = NOON
+    pauses: list[float] = field(default_factory=list[float])
+
+    async def pause(self, seconds: float) -> None:
+        """Take no time."""
+        self.pauses.append(seconds)
 
     @classmethod
     def at(
         cls, scratch: Path, *partners: Partner, secrets: Mapping[str, str] | None = None
-    ) -> "Endpoints":
+    ) -> Self:
         """With these partners."""
         store = MemoryPartners(*partners)
         return cls(scratch, store, open_places(secrets, [scratch], store=store))
@@ -60,7 +65,7 @@ class Endpoints:
         staging = BlobStaging(SealedBlobs(self.blobs, StagingKeys(PlantedSecrets(), None)))
         notes = BlobNotes(self.blobs)
         return EndpointPorts(
-            self.places, self.partners, staging, notes, self.places, lambda: self.now
+            self.places, self.partners, staging, notes, self.places, lambda: self.now, self.pause
         )
 
     def order(

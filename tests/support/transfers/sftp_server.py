@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,12 +23,6 @@ class Whole(asyncssh.SFTPServer):
 
     folder: Path
     """Set by a subclass of each server."""
-    opened: ClassVar[list[bytes]] = []
-    """Files that were opened, at any server."""
-
-    def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> Any:
-        Whole.opened.append(path)
-        return super().open(path, pflags, attrs)
 
     def __init__(self, channel: "asyncssh.SSHServerChannel[bytes]") -> None:
         super().__init__(channel, chroot=str(self.folder).encode())
@@ -88,127 +82,6 @@ class Asked(Whole):
         return super().stat(path)
 
 
-class Sizes(Whole):
-    """States what `stated` makes of the attributes of each file."""
-
-    @staticmethod
-    def stated(facts: asyncssh.SFTPAttrs) -> None:
-        """States no size."""
-        facts.size = None
-
-    def _said(self, facts: Any) -> asyncssh.SFTPAttrs:
-        if not isinstance(facts, asyncssh.SFTPAttrs):
-            facts = asyncssh.SFTPAttrs.from_local(facts)
-        self.stated(facts)
-        return facts
-
-    def lstat(self, path: bytes) -> Any:
-        return self._said(super().lstat(path))
-
-    def stat(self, path: bytes) -> Any:
-        return self._said(super().stat(path))
-
-    def fstat(self, file_obj: object) -> Any:
-        return self._said(super().fstat(file_obj))
-
-    async def scandir(self, path: bytes) -> Any:
-        async for each in super().scandir(path):
-            self._said(each.attrs)
-            yield each
-
-
-class ZeroSizes(Sizes):
-    """States 0 for every file, as mailboxes do that pack files on their way."""
-
-    @staticmethod
-    def stated(facts: asyncssh.SFTPAttrs) -> None:
-        """States 0."""
-        facts.size = 0
-
-
-class WithoutStat(Whole):
-    """Knows of files by their folder alone."""
-
-    _lists = False
-
-    async def scandir(self, path: bytes) -> Any:
-        self._lists = True
-        try:
-            found = [each async for each in super().scandir(path)]
-        finally:
-            self._lists = False
-        for each in found:
-            yield each
-
-    def lstat(self, path: bytes) -> Any:
-        if not self._lists:
-            raise asyncssh.SFTPOpUnsupported("no stat")
-        return super().lstat(path)
-
-    def stat(self, path: bytes) -> Any:
-        if not self._lists:
-            raise asyncssh.SFTPOpUnsupported("no stat")
-        return super().stat(path)
-
-
-class WithoutRealpath(Whole):
-    """Resolves no path."""
-
-    def realpath(self, path: bytes) -> bytes:
-        raise asyncssh.SFTPOpUnsupported("no realpath")
-
-
-class Unspecific(Whole):
-    """Answers FAILURE about a file that does not exist."""
-
-    @staticmethod
-    def missing() -> asyncssh.SFTPError:
-        """What it answers."""
-        return asyncssh.SFTPFailure("failure")
-
-    def lstat(self, path: bytes) -> Any:
-        try:
-            return super().lstat(path)
-        except FileNotFoundError:
-            raise self.missing() from None
-
-    def stat(self, path: bytes) -> Any:
-        try:
-            return super().stat(path)
-        except FileNotFoundError:
-            raise self.missing() from None
-
-    def remove(self, path: bytes) -> None:
-        try:
-            super().remove(path)
-        except FileNotFoundError:
-            raise self.missing() from None
-
-
-class Secretive(Unspecific):
-    """Answers PERMISSION_DENIED about a file that does not exist, as AWS Transfer does."""
-
-    @staticmethod
-    def missing() -> asyncssh.SFTPError:
-        """What it answers."""
-        return asyncssh.SFTPPermissionDenied("denied")
-
-
-class Mailbox(Whole):
-    """Takes a file as soon as it is closed."""
-
-    taken: ClassVar[dict[str, bytes]] = {}
-
-    def close(self, file_obj: Any) -> None:
-        name = file_obj.name
-        is_written = file_obj.writable()
-        super().close(file_obj)
-        if is_written:
-            path = Path(os.fsdecode(name))
-            Mailbox.taken[path.name] = path.read_bytes()
-            path.unlink()
-
-
 @dataclass
 class SftpSite:
     """A server that runs.
@@ -250,7 +123,7 @@ async def sftp_site(
     character: type[Whole] | None = Whole,
     host_key: asyncssh.SSHKey | None = None,
     port: int = 0,
-    how: Mapping[str, Any] | None = None,
+    **offers: Any,
 ) -> AsyncIterator[SftpSite]:
     """Run a server for the length of the block.
 
@@ -259,7 +132,7 @@ async def sftp_site(
         character: How it serves it; None: OpenSSH's `sftp-server` does.
         host_key: That it shows; None: one of its own.
         port: Where; 0: wherever there is room.
-        how: More settings of asyncssh's server.
+        offers: Algorithms, as asyncssh takes them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
@@ -295,13 +168,13 @@ async def sftp_site(
             return _Program(folder, programs)
 
     factory: type[asyncssh.SSHServer] = Server
-    served: dict[str, Any] = {"encoding": None}
+    how: dict[str, Any] = {"encoding": None}
     if character is None:
         factory = OpenSshServer
     else:
-        served = {"sftp_factory": type("Served", (character,), {"folder": folder})}
+        how = {"sftp_factory": type("Served", (character,), {"folder": folder})}
     server = await asyncssh.create_server(
-        factory, "127.0.0.1", port, server_host_keys=[host_key], **served, **(how or {})
+        factory, "127.0.0.1", port, server_host_keys=[host_key], **how, **offers
     )
     try:
         yield SftpSite(folder, server.get_port(), host_key, client_key, logins)

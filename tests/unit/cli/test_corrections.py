@@ -29,7 +29,8 @@ def test_fields_are_changed_by_options() -> None:
     done = made.docflow(
         *("retry", "P1/T1", "--sheet", "Rev B", "--map", "Qty=quantity", "--map", "a=b=unit"),
         *("--set", "max_rejected_share=0.5", "--schedule", "U100", "--leading-zeros", "same"),
-        *("--date-order", "mdy", "--decimal", ","),
+        *("--date-order", "mdy", "--decimal", ",", "--left-out", "ask"),
+        *("--keep-line", "7", "--keep-line", "Rev B!9"),
     )
     assert done.exit_code == 0, done.output
     changes = {
@@ -39,6 +40,8 @@ def test_fields_are_changed_by_options() -> None:
         "date_order": "mdy",
         "decimal": ",",
         "leading_zeros": "same",
+        "left_out": "ask",
+        "keep_lines": ("7", "Rev B!9"),
         "max_rejected_share": "0.5",
     }
     assert answers(made) == [("import/P1/T1", "retry", Retry(changes=changes, by="ada"))]

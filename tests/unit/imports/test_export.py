@@ -3,6 +3,7 @@
 import csv
 import gc
 import io
+import re
 import warnings
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from domain.imports.tables import TABLES, TableSpec, scope_of
 from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.guards import guarded, unguarded
 from tests.support.imports.activities import environment, message_of, work_of
+from tests.support.processes import ROOT
 from tests.support.tables import make_tables
 
 FORMULAS = ("=1+1", "+49 30 1234", "-5 bar", "@home", "\tindented", "'=quoted", "it's", "'plain'")
@@ -238,10 +240,44 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
     assert found == [Decimal(number) for number in NUMBERS]
 
 
-@pytest.mark.parametrize("written", [*FORMULAS, "", "''=x", "a=b", "'", "-"])
-def test_guards_come_off_again(written: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "is_formula"),
+    [
+        *((formula, True) for formula in FORMULAS[:6]),
+        *((text, False) for text in FORMULAS[6:]),
+        *((f"{before}=1+1", True) for before in (" ", "\n", "\xa0", "\u3000 ", "\ufeff", "' '")),
+        *((f"{sign}1+1", True) for sign in "\uff1d\uff0b\uff0d\uff20"),
+        ("''=x", True),
+        ("\tx", True),
+        ("-", True),
+        ("", False),
+        ("a=b", False),
+        ("'", False),
+        (" a", False),
+        ("'s-Gravenhage", False),
+    ],
+)
+def test_guards_come_off_again(written: str, is_formula: bool) -> None:
+    assert guarded(written) == (f"'{written}" if is_formula else written)
     assert unguarded(guarded(written)) == written
-    assert not guarded(written).startswith(("=", "+", "-", "@", "\t"))
+
+
+def test_every_table_that_goes_out_is_written_in_one_place() -> None:
+    """There text is text: a formula that somebody has typed is run nowhere."""
+    writers = re.compile(r"\b(?:csv\.(?:writer|DictWriter)|xlsxwriter\.Workbook|openpyxl)\b")
+    names = ("activities", "adapters", "contracts", "domain", "workers", "workflows")
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_text()
+        for name in names
+        for path in (ROOT / name).rglob("*.py")
+    }
+    found = {path for path, text in files.items() if writers.search(text)}
+    place = "adapters/files/tables"
+    assert found == {f"{place}/{name}.py" for name in ("export", "report", "workbooks")}
+    for path in found:
+        # `write` makes formulas and links of text.
+        other = r"\bsheet\.write(?:_formula|_url|_row|_column|_rich_string)?\("
+        assert not re.search(other, files[path])
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from adapters.files.documents import FileDocuments
-from contracts.imports import Counts
-from tests.support.imports.activities import ActivityPorts
+from contracts.imports import Counts, Retry, TableMessage
+from domain.errors import RuleViolation
+from domain.imports.corrections import changed
+from tests.support.imports.activities import ActivityPorts, message_of
 from tests.support.imports.loads import codes, load
 
 FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
@@ -28,6 +30,7 @@ async def report_of(ports: ActivityPorts, name: str, tmp_path: Path) -> list[lis
 async def test_the_report_keeps_what_is_left_out(ports: ActivityPorts, tmp_path: Path) -> None:
     outcome = await load(ports, FILE)
     assert (outcome.counts, outcome.held_back) == (Counts(created=2), None)
+    assert (outcome.problem_count, outcome.problems[0].reason) == (4, "left out: total")
     assert outcome.report is not None
     assert await report_of(ports, outcome.report.name, tmp_path) == [
         ["what is wrong", "Code", "Description", "Rate"],
@@ -49,7 +52,10 @@ async def test_a_report_that_comes_back_holds_no_left_out_rows(
     assert (again.counts.created, again.counts.rejected, again.note) == (0, 1, None)
 
 
-async def test_a_person_is_asked_before_any_row_is_written(ports: ActivityPorts) -> None:
+async def test_a_person_is_asked_before_any_row_is_written(
+    ports: ActivityPorts, tmp_path: Path
+) -> None:
+    await load(ports, b"Code,Rate\nE-1,x\n", all_or_nothing=True)
     asked = await load(ports, FILE, left_out="ask")
     assert (asked.counts, asked.problem_count, codes(ports)) == (Counts(), 4, [])
     assert asked.held_back is not None
@@ -61,6 +67,16 @@ async def test_a_person_is_asked_before_any_row_is_written(ports: ActivityPorts)
         (7, "Page 2"),
     ]
     assert asked.report is not None
+    await ports.blobs.download(asked.report.name, tmp_path / "asked.xlsx")
+    with FileDocuments().open_workbook(
+        tmp_path / "asked.xlsx", filename=None, encoding=None
+    ) as book:
+        assert len([*book.table("Sheet1").rows()]) == 1, "rows of an earlier file"
+    assert asked.question is not None and asked.question.field == "left_out"
+    wrong = await load(ports, FILE, left_out="ask", keep_lines=["6", "40"])
+    assert (wrong.held_back or "").startswith("keep_lines: on '40' stands no row")
+    noted = await load(ports, FILE, keep_lines=["40"])
+    assert "stands on these `keep_lines`: '40'." in (noted.note or "")
 
 
 @pytest.mark.parametrize(
@@ -84,3 +100,38 @@ async def test_the_answer_decides_about_each(
 async def test_nobody_is_asked_about_a_file_of_rows_alone(ports: ActivityPorts) -> None:
     outcome = await load(ports, b"Code,Rate\nE-1,1\nSum,2\n", left_out="ask")
     assert (outcome.held_back, codes(ports)) == (None, ["E-1", "Sum"])
+
+
+async def test_rejected_and_left_out_rows_are_both_shown(ports: ActivityPorts) -> None:
+    bad = b"".join(b"E-%d,Crane,x\n" % number for number in range(3, 9))
+    outcome = await load(ports, FILE + bad)
+    assert (outcome.counts.rejected, outcome.problem_count) == (6, 10)
+    assert [each.reason.startswith("left out") for each in outcome.problems] == [
+        *(False, False, False, True, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        ('["7", "Rev B!12"]', ("7", "Rev B!12")),
+        ("[7, 12]", ("7", "12")),
+        ('"7, Rev B!12"', ("7", "Rev B!12")),
+        ('"seven"', None),
+        ('"0"', None),
+        ('["7", ""]', None),
+        ('{"7": "yes"}', None),
+    ],
+)
+def test_an_answer_lists_lines_as_people_and_programs_write_them(
+    given: str, lines: tuple[str, ...] | None
+) -> None:
+    message = message_of("equipment", blob_name="in/file", left_out="ask")
+    answer = Retry.model_validate_json(f'{{"changes": {{"keep_lines": {given}}}}}')
+    if lines is None:
+        with pytest.raises(RuleViolation, match="keep_lines"):
+            changed(message, answer.changes)
+        return
+    answered = changed(message, answer.changes)
+    assert isinstance(answered, TableMessage)
+    assert (answered.keep_lines, answered.left_out) == (lines, "ask")

@@ -16,7 +16,7 @@ from contracts.jobs import (
 )
 from domain.errors import RuleViolation
 from domain.jobs.rasters import rules
-from domain.jobs.rasters.datasets import is_sidecar, item_ids, recipe, sidecars_of
+from domain.jobs.rasters.datasets import is_sidecar, item_ids, recipe, sidecars_of, world_files_of
 from domain.jobs.rasters.tiles import deviation, needs_rewriting, tiles, total
 from domain.jobs.rasters.times import acquired
 
@@ -205,6 +205,10 @@ def test_files_beside_a_raster_are_known() -> None:
     assert "a/scene.tfw" in sidecars_of("a/scene.tif")
     assert {"a/scene.jgw", "a/scene.TFW"} <= set(sidecars_of("a/scene.tif"))
     assert is_sidecar("a/scene.JGW")
+    assert world_files_of("a/x.img")[:3] == ["a/x.igw", "a/x.imgw", "a/x.wld"]
+    for name in ("a/x.tif", "x.TIFF", "x.jp2", "x.jpeg", "x.png", "x.img", "x.ntf"):
+        assert set(map(str.lower, world_files_of(name))) <= set(map(str.lower, sidecars_of(name)))
+        assert all(map(is_sidecar, world_files_of(name)))
 
 
 def test_sources_that_differ_in_their_endings_alone_have_ids_of_their_own() -> None:

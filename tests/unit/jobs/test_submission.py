@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from activities.jobs.api import JobTypes
 from activities.jobs.types.hello_world import HelloWorld
 from activities.jobs.types.process_raster import ProcessRaster
 from contracts.jobs import JobRequest, WebhookReceiver
@@ -221,6 +222,22 @@ async def test_without_a_key_an_inline_secret_is_refused(setup: SubmissionSetup)
     setup.secrets = Secrets(key=False)
     errors = await refused(setup, webhook_url=HOOK, webhook_secret=SECRET)
     assert errors["parameters.webhook_secret"] == "DOCFLOW_JOBS_SECRET_KEY is not set"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"target_crs": "IAU_2015:49900"}, "Mars (2015)"), ({"crs": "ESRI:104903"}, "GCS_Moon_2000")],
+)
+async def test_rasters_of_other_planets_are_refused_by_name(
+    setup: SubmissionSetup, given: dict[str, str], name: str
+) -> None:
+    await setup.put("scene.tif")
+    setup.types = JobTypes(ProcessRaster)
+    request = JobRequest(job_type="process_raster", parameters={"source": "scene.tif", **given})
+    with pytest.raises(InvalidJob, match=r"is not of the Earth") as error:
+        await setup.service.submit(request)
+    assert name in str(error.value)
+    assert not setup.runs.orders
 
 
 def test_files_beside_an_uploaded_raster_are_named(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ PEOPLE = [
     ["Eve", "E", "eve@example.org", "12.11.1999", "", ""],
     ["Bob", "B", "bob@example.org", "01.02.1980", "Junior", "S"],
     ["Fay", "F", "fay@example.org", "", "Veterans", "XL"],
-    ["", "G", "gus@example.org", "", "", ""],
+    ["", "", "gus@example.org", "", "", ""],
     ["Hal", "H", "hal@example.org", "", "=1+1", ""],
 ]
 FILE = table(HEADER, *PEOPLE)
@@ -87,7 +87,7 @@ async def test_the_messages_name_what_is_wrong(setup: SpreadsheetSetup) -> None:
     assert "mail" in messages[4]
     assert messages[6] == "duplicate of row 2"
     assert messages[8] == "duplicate of row 3"
-    assert "First name" in messages[10]
+    assert "Last name" in messages[10]
 
 
 async def test_uncollected_values_are_found_during_processing(setup: SpreadsheetSetup) -> None:

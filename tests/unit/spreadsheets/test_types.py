@@ -139,6 +139,7 @@ def test_a_field_for_each_custom_list() -> None:
         "resolver": "custom_list/7",
         "creates": True,
         "title": shirt.title,
+        "either": None,
     }
     assert (meal.name, meal.creates) == ("CUSTOM_LIST_MEAL", False)
     assert SheetTypes().get("RESULT").fields_for([SHIRTS]) == SheetTypes().get("RESULT").fields

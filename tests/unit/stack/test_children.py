@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.children import StackError, child, free_port, require_free, wait_for_port
+from stack.children import StackError, child, free_port, require_free, wait_for_port, wait_until
 from stack.embedded import gateway_part
 from tests.support.cli import run_docflow
 
@@ -37,6 +37,18 @@ async def test_a_child_that_has_ended_is_not_up_though_its_port_answers(tmp_path
             await ended.wait()
             with pytest.raises(StackError, match=r"^the server ended with 3; see .*log$"):
                 await wait_for_port(ended, taken.getsockname()[1], "the server", tmp_path / "log")
+
+
+async def test_a_slow_child_is_waited_for_and_reported(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def is_up() -> bool:
+        return len(said) == 2
+
+    async with child(["sleep", "60"], tmp_path / "log") as slow:
+        await wait_until(is_up, slow, "the server", tmp_path / "log", said.append, 0.01)
+        assert slow.returncode is None
+    assert all("the server is not up after 0 s; still waiting, its log is" in each for each in said)
 
 
 async def test_a_part_does_not_start_on_the_port_of_another(tmp_path: Path) -> None:

@@ -26,10 +26,12 @@ def test_the_job_takes_the_event() -> None:
 
 
 def test_the_record_is_that_of_a_partner() -> None:
-    [record] = blocks("transfers-places.md", "json")
-    partner = Partner.model_validate({"name": "acme", **json.loads(record)})
-    check_record(partner)
-    assert set(json.loads(record)) <= set(Partner.model_fields)
+    records = blocks("transfers-places.md", "json")
+    for record in records:
+        partner = Partner.model_validate({"name": "acme", **json.loads(record)})
+        check_record(partner)
+        assert set(json.loads(record)) <= set(Partner.model_fields)
+    assert len(records) == 2
 
 
 def test_the_watches_are_declared(tmp_path: Path) -> None:

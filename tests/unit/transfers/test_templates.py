@@ -47,6 +47,15 @@ def test_parts_of_the_event_are_resolved_and_those_of_files_stay(
 
 
 @pytest.mark.parametrize(
+    ("hour", "becomes"),
+    [("00:30", "0230+0200 24 0230+0200"), ("01:30", "0230+0100 24 0230+0200")],
+)
+def test_each_of_two_equal_hours_has_its_own_offset(hour: str, becomes: str) -> None:
+    known = facts("Europe/Berlin", f"2026-10-25T{hour}:00+00:00")
+    assert resolve("{time:%H%M%z} {yesterday:%d %H%M%z}", known) == becomes
+
+
+@pytest.mark.parametrize(
     ("zone", "template", "becomes"),
     [
         ("UTC", "{time:%Y%m%d-%H%M}", "20260329-0030"),

@@ -99,6 +99,8 @@ async def _show(cli: CliContext, name: str, *, as_json: bool) -> None:
                 ("windows", _windows(partner)),
                 ("renames", profile and profile.rename),
                 ("tests write to", partner.probe_folder),
+                ("files are written", partner.write),
+                ("old algorithms", ", ".join(partner.algorithms) or None),
                 ("contact", partner.contact),
                 ("changed", moment(partner.changed_at)),
                 ("by", partner.by),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field
 
-from contracts.imports import Changed, Correction, Counts, ImportStatus, Question
+from contracts.imports import Changed, Correction, Counts, ImportStatus, Problem, Question
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses
 from workers.gateway.http.upload import Upload
@@ -63,6 +63,8 @@ class DocumentView(Body):
     note: str | None
     counts: Counts
     problem_count: int
+    problems: tuple[Problem, ...]
+    """The first 100; a row that was left out is one."""
     answers: tuple[str, ...]
     """What may be answered now."""
     question: Question | None
@@ -203,6 +205,7 @@ def view_of(view: ImportView, status: ImportStatus | None = None) -> DocumentVie
         note=row.note,
         counts=row.counts,
         problem_count=row.problem_count,
+        problems=row.problems,
         answers=tuple(view.run.kind.answers) if waits else (),
         question=None if outcome is None or not waits else outcome.question,
         corrections=row.corrections,

@@ -50,7 +50,7 @@ class ImportPage:
         fields = {**form.fields, "map": ""}
         changes = {**changes_of(fields), **_map_of(form.text("map", 4_000))}
         if field := form.text("field", 64):
-            changes[field] = form.text("value", 255)
+            changes[field] = form.text("value", 1_000)
         verb, id = form.text("verb", 20), form.text("id", 1_000)
         answer = RunAnswer(
             verb,

@@ -6,6 +6,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from workers.gateway.http.auth import Unauthorised
+from workers.gateway.http.hosts import is_own_origin
 from workers.gateway.pages.forms import read_form
 from workers.gateway.pages.language import gettext, localised
 from workers.gateway.pages.site import COOKIE, Site, own_address
@@ -29,7 +30,7 @@ class SessionPages:
     async def sign_in(self, request: Request) -> Response:
         """Keep a token that is good in a cookie."""
         # Another site must not be able to sign a person in as another user.
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        if not self._is_own(request):
             raise Forbidden(gettext("sign in on this site's own page"))
         form = await read_form(request)
         token = form.text("token", 20_000)
@@ -64,6 +65,13 @@ class SessionPages:
         answer = RedirectResponse("/sign-in", 303)
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
         return answer
+
+    def _is_own(self, request: Request) -> bool:
+        """Whether the form is ours, as the browser says; a program says nothing."""
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return False
+        origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
+        return origin is None or is_own_origin(origin, host, self._site.settings.public_url)
 
     def _is_https(self, request: Request) -> bool:
         """Whether people use https; a proxy may terminate TLS."""

@@ -14,6 +14,7 @@ from workers.gateway.spreadsheets.bodies import (
     CellDecisionsBody,
     CellRulesBody,
     ColumnDecisionsBody,
+    RowDecisionsBody,
 )
 from workers.gateway.spreadsheets.dependencies import (
     PAGED,
@@ -37,6 +38,7 @@ from workers.gateway.spreadsheets.schemas import (
     ImportView,
     PreviewView,
     QuestionView,
+    SkippedRowView,
     mapping_status,
 )
 from workers.services.errors import WrongState
@@ -78,6 +80,33 @@ async def change_layout(
     """Read the file in another way; its columns are matched again."""
     version = await expected_version(service, who, uuid, if_match)
     answer = await service.change_layout(who, uuid, body.layout(), version)
+    response.headers["etag"] = etag(answer.version)
+    return serializers.answer_view(uuid, answer)
+
+
+@router.get("/skipped-rows")
+async def get_skipped_rows(service: TheService, who: Who, uuid: ImportId) -> list[SkippedRowView]:
+    """Rows that are no people, or may be none, with the reason; at most 200."""
+    return [
+        SkippedRowView(
+            row_number=row.line, cells=list(row.cells), reason=row.reason, left_out=row.is_skipped
+        )
+        for row in await service.skipped_rows(who, uuid)
+    ]
+
+
+@router.put("/skipped-rows", status_code=202, responses=_WRITTEN)
+async def put_skipped_rows(
+    service: TheService,
+    who: Who,
+    uuid: ImportId,
+    body: RowDecisionsBody,
+    response: Response,
+    if_match: IfMatch = None,
+) -> AnswerView:
+    """Keep rows, or leave them out, before the columns are confirmed."""
+    version = await expected_version(service, who, uuid, if_match)
+    answer = await service.decide_rows(who, uuid, body.rows, version, keep=body.keep)
     response.headers["etag"] = etag(answer.version)
     return serializers.answer_view(uuid, answer)
 

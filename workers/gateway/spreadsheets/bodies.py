@@ -19,7 +19,7 @@ from contracts.spreadsheets import (
     QuestionKind,
     TypeName,
 )
-from contracts.spreadsheets.reviews import KINDS, Operation
+from contracts.spreadsheets.reviews import KINDS, ROWS, Operation, RowNumber
 from domain.spreadsheets.decisions import CHOICES, has_one_choice
 from domain.spreadsheets.value_rules import malformed
 from workers.gateway.spreadsheets.descriptions import DESCRIBED
@@ -53,6 +53,17 @@ class ColumnDecisionBody(Body):
             ignore=self.ignore,
             reset=self.reset,
         )
+
+
+class RowDecisionsBody(Body):
+    """Rows that are imported although they look like no people, or that are left out."""
+
+    model_config = DESCRIBED
+
+    rows: Annotated[list[RowNumber], Field(min_length=1, max_length=ROWS)] = Field(
+        description="Numbers of the rows", examples=[[13]]
+    )
+    keep: bool = False
 
 
 class CellDecisionBody(Body):

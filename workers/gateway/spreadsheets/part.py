@@ -131,6 +131,7 @@ def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
         ("GET", f"{one}/live", page.live),
         ("POST", f"{one}/columns", decide.columns),
         ("POST", f"{one}/layout", decide.layout),
+        ("POST", f"{one}/rows", decide.rows),
         ("POST", f"{one}/values", decide.values),
         ("GET", f"{one}/values/export", value_files.export),
         ("POST", f"{one}/values/upload", value_files.upload),

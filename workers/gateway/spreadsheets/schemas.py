@@ -142,11 +142,21 @@ class AnswerView(View):
     """Further sheets that hold something and are not read."""
     left_out_lines: list[int]
     """Lines of another table above the header, which are not read."""
+    skipped_rows: int
     hidden_rows: int
     """Rows that are read although they are hidden in the file."""
     hidden_lines: str
     hidden_columns: list[str]
     hidden_sheet: bool
+
+
+class SkippedRowView(View):
+    """A row that is no person, or may be none."""
+
+    row_number: int
+    cells: list[str]
+    reason: str
+    left_out: bool
 
 
 class PreviewRowView(View):
@@ -359,6 +369,7 @@ def answer_fields(answer: MappingsAnswer) -> dict[str, Any]:
         "leftOutColumns": list(answer.left_out_columns),
         "leftOutSheets": list(answer.left_out_sheets),
         "leftOutLines": list(answer.left_out_lines),
+        "skippedRows": answer.skipped_rows,
         "hiddenRows": answer.hidden.rows,
         "hiddenLines": answer.hidden.lines,
         "hiddenColumns": list(answer.hidden_columns),

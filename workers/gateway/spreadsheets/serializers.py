@@ -149,6 +149,7 @@ def answer_view(uuid: str, answer: MappingsAnswer) -> schemas.AnswerView:
         left_out_columns=list(answer.left_out_columns),
         left_out_sheets=list(answer.left_out_sheets),
         left_out_lines=list(answer.left_out_lines),
+        skipped_rows=answer.skipped_rows,
         hidden_rows=answer.hidden.rows,
         hidden_lines=answer.hidden.lines,
         hidden_columns=list(answer.hidden_columns),

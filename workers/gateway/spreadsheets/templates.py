@@ -22,6 +22,7 @@ _KINDS: Final[Mapping[CellKind, str]] = {
     CellKind.MAIL: N_("Mail address"),
     CellKind.DECIMAL: N_("Number"),
     CellKind.INTEGER: N_("Whole number"),
+    CellKind.PLACE: N_("Whole number"),
     CellKind.DATE: N_("Date"),
     CellKind.DURATION: N_("Time as hours:minutes:seconds"),
     CellKind.ENTITY: N_("Name of an existing entry"),

@@ -155,7 +155,7 @@ class ImportVerbs:
 def _no_report(row: "ImportTaskRow") -> str:
     if row.problems_removed_at is not None:
         return f"its time was over, and it was removed at {row.problems_removed_at:%Y-%m-%d}"
-    return "no row was rejected" if row.problem_count == 0 else f"it is {row.state}"
+    return "no row was rejected or left out" if row.problem_count == 0 else f"it is {row.state}"
 
 
 def _is_key(text: str) -> bool:

@@ -96,7 +96,7 @@ class JobSubmission:
         job_type = self._type(request.job_type)
         webhooks, given = divided(request.parameters)
         self._receivers.check(webhooks)
-        parameters = validated(job_type.parameters, given)
+        parameters = _checked(job_type, given)
         inputs = await self._inputs.resolve(job_type.inputs(parameters))
         content = parameters.model_dump(mode="json")
         try:
@@ -165,7 +165,7 @@ class JobSubmission:
             text = "is not changed: only the request that starts a job names receivers"
             raise InvalidJob([FieldError(f"parameters.{name}", text) for name in fields])
         job_type = self._type(record.job_type)
-        parameters = validated(job_type.parameters, {**record.parameters, **own})
+        parameters = _checked(job_type, {**record.parameters, **own})
         if job_type.inputs(parameters) != job_type.inputs(
             validated(job_type.parameters, record.parameters)
         ):
@@ -204,6 +204,20 @@ class JobSubmission:
                 [FieldError("job_type", f"{name!r} is not installed; there are: {known}")]
             )
         return found
+
+
+def _checked(job_type: JobType[Any], given: Mapping[str, Any]) -> Any:
+    """Parameters that a run could use.
+
+    Raises:
+        InvalidJob: One is wrong, or not known.
+    """
+    parameters = validated(job_type.parameters, given)
+    try:
+        job_type.check(parameters)
+    except RuleViolation as error:
+        raise InvalidJob([FieldError("parameters", str(error))]) from error
+    return parameters
 
 
 def _identifying(parameters: JsonObject, limit: int | None) -> JsonObject:

@@ -38,6 +38,8 @@ class FieldView:
     creates: bool
     """A person may have a missing candidate created."""
     examples: tuple[str, ...]
+    either: str | None = None
+    """A file with a column for this other field can do without."""
 
 
 class Choices:
@@ -59,7 +61,8 @@ class Choices:
         """
         return [
             FieldView(
-                each.name, each.title, each.required, each.resolver, each.creates, each.examples
+                *(each.name, each.title, each.required, each.resolver),
+                *(each.creates, each.examples, each.either),
             )
             for each in await self._declared(row)
         ]

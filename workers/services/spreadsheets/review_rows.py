@@ -88,7 +88,7 @@ class ReviewRows:
                         edits.cells(row.line, row.cells),
                         problems.get(row.line, ()),
                         edits.corrections(row.line, row.cells),
-                        edits.excluded.get(row.line),
+                        _who_excluded(edits, row.line),
                     )
         return found
 
@@ -126,3 +126,9 @@ class ReviewRows:
         place = bisect_left(wrong, start)
         known = set(wrong[place : place + BLOCK_ROWS])
         return (line for line in found if line not in known)
+
+
+def _who_excluded(edits: Edits, line: int) -> str | None:
+    reason = edits.reasons.get(line)
+    by = edits.excluded.get(line)
+    return by if reason is None else f"{by}: {reason}"

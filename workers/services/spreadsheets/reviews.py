@@ -17,6 +17,7 @@ from contracts.spreadsheets.reviews import (
     Operation,
     SetCells,
 )
+from domain.spreadsheets.missing import missing_fields
 from domain.spreadsheets.review import (
     PROBLEMS,
     RememberedEdit,
@@ -120,7 +121,6 @@ class SpreadsheetReviewService:
         titles = {each.name: each.title for each in fields}
         counts = await self._views.reviews.problem_counts(uuid)
         made = {id for ids in edits.made.values() for id in ids}
-        taken = {column.target for column in edits.columns}
         return ReviewOverview(
             state,
             [
@@ -133,7 +133,7 @@ class SpreadsheetReviewService:
                 for each in edits.columns
             ],
             counts.get(0, 0),
-            [each.name for each in fields if each.required and each.name not in taken],
+            list(missing_fields(edits.columns, fields)),
             row.dry_run,
             row.reason if has_stopped(row) else state.check_failure,
         )

@@ -38,7 +38,10 @@ from contracts.spreadsheets import (
     UndoPreview,
     UndoState,
 )
-from contracts.spreadsheets.reviews import CheckAgain
+from contracts.spreadsheets.reviews import CheckAgain, Exclude, RowDecisions
+from domain.spreadsheets.edits import Edits
+from domain.spreadsheets.operations import active
+from domain.spreadsheets.records import SkippedRow
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.standing import standing
 from workers.services.errors import Conflict, Forbidden, Refused, WrongState
@@ -177,6 +180,39 @@ class SpreadsheetService(SpreadsheetQueries):
         row = await self.writable(who, uuid)
         order = LayoutChange(by=who.subject, expected_version=expected_version, layout=layout)
         return await self._answer(row, "change_layout", order)
+
+    async def decide_rows(
+        self,
+        who: Identity,
+        uuid: str,
+        rows: Sequence[int],
+        expected_version: int | None = None,
+        *,
+        keep: bool,
+    ) -> MappingsAnswer:
+        """Keep rows that look like no people, or leave rows out.
+
+        Raises:
+            Conflict: The mappings are not at the expected version any more.
+            WrongState: Columns are not being mapped.
+        """
+        row = await self.writable(who, uuid)
+        order = RowDecisions(
+            by=who.subject, expected_version=expected_version, rows=tuple(rows), keep=keep
+        )
+        return await self._answer(row, "decide_rows", order)
+
+    async def skipped_rows(self, who: Identity, uuid: str) -> Sequence[SkippedRow]:
+        """Rows that are no people, or may be none, as people have decided about them."""
+        preview = await self.preview(who, uuid)
+        operations = await self._store.reviews.operations(uuid)
+        excluding = [each for each in active(operations) if isinstance(each.operation, Exclude)]
+        excluded = Edits((), excluding).excluded
+        return [
+            row._replace(is_skipped=row.line in excluded)
+            for row in (preview.skipped if preview else ())
+            if row.cells
+        ]
 
     async def update_cells(
         self,

@@ -19,31 +19,22 @@ from contracts.transfers import (
     OpenPgpKey,
     Partner,
     PlaceKind,
-    Rename,
-    ServerProfile,
     Window,
 )
 from domain.errors import RuleViolation
 from domain.transfers.partner_rules import check_record, fingerprint, valid_host_keys
 from workers.services.errors import InvalidRequest, NotFound, Refused
 from workers.services.identity import Identity, require_operator
+from workers.services.transfers.probe_words import said_of_probe, spoils_transfers
 
 _OURS: Final = ("revision", "by", "changed_at", "profile", "stopped")
 """Fields that docflow sets."""
+_KEPT: Final = ("host_keys", "keys", "write", "algorithms")
+"""Fields that a new record keeps where it does not hold them."""
+_WHERE: Final = ("kind", "host", "port", "container", "root", "user")
 _PARTS: Final = {"host_keys": HostKey, "keys": OpenPgpKey, "limits": Limits, "windows": Window}
 """Fields that have fields of their own."""
 _LISTED: Final = 100
-_RENAMES: Final = {
-    Rename.ATOMIC_REPLACE: "a file replaces another in one step: no reader sees a partial file",
-    Rename.NON_ATOMIC: "a rename onto an existing name is refused: what is there is removed first",
-    Rename.DIRECT: "it renames nothing: files are written under their own names and read back",
-}
-
-
-_TAKES: Final = (
-    "it takes a file as soon as it is closed: files are written under their own names, and no "
-    "temporary file is"
-)
 
 
 @dataclass(frozen=True)
@@ -93,8 +84,8 @@ class PartnerService:
         Args:
             who: Who does it.
             record: Fields of a `Partner`.
-            replace: There may be one of that name already; it keeps pinned keys that the new
-                record does not name.
+            replace: There may be one of that name already; it keeps pinned keys, old algorithms
+                and the way of writing where the new record does not hold them.
 
         Raises:
             InvalidRequest: A field is missing, unknown or wrong; no message holds its value.
@@ -106,10 +97,11 @@ class PartnerService:
         if before is not None and not replace:
             raise Refused(f"there is a partner {partner.name} already; --replace changes it")
         kept: dict[str, Any] = {}
-        if before is not None and "host_keys" not in record:
-            kept["host_keys"] = before.host_keys
-        if before is not None and "keys" not in record:
-            kept["keys"] = before.keys
+        if before is not None:
+            kept = {name: getattr(before, name) for name in _KEPT if name not in record}
+            if all(getattr(before, name) == getattr(partner, name) for name in _WHERE):
+                # The server that was probed: to probe it again would leave files there.
+                kept["profile"] = before.profile
         return await self._put(who, partner.model_copy(update=kept), before)
 
     async def enable(self, who: Identity, name: str, *, enabled: bool) -> Partner:
@@ -149,11 +141,7 @@ class PartnerService:
                 await place.ping()
                 sentences += [_reached(partner), *await _seen(place, folder)]
                 profile = await place.probe(folder)
-                sentences += _probed(profile)
-                sentences += _steps(profile)
-                sentences.append(_TAKES if profile.takes_files else _RENAMES[profile.rename])
-                if profile.extensions:
-                    sentences.append(f"its extensions: {', '.join(profile.extensions)}")
+                sentences += said_of_probe(partner, profile)
         except UnknownHostKey as error:
             return PartnerReport(False, (*sentences, *_unknown(error, name)), error.shown)
         except (PartnerAway, NotYet) as error:
@@ -161,8 +149,8 @@ class PartnerService:
         except PortError as error:
             return PartnerReport(False, (*sentences, f"it refuses: {error}"))
         await self._put(who, partner.model_copy(update={"profile": profile}), partner)
-        works = all(each.failure is None for each in profile.steps if each.name != "rename")
-        return PartnerReport(works and partner.stopped is None and partner.enabled, sentences)
+        works = partner.stopped is None and partner.enabled and not spoils_transfers(profile)
+        return PartnerReport(works, sentences)
 
     async def accept(
         self, who: Identity, name: str, expected: str, *, retire: bool = False
@@ -278,12 +266,12 @@ class PartnerService:
 
 
 def _record(fields: Mapping[str, Any]) -> Partner:
-    if fields.get("profile") is not None:
+    if ours := sorted(set(fields) & set(_OURS)):
         raise InvalidRequest(
-            "`profile` is what `docflow partners test` finds out, and is kept with the partner: "
-            "leave it out; `write` says how files are written to the server"
+            f"docflow sets {', '.join(map(repr, ours))} itself: remove it from the record"
+            "; `write` says how files are written"
         )
-    given = {name: value for name, value in fields.items() if name not in _OURS}
+    given = dict(fields)
     if unknown := sorted(set(_unknown_fields(given))):
         raise InvalidRequest(f"a partner has no field {', '.join(map(repr, unknown))}")
     try:
@@ -358,26 +346,6 @@ def _reached(partner: Partner) -> str:
         return f"{partner.name} can be reached, and accepts us"
     pinned = len(valid_host_keys(partner, datetime.now(UTC).date()))
     return f"{partner.name} can be reached, accepts us, and shows one of {pinned} pinned host keys"
-
-
-def _steps(profile: ServerProfile) -> Sequence[str]:
-    """What a transfer does, and whether it worked."""
-    return [
-        f"{each.name}: works" if each.failure is None else f"{each.name} fails: {each.failure}"
-        for each in profile.steps
-    ]
-
-
-def _probed(profile: ServerProfile) -> Sequence[str]:
-    """What a test has written."""
-    if not profile.probed_with:
-        return ["nothing was written"]
-    removed = [path for path in profile.probed_with if path not in profile.left_behind]
-    sentences = [f"written for the test, and removed: {', '.join(removed)}"] if removed else []
-    if profile.left_behind:
-        left = ", ".join(profile.left_behind)
-        sentences.append(f"written for the test, and it could not be removed: {left}; remove it")
-    return sentences
 
 
 async def _seen(place: Place, folder: str) -> Sequence[str]:

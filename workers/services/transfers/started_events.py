@@ -1,20 +1,24 @@
 """Events that jobs and watches send: started as those that arrive are."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.ports import Unavailable
+from adapters.ports import NotYet, Unavailable
 from adapters.ports.transfers import TransferStore
 from contracts.transfers import file_job_id
 from domain.errors import RuleViolation
 from domain.transfers.queues import Queue
 from workers.services.bodies import RefusedMessage
 from workers.services.duplicates import earlier_run
+from workers.services.intake import PASSING
 from workers.services.transfers.starts import TransferStarts
 
 WAY_IN = "fire-event"
+_AGAIN_SECONDS: Final = 5.0
+"""After which an event is sent again that Temporal was too slow for."""
 
 
 class StartedEvents:
@@ -51,7 +55,11 @@ class StartedEvents:
         except RefusedMessage as error:
             raise RuleViolation(str(error)) from error
         except RPCError as error:
-            raise Unavailable(f"Temporal does not take the event: {error.message}") from error
+            reason = f"Temporal does not take the event: {error.message}"
+            if error.status in PASSING:
+                # No failure of the event: it is sent again, and no retry is used up.
+                raise NotYet(reason, _AGAIN_SECONDS) from error
+            raise Unavailable(reason) from error
         return started.transfer_id
 
     async def job_digest(self, transfer_id: str) -> str | None:

@@ -13,6 +13,7 @@ from workers.gateway.pages.language import counted, gettext
 from workers.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.gateway.spreadsheets.pages import labels, panels
 from workers.gateway.spreadsheets.pages.forms import (
+    KEPT,
     Choice,
     cell_decisions,
     choices_of,
@@ -70,6 +71,10 @@ class DecisionPages:
     async def columns(self, request: Request, uuid: str) -> Response:
         """Save choices of columns; confirm them or start, if that was wanted."""
         return await self._take(request, uuid, "columns", self._save_columns)
+
+    async def rows(self, request: Request, uuid: str) -> Response:
+        """Keep rows, or leave them out."""
+        return await self._take(request, uuid, "columns", self._save_rows)
 
     async def values(self, request: Request, uuid: str) -> Response:
         """Save choices of values; confirm them or turn the page, if that was wanted."""
@@ -141,6 +146,16 @@ class DecisionPages:
                 return ViewRequest(focus="panel", confirmed=answer.version)
             case _:
                 return ViewRequest(announcement=_saved(len(decisions)))
+
+    async def _save_rows(self, sent: Sent) -> ViewRequest:
+        service, who, version = self._service, sent.visitor.who, sent.version
+        choices = choices_of(sent.form, "row")
+        changed = {line: each.chosen == KEPT for line, each in choices.items() if each.changed}
+        for keep in (True, False):
+            if lines := [line for line, kept in changed.items() if kept is keep]:
+                answer = await service.decide_rows(who, sent.uuid, lines, version, keep=keep)
+                version = answer.version
+        return ViewRequest(announcement=_saved(len(changed)))
 
     async def _save_values(self, sent: Sent) -> ViewRequest:
         service, who, uuid, version = self._service, sent.visitor.who, sent.uuid, sent.version

@@ -24,6 +24,8 @@ from workers.services.errors import Refused
 OPEN: Final = ""
 LEFT_OUT: Final = "-"
 CREATE: Final = "+"
+KEPT: Final = "+"
+"""Of a row that is imported although it looks like none."""
 
 
 class Column(Protocol):

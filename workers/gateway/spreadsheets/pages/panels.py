@@ -8,6 +8,7 @@ from adapters.database.spreadsheets.views import SpreadsheetRow, ValueFilter
 from contracts.spreadsheets import FINAL, CellMapping, Layout, Outcome, UndoState
 from domain.spreadsheets.bibs import QUESTIONS
 from domain.spreadsheets.header import reads_like_a_row
+from domain.spreadsheets.missing import missing_fields
 from workers.gateway.spreadsheets.pages import labels
 from workers.gateway.spreadsheets.pages.forms import Choice
 from workers.gateway.spreadsheets.pages.lines import Trail, column_lines, value_lines
@@ -41,7 +42,7 @@ async def columns(
     found = await service.columns(who, row.uuid)
     fields = await service.fields(who, row.uuid)
     preview = await service.preview(who, row.uuid)
-    filled = {column.target for column in found.columns}
+    missing = missing_fields(found.columns, fields)
     layout = row.layout or Layout()
     trail = await _trail(service, who, row, choices)
     lines = column_lines(found.columns, fields, choices or {}, trail)
@@ -56,8 +57,9 @@ async def columns(
         "header_is_row": reads_like_a_row(column.header for column in found.columns),
         "left_out": [column.header for column in found.columns if column.target is None],
         "other_sheets": preview.other_sheets if preview else (),
+        "skipped": await service.skipped_rows(who, row.uuid),
         "lines_above": preview.lines_above if preview else (),
-        "missing": [field for field in fields if field.required and field.name not in filled],
+        "missing": [field for field in fields if field.name in missing],
         "pending": any(line.is_changed for line in lines),
         "preview": preview,
         "layout": layout,
