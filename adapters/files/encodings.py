@@ -61,6 +61,8 @@ _OF_ARCHIVES = "cp437"
 _OF_NAMES = ("cp932", "gb18030", "cp949", "big5", "cp866", "windows-1251")
 _UPPER = bytes(range(128, 256))
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
+_DAMAGED = 0.05
+"""Part of the letters beyond ASCII that may be damaged in a text whose encoding is named."""
 _SHIFT = b"\x1b$"
 _JAPANESE = "iso2022_jp_ext"
 _IN_PAGE = re.compile(
@@ -120,6 +122,8 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
         return "utf-8", not declared
     if meant is not None and _is_text(content, meant):
         return meant, True
+    if meant is not None and _is_damaged(content, meant):
+        return meant, False
     found = _found(content[:_SAMPLE], is_valid, lambda: _telling(content))
     return found or FALLBACK, not declared
 
@@ -234,6 +238,12 @@ def _is_text(content: bytes, encoding: str) -> bool:
         return _CONTROLS.search(content.decode(encoding)) is None
     except UnicodeError:
         return False
+
+
+def _is_damaged(content: bytes, encoding: str) -> bool:
+    """Whether a text is in this encoding, and a few of its letters are not."""
+    letters = [letter for letter in content.decode(encoding, "replace") if not letter.isascii()]
+    return letters.count("\ufffd") <= _DAMAGED * len(letters)
 
 
 def _decodes(content: Content, encoding: str) -> bool:

@@ -19,7 +19,9 @@ _COUNT: Final = re.compile(rb"\s*(\d{1,12})[ \t]*\r?\n")
 _APPLE_END: Final = re.compile(rb"\s*(<\?xml\b|<plist\b|\Z)")
 _FROM_LINE: Final = re.compile(rb">?From [^\n]*\n(?=[!-9;-~]{1,100}:)")
 """What programs that keep mails in one file write before each."""
-_ANOTHER: Final = re.compile(rb"\n\r?\nFrom \S+ [^\n]*\d{4}[^\n]{0,12}\r?\n[!-9;-~]{1,100}:")
+_ANOTHER: Final = re.compile(
+    rb"\n\r?\nFrom \S+ [^\n]*\d:\d\d[^\n]*\d{4}[^\n]{0,12}\r?\n[!-9;-~]{1,100}:"
+)
 _BLOCK: Final = 1 << 20
 _OVERLAP: Final = 1 << 12
 _FIELD: Final = re.compile(rb"([!-9;-~]{1,100})([ \t]*):")
@@ -144,11 +146,16 @@ def is_mail(head: bytes, bounds: MailBounds, filename: str | None) -> bool:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """Lines up to the first that is empty; the last one may be cut off in its middle."""
+    """Lines up to one that is empty or begins a part; the last one may be cut off."""
     lines = content.splitlines(keepends=True)
     if len(content) >= HEAD_BYTES - _BEFORE:
         lines.pop()
-    ends = (place for place, line in enumerate(lines) if not line.strip(b"\r\n"))
+    # Some programs leave out the empty line before the first part.
+    ends = (
+        place
+        for place, line in enumerate(lines)
+        if not line.strip(b"\r\n") or line.startswith(b"--")
+    )
     return lines[: next(ends, len(lines))]
 
 
