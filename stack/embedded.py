@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from adapters.aws.session import AwsSettings, open_aws
 from adapters.database import open_database, upgrade
+from stack.batch_times import BATCH_TIMES
 from stack.children import StackError, free_port, listens
 from stack.loader_function import Installation, install
 from stack.ministack import ministack_at, ministack_part, remove_packages
@@ -224,6 +225,7 @@ async def embedded_stack(
             "DOCFLOW_JWT_KEY": _own_key(folder / "jwt.key"),
             "DOCFLOW_PUBLIC_URL": f"http://127.0.0.1:{ports['gateway']}",
             **batch_pointers(aws, installing.installed),
+            **BATCH_TIMES,
             **(carrying_pointers(folder) if with_partners else {}),
             **(settings or {}),
         }

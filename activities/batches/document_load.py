@@ -212,24 +212,27 @@ class DocumentLoads:
     @activity.defn(name="batches.give_up")
     @translate_failures
     async def give_up(self, lost: GiveUp) -> GivenUp:
-        """Put a document that cannot be loaded among the dead letters, or record its failure.
+        """Show a document that cannot be loaded as failed, and make its message a dead letter.
 
-        It is recorded permanently on the final pass over the dead letters, and when they are gone.
-        A second run puts it there again, where each message is moved back once.
+        On the final pass over the dead letters, and when they are gone, the message is kept in the
+        tables instead. A second run puts it among the dead letters again, where each message is
+        moved back once.
         """
-        event = lost.event
+        event, reason = lost.event, f"{lost.step}: {lost.reason}"
         if not await self._batches.is_final_pass(event.key):
+            # First: nothing loads the message again before it is a dead letter.
+            await self._store.fail(event, reason, is_final=False)
             try:
                 await self._queues.dead_letter(
                     names_of(self._prefix, event.key),
                     event.model_dump_json(by_alias=True),
-                    f"{lost.step}: {lost.reason}",
+                    reason,
                     deduplication=f"{event.workflow_id} {message_key(event)}",
                 )
                 return GivenUp(final=False)
             except Denied as error:
                 activity.logger.info("%s has no dead letters any more: %s", event.key, error)
-        await self._store.fail(event, f"{lost.step}: {lost.reason}")
+        await self._store.fail(event, reason)
         return GivenUp(final=True)
 
     async def _save_attachments(

@@ -44,7 +44,11 @@ _FURTHER_NAMES = {
     "unicode-1-1-utf-7": "utf-7",
     "ks_c_5601": "cp949",
     "x-windows-949": "cp949",
-    "x-mac-roman": "mac_roman",
+    "windows-950": "cp950",
+    "dos-720": "cp720",
+    **{f"x-mac-{name}": f"mac_{name}" for name in ("roman", "greek", "cyrillic", "turkish")},
+    "x-mac-ce": "mac_latin2",
+    "x-mac-icelandic": "mac_iceland",
     "dos-874": "cp874",
     "windows-874": "cp874",
     "x-user-defined": "cp1252",
@@ -53,6 +57,12 @@ _FURTHER_NAMES = {
 _CELLS = re.compile(rb"[\t\r\n,;]")
 _SCRIPT = re.compile(rb"[\x80-\xff]{4}")
 """Accents stand alone between letters; words of another script are such bytes throughout."""
+_OF_ARCHIVES = "cp437"
+_OF_NAMES = ("cp932", "gb18030", "cp949", "big5", "cp866", "windows-1251")
+_UPPER = bytes(range(128, 256))
+_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
+_DAMAGED = 0.05
+"""Part of the letters beyond ASCII that may be damaged in a text whose encoding is named."""
 _SHIFT = b"\x1b$"
 _JAPANESE = "iso2022_jp_ext"
 _IN_PAGE = re.compile(
@@ -98,20 +108,37 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
 
     Returns:
         Name of an encoding, and whether it is the one that was meant. What is declared counts where
-        all of the text is valid in it; UTF-8 and a guess come after it.
+        all of the text is valid in it; UTF-8 and a guess come after it. UTF-8 comes before code
+        pages of eight bits, in which any bytes are valid.
     """
     meant = _known(declared) if declared else None
     is_valid = partial(_is_valid, content)
     if _SHIFT in content and meant in (None, "cp1252"):
         # Seven bits with shifts between alphabets, which are valid as anything.
         return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or FALLBACK, False)
-    # Everything is valid in the Western European ones, UTF-8 for example.
-    if meant in (None, "cp1252") and is_valid("utf-8"):
+    if content.isascii() and meant in (None, "cp1252"):
         return "utf-8", meant is not None or not declared
-    if meant is not None and is_valid(meant):
+    if not content.isascii() and (meant is None or _is_of_bytes(meant)) and is_valid("utf-8"):
+        return "utf-8", not declared
+    if meant is not None and _is_text(content, meant):
         return meant, True
+    if meant is not None and _is_damaged(content, meant):
+        return meant, False
     found = _found(content[:_SAMPLE], is_valid, lambda: _telling(content))
     return found or FALLBACK, not declared
+
+
+def name_encoding(names: bytes) -> str:
+    """The encoding of names of files in an archive that does not say it.
+
+    Programs write UTF-8, or the code page of their system; accents alone are those of DOS.
+    """
+    if _is_valid(names, "utf-8"):
+        return "utf-8"
+    if not _SCRIPT.search(names):
+        return _OF_ARCHIVES
+    name = chardet.detect(names, include_encodings=_OF_NAMES)["encoding"]
+    return name.lower() if name and _is_encoding(name) and _is_valid(names, name) else _OF_ARCHIVES
 
 
 def page_encoding(content: bytes) -> str | None:
@@ -198,6 +225,25 @@ def _is_valid(content: bytes, encoding: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+def _is_of_bytes(encoding: str) -> bool:
+    """Whether each byte is a character."""
+    return len(_UPPER.decode(encoding, "replace")) == len(_UPPER)
+
+
+def _is_text(content: bytes, encoding: str) -> bool:
+    """Whether a text is valid, and holds no control characters that no text holds."""
+    try:
+        return _CONTROLS.search(content.decode(encoding)) is None
+    except UnicodeError:
+        return False
+
+
+def _is_damaged(content: bytes, encoding: str) -> bool:
+    """Whether a text is in this encoding, and a few of its letters are not."""
+    letters = [letter for letter in content.decode(encoding, "replace") if not letter.isascii()]
+    return letters.count("\ufffd") <= _DAMAGED * len(letters)
 
 
 def _decodes(content: Content, encoding: str) -> bool:

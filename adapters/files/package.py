@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from adapters.files import limits
+from adapters.files.encodings import name_encoding
 from adapters.ports import UnreadableDocument
 
 _BLOCK = 1 << 17
@@ -83,6 +84,8 @@ class Package:
             raise UnreadableDocument("the package is encrypted; remove its password and send again")
         self._parts = {part.filename.lower(): part for part in parts}
         self._files = [part for part in parts if not part.is_dir()]
+        self.names_encoding: str | None = None
+        """Which the names of `files` were read in, once they are asked for; None: they say it."""
         self.unpacked = unpacked
         """Bytes, by the directory."""
 
@@ -102,8 +105,21 @@ class Package:
 
         The bytes raise `UnreadableDocument` where a file is damaged, or larger than it says.
         """
-        for info in self._files:
-            yield _name_of(info), info.file_size, self._unpacked(info, info.file_size)
+        for info, name in zip(self._files, self._names(), strict=True):
+            yield name, info.file_size, self._unpacked(info, info.file_size)
+
+    def _names(self) -> list[str]:
+        """Paths of the files; the names that say no encoding have one together."""
+        unsaid = [info for info in self._files if not info.flag_bits & _NAMES_IN_UTF8]
+        raw = b"\n".join(info.orig_filename.encode("cp437", "replace") for info in unsaid)
+        self.names_encoding = None if raw.isascii() else name_encoding(raw)
+        encoding = self.names_encoding or "cp437"
+        return [
+            info.filename
+            if info.flag_bits & _NAMES_IN_UTF8
+            else info.filename.encode("cp437", "replace").decode(encoding, "replace")
+            for info in self._files
+        ]
 
     def size(self, name: str) -> int:
         """Bytes of a part when unpacked, by the directory."""
@@ -152,16 +168,6 @@ class Package:
             f"part {name!r} of the {self._what} unpacks to more than {most:,} bytes;"
             f" split the {self._what}"
         )
-
-
-def _name_of(info: zipfile.ZipInfo) -> str:
-    """The path of a file; some programs write UTF-8, and do not say so."""
-    if info.flag_bits & _NAMES_IN_UTF8:
-        return info.filename
-    try:
-        return info.filename.encode("cp437").decode()
-    except UnicodeError:
-        return info.filename
 
 
 @contextmanager

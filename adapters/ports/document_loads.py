@@ -234,10 +234,15 @@ class LoadStore(Protocol):
         """Record some of the files, as others of the message are missing; no checkpoint."""
         ...
 
-    async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a message could not be loaded, permanently, and keep it.
+    async def fail(self, event: DocumentEvent, reason: str, *, is_final: bool = True) -> None:
+        """Record that a message could not be loaded, and keep it unless it is a dead letter.
 
         The document is `failed` until each message of it that failed has been loaded; one that
         is that of a later message stays as it is.
+
+        Args:
+            event: The message.
+            reason: Why, for people.
+            is_final: False: it becomes a dead letter, which keeps it for another pass.
         """
         ...

@@ -87,6 +87,7 @@ from contracts.batches.plans import (
 )
 from contracts.batches.runs import (
     DEPTHS_KEPT,
+    EMPTY,
     LEFT_ALONE,
     OPEN_BATCHES,
     Announce,
@@ -141,6 +142,7 @@ __all__ = [
     "DEPTHS_KEPT",
     "DOCUMENT_EVENT",
     "DOCUMENT_EVENT_TYPES",
+    "EMPTY",
     "EVENT_TYPES",
     "FAMILY_DEPTH",
     "FEWEST_AT_ONCE",

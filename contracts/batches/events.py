@@ -125,7 +125,7 @@ class Publication(WireContract):
     case_id: Id
     batch_id: Id
     status: Annotated[str, Field(max_length=64)] = "SUCCESS"
-    """SUCCESS, PARTIAL, or how else the batch ended."""
+    """SUCCESS, PARTIAL, EMPTY, or how else the batch ended."""
     documents: dict[str, int] | None = None
     """Of LOADER_FINISHED: documents by state."""
     message_id: Annotated[str, Field(max_length=128)]

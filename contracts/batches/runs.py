@@ -28,6 +28,8 @@ LEFT_ALONE: Final = 50
 """Batches that the sweeper left alone, by name; the log has them all."""
 LOSS: Final = 150
 """Characters that say what was lost."""
+EMPTY: Final = "EMPTY"
+"""Outcome of a batch that is complete and had no document."""
 
 Reason = Annotated[str, StringConstraints(max_length=2000)]
 
@@ -321,7 +323,8 @@ def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, not_loaded: 
     """How a batch ended, in one word for other services.
 
     SUCCESS; PARTIAL, where a complete batch has documents that are not loaded, messages that were
-    kept as dead letters or lost, or documents that were not counted; else its status in capitals.
+    kept as dead letters or lost, or documents that were not counted; EMPTY, where no document came;
+    else its status in capitals.
     """
     if status is not LoaderStatus.COMPLETE:
         return status.upper()
@@ -329,7 +332,7 @@ def outcome_of(status: LoaderStatus, counts: DocumentCounts | None, not_loaded: 
         return "PARTIAL"
     if counts.failed or counts.terminated or counts.cancelled or counts.loading:
         return "PARTIAL"
-    return "SUCCESS"
+    return "SUCCESS" if counts.total else EMPTY
 
 
 class BatchStatus(Contract):

@@ -20,6 +20,7 @@ from adapters.aws.session import AwsClients, open_aws
 from adapters.database import Database
 from adapters.database.batches.store import SqlBatchStore
 from contracts.batches import (
+    EMPTY,
     BatchKey,
     BatchResult,
     BatchStatus,
@@ -150,6 +151,18 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StackUser]:
     async with running_site(tmp_path_factory.mktemp("batches"), {}) as running:
         yield running
+
+
+async def test_the_block_of_the_readme_ends_as_written(site: StackUser) -> None:
+    section = Path("README.md").read_text().partition("## A batch of documents")[2]
+    block = section.partition("```console\n")[2].partition("```")[0]
+    lines = [line.removeprefix("$ docflow ") for line in block.replace(" && ", "\n$ ").splitlines()]
+    for line in lines:
+        shown = await run_docflow_in_thread(*line.split(), context=CliContext(site.stack.settings))
+        assert shown.exit_code == 0, (line, shown.output)
+    result = await site.result(BatchKey(case_id=7, batch_id=1))
+    assert (result.status, result.outcome) == (LoaderStatus.COMPLETE, EMPTY)
+    assert result.reason is not None and "was kept until then" in result.reason
 
 
 def _process(runs: Callable[[Sequence[str]], bool]) -> psutil.Process:

@@ -219,6 +219,9 @@ def _unrecorded_skip() -> ScriptedBatch:
 
 
 CASES: dict[str, Case] = {
+    "end-that-came-early": Case(
+        answering(GO.model_copy(update={"job_finished": True, "end_finished": True})), nothing
+    ),
     "parked-then-retried-by-signal": Case(
         failing("subscribe"), _then(_park_and(_signal("retry")), whole_way)
     ),

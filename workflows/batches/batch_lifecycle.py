@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
 from contracts.batches import (
+    EMPTY,
     Announcement,
     BatchAnswer,
     BatchOrder,
@@ -31,8 +31,8 @@ from contracts.batches import (
 from contracts.errors import BATCH_FAILED
 from domain.notices import counted
 from workflows.batches.attention import Attention
-from workflows.batches.pauses import EARLY_END, BatchClosed, BatchDisplay, BatchPauses, redrive_of
-from workflows.batches.requests import BatchRequests
+from workflows.batches.pauses import BatchClosed, BatchDisplay, BatchPauses, redrive_of
+from workflows.batches.requests import LOOKED_AT_AGAIN, BatchRequests
 from workflows.batches.steps import BatchSteps, happens_within, pause
 from workflows.cancellation import Cancellation, finished_despite_cancel
 from workflows.failures import failures_logged
@@ -40,9 +40,6 @@ from workflows.notices import Notices
 from workflows.parkable import Parkable
 from workflows.parking import Decision, Parking
 from workflows.waiting import Waiting
-
-_LOOKED_AT_AGAIN: Final = "looked-at-again"
-"""Releases before it took an end that came too early, and deleted what had come in after it."""
 
 
 @workflow.defn(name="BatchLifecycle")
@@ -126,7 +123,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await self._drain_and_redrive()
             await self._count()
             await self._end()
-        if not self._cancelled and workflow.patched(_LOOKED_AT_AGAIN):
+        if not self._cancelled and workflow.patched(LOOKED_AT_AGAIN):
             await self._look_once_more()
 
     async def _provision(self, plan: BatchPlan) -> None:
@@ -224,10 +221,10 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         """Let other services do what follows a loaded batch."""
         if self._cancelled:
             return
-        early = self._requests.end_finished and workflow.patched(_LOOKED_AT_AGAIN)
-        if early:
-            self._requests.end_finished = False
-        self._view.enter(Phase.ENDING, self._view.with_reason(EARLY_END if early else None))
+        early = self._requests.early_end()
+        self._view.enter(Phase.ENDING, self._view.with_reason(early))
+        if early and self._requests.end_finished:
+            await self._publish(Announcement.BATCH_END_START)
         while not (self._requests.end_finished or self._cancelled):
             await self._publish(Announcement.BATCH_END_START)
             if await self._wait_for(
@@ -296,6 +293,8 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
     async def _done(self, status: LoaderStatus, counts: DocumentCounts) -> BatchResult:
         left, kept, self._counts = self._building.left, self._view.kept, counts
         self._outcome = outcome_of(status, counts, self._view.not_loaded)
+        if self._outcome == EMPTY:
+            self._view.reason = self._view.with_reason("no document came")
         kind = self._view.close(status, kept, left)
         reason, steps = self._view.reason or counted(counts), redrive_of(self._key, kept)
         # Each sweep of a batch that cannot be removed ends in the same way.

@@ -32,7 +32,6 @@ from workflows.waiting import StepOutages, Waiting
 
 T = TypeVar("T")
 
-EARLY_END: Final = "BATCH_END_FINISHED came before BATCH_END_START, and was not used"
 WAITS_FOR_ROOM: Final = "waits for room in the account: other batches go first"
 _NOTHING_IN_FLIGHT: Final = (
     Phase.VALIDATING,

@@ -27,6 +27,12 @@ _NONE_COUNTS: Final = "no-documents-are-a-count"
 _CANCELS_SWEPT: Final = "cancels-seen-by-the-sweeper"
 """Releases before it announced no end of a cancelled batch that the sweeper removed."""
 
+LOOKED_AT_AGAIN: Final = "looked-at-again"
+"""Releases before it took an end that came too early, and deleted what had come in after it."""
+_EARLY_END_KEPT: Final = "early-ends-kept"
+"""Releases before it accepted an end that came too early, and waited for another one."""
+_EARLY: Final = "BATCH_END_FINISHED came before BATCH_END_START, and"
+
 
 class BatchRequests:
     """The events of a batch so far.
@@ -81,6 +87,13 @@ class BatchRequests:
             case JobStarted() | ImportCancelled():
                 # It is running: the message came twice.
                 return
+
+    def early_end(self) -> str | None:
+        """How an end counts that came before BATCH_END_START, for people; None: none came."""
+        if not (self.end_finished and workflow.patched(LOOKED_AT_AGAIN)):
+            return None
+        self.end_finished = workflow.patched(_EARLY_END_KEPT)
+        return f"{_EARLY} was {'kept until then' if self.end_finished else 'not used'}"
 
     def _expect(self, documents: int | None) -> None:
         """Note how many documents there are; events may come in any order, and the most count."""

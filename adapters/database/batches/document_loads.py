@@ -184,8 +184,8 @@ class SqlLoadStore:
         async with self._locked(event) as connection:
             await attached_files.save(connection, self._insert, event, files)
 
-    async def fail(self, event: DocumentEvent, reason: str) -> None:
-        """Record that a message could not be loaded, permanently, and keep it."""
+    async def fail(self, event: DocumentEvent, reason: str, *, is_final: bool = True) -> None:
+        """Record that a message could not be loaded, and keep it unless it is a dead letter."""
         values = {
             "batch_id": event.batch_id,
             "state": DocumentState.FAILED.value,
@@ -195,7 +195,8 @@ class SqlLoadStore:
             **families.place_of(event),
         }
         async with self._locked(event) as connection:
-            await versions.record_failure(connection, self._insert, event, reason)
+            if is_final:
+                await versions.record_failure(connection, self._insert, event, reason)
             row = await versions.current(connection, event)
             if isinstance(event, DocumentProcessed) and versions.is_superseded(row, event):
                 return

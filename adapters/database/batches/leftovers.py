@@ -36,7 +36,7 @@ from domain.batches.events import ended
 AFTER_RESOURCES: Final = timedelta(minutes=45)
 """The sweeper of resources goes first: it closes the row, and stops loads that are open."""
 LOADS_ASKED_FOR: Final = timedelta(days=2)
-"""One whose load has failed stays `loading`, and is not asked for any longer."""
+"""One whose load is gone by then is not asked for any longer."""
 
 MOST_UNANNOUNCED: Final = 1_000
 """Those whose run is open, and which are torn down, are among them."""

@@ -23,3 +23,8 @@ def read_archive(path: Path, into: Findings) -> None:
                 into.keep_pieces(name, content, size)
             except UnreadableDocument as error:
                 into.note(f"a file was not taken out: {error}")
+        if package.names_encoding:
+            into.note(
+                "the archive does not say in which encoding the names of its files are:"
+                f" read as {package.names_encoding}"
+            )

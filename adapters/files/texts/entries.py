@@ -5,6 +5,7 @@ Source: RFC 5545 3.1 and 3.3.11, RFC 6350 3.2, vCard 2.1.
 
 import quopri
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,12 @@ def read_entries(path: Path, into: Findings) -> None:
             into.cut_off("only the beginning of the entries was read")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.decode("utf-16", "replace").encode()
+    for line in entry_lines(content, into):
+        into.add_text(f"{line}\n")
+
+
+def entry_lines(content: bytes, into: Findings) -> Iterator[str]:
+    """Lines of a calendar or of business cards, each as a whole."""
     lines = _FOLD.sub(b"", content).replace(b"\r\n", b"\n")
     held = 0
     for line in _joined(lines).split(b"\n"):
@@ -40,7 +47,7 @@ def read_entries(path: Path, into: Findings) -> None:
         text = _value(field, value)
         if field.partition(";")[0].upper() in _TITLES and into.title is None:
             into.title = text
-        into.add_text(f"{field}:{text}\n" if value else f"{field}\n")
+        yield f"{field}:{text}" if value else field
     if held:
         into.note(f"pictures and files inside that are not taken out: {held:,}")
 

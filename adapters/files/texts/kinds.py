@@ -1,7 +1,6 @@
 """What a document is, by what it holds; its name is a hint where nothing else decides."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Final
 from adapters.files.encodings import find_encoding
 from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
+from adapters.files.texts import mail_heads
+from adapters.files.texts.load_files import load_file_encoding
 from adapters.ports import UnreadableDocument
 
 
@@ -36,6 +37,7 @@ class TextKind(Enum):
     EPUB = "application/epub+zip"
     CALENDAR = "text/calendar"
     CARD = "text/vcard"
+    LOAD_FILE = "text/x-concordance-dat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +109,13 @@ _UNKNOWN: Final = NotRead(_ANYTHING, f"it is of no kind that is known: {_ADVICE}
 _MBOX: Final = NotRead(
     "application/mbox", "it is an mbox file with many mails: send each of them as a document"
 )
-_HEAD_BYTES = 1 << 16
-"""Mails may begin with many fields about the way they came."""
 _TEXT_BYTES = bytes((*range(7, 14), 26, 27, *range(32, 256)))
 _CONTROLS_AT_MOST = 0.05
 """Part of a text that may be control characters."""
-_HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
-_PARTS_LINE = re.compile(rb"content-type:\s*multipart/", re.IGNORECASE)
-_MBOX_START = re.compile(rb"From \S+ .*\d{4}\s*\r?\n[!-9;-~]{1,100}:")
 _BEFORE_PAGE = re.compile(r"\s*(<\?xml\b[^>]{0,200}>|<!--.{0,2000}?-->)", re.DOTALL)
 """What programs write before a page that they save."""
 _ENTRIES = re.compile(r"\s*BEGIN:(VCALENDAR|VCARD)\s", re.IGNORECASE)
 _PAGE = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
-_HEADERS = frozenset(
-    {b"from", b"to", b"subject", b"date", b"message-id", b"received", b"mime-version"}
-    | {b"return-path", b"content-type", b"delivered-to", b"cc", b"reply-to"}
-)
 
 
 def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
@@ -136,7 +129,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         UnreadableDocument: It is empty, damaged, hostile or protected; the message says which.
     """
     with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+        head = file.read(mail_heads.HEAD_BYTES)
     if not head:
         raise UnreadableDocument("the document is empty; send it again")
     found = format_of(path, "document")
@@ -147,13 +140,13 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     if found is not Format.PLAIN:
         return _not_read(found)
     start = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
-    if _MBOX_START.match(start):
-        return _MBOX
-    # The last line may be cut off in the middle of a field's name.
-    if _is_mail(start.splitlines()[: -1 if len(head) == _HEAD_BYTES else None], filename):
-        return TextKind.MAIL
+    bounds = mail_heads.bounds_of(path)
+    if mail_heads.is_mail(head, bounds, filename):
+        return _MBOX if mail_heads.holds_many(path, bounds.start) else TextKind.MAIL
     if is_pdf_after_others(path, head):
         return TextKind.PDF
+    if load_file_encoding(head) is not None:
+        return TextKind.LOAD_FILE
     encoding = find_encoding(path)
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
     if encoding is None or (not is_wide and _is_binary(head)):
@@ -180,21 +173,3 @@ def _not_read(found: Format) -> NotRead:
 
 def _is_binary(head: bytes) -> bool:
     return len(head.translate(None, _TEXT_BYTES)) > _CONTROLS_AT_MOST * len(head)
-
-
-def _is_mail(lines: Iterable[bytes], filename: str | None) -> bool:
-    """Whether it begins with the header of a mail: one known field for sure, two without a name."""
-    found: set[bytes] = set()
-    for line in lines:
-        if not line:
-            break
-        if line[:1] in b" \t" and found:
-            continue
-        if not _HEADER_LINE.match(line):
-            return False
-        found.add(line.partition(b":")[0].lower())
-        if _PARTS_LINE.match(line):
-            # A mail that was signed, as programs keep it, without the header that was not.
-            return True
-    needed = 1 if (filename or "").lower().endswith(".eml") else 2
-    return len(found & _HEADERS) >= needed

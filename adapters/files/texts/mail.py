@@ -9,16 +9,17 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.message import EmailMessage, MIMEPart
-from email.parser import BytesParser
+from email.parser import BytesFeedParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
 from adapters.files.encodings import encoding_of, label_of, page_encoding
-from adapters.files.formats import BYTE_ORDER_MARK
+from adapters.files.texts.entries import entry_lines
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
+from adapters.files.texts.mail_heads import HEAD_BYTES, bounds_of, header_of
 from adapters.files.texts.uuencoded import take_out_uuencoded
 from adapters.ports import UnreadableDocument
 
@@ -32,8 +33,7 @@ _DAMAGED: Final = (
     email.errors.InvalidBase64LengthDefect,
     email.errors.InvalidBase64PaddingDefect,
 )
-_BEFORE: Final = 1024
-"""Bytes in which the header has to begin."""
+_BLOCK: Final = 1 << 16
 _PARSED_CHARACTERS: Final = 10_000
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
 _SEALED: Final = {
@@ -41,6 +41,7 @@ _SEALED: Final = {
     "application/x-pkcs7-mime": "S/MIME",
     "multipart/encrypted": "OpenPGP",
 }
+_ELSEWHERE: Final = "message/external-body"
 _ARMOURED: Final = "-----BEGIN PGP MESSAGE-----"
 _ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
@@ -61,9 +62,7 @@ def read_mail(path: Path, into: Findings) -> None:
             " attachments as documents of their own"
         )
     try:
-        with path.open("rb") as file:
-            file.seek(_start(file.read(_BEFORE)))
-            mail = BytesParser(EmailMessage, policy=email.policy.default).parse(file)
+        mail = _parsed_file(path, into)
     except RecursionError as error:
         raise UnreadableDocument(
             "the mail nests mails and parts so deeply that it cannot be read; send the inner mails"
@@ -90,9 +89,24 @@ def read_mail(path: Path, into: Findings) -> None:
             _keep(part, into)
 
 
-def _start(head: bytes) -> int:
-    """Where the header begins: some programs write a byte order mark or empty lines before it."""
-    return len(head) - len(head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n"))
+def _parsed_file(path: Path, into: Findings) -> EmailMessage:
+    """Read the mail alone: programs write more around it, and bad lines into its header."""
+    parser = BytesFeedParser(EmailMessage, policy=email.policy.default)
+    bounds = bounds_of(path)
+    with path.open("rb") as file:
+        file.seek(bounds.start)
+        header = header_of(file.read(HEAD_BYTES))
+        parser.feed(header.fields)
+        file.seek(bounds.start + header.size)
+        left = (path.stat().st_size if bounds.end is None else bounds.end) - file.tell()
+        while left > 0 and (block := file.read(min(_BLOCK, left))):
+            parser.feed(block)
+            left -= len(block)
+    for line in header.others:
+        text = line.decode(encoding_of(line, None)[0], "replace")
+        into.note(f"a line of the mail's header is no field, and stands in its text: {text}")
+        into.add_text(f"{text}\n")
+    return parser.close()
 
 
 def header(mail: MIMEPart, name: str) -> str:
@@ -101,8 +115,8 @@ def header(mail: MIMEPart, name: str) -> str:
     Very long fields come as they stand, since the library takes a time for them that grows with
     the square of their length; and so do some malformed ones that it stumbles over.
     """
-    raw = next((value for field, value in mail.raw_items() if field.lower() == name.lower()), "")
-    repaired = _repaired(raw)
+    raw = _raw(mail, name)
+    repaired = _repaired(mail, raw)
     if len(raw) > _PARSED_CHARACTERS:
         return repaired
     try:
@@ -111,15 +125,32 @@ def header(mail: MIMEPart, name: str) -> str:
         return repaired
 
 
-def _repaired(raw: str) -> str:
+def _raw(mail: MIMEPart, name: str) -> str:
+    return next((value for field, value in mail.raw_items() if field.lower() == name.lower()), "")
+
+
+def _repaired(mail: MIMEPart, raw: str) -> str:
     """A field with the letters that its bytes stand for, where they are not encoded as they have to
-    be: UTF-8, or else Western European; and its encodings by the names that are known."""
+    be; and its encodings by the names that are known."""
     raw = _ENCODED_WORD.sub(lambda found: f"=?{label_of(found[1])}?", raw)
     content = raw.encode("utf-8", "surrogateescape")
+    if content.isascii():
+        return raw
     try:
         return content.decode()
     except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
+        return content.decode(_header_encoding(mail)[0], "replace")
+
+
+def _header_encoding(mail: MIMEPart) -> tuple[str, bool]:
+    """The encoding of letters in a header, and whether its text names it: or else it is guessed."""
+    values = (value.encode("utf-8", "surrogateescape") for _, value in mail.raw_items())
+    content = b"\n".join(value for value in values if not value.isascii())
+    if not content:
+        return "ascii", True
+    named = next(filter(None, (part.get_content_charset() for part in _parts(mail))), None)
+    encoding, is_meant = encoding_of(content, named)
+    return encoding, (is_meant and named is not None) or encoding == "utf-8"
 
 
 def _parsed(mail: MIMEPart, name: str, raw: str) -> object:
@@ -137,6 +168,11 @@ def mail_date(text: str) -> datetime | None:
 def _describe(mail: MIMEPart, into: Findings) -> None:
     into.title, into.author = header(mail, "Subject"), header(mail, "From")
     into.created_at = mail_date(header(mail, "Date"))
+    encoding, is_sure = _header_encoding(mail)
+    if not is_sure:
+        into.note(
+            f"letters of the mail's header are in no encoding that it names: read as {encoding}"
+        )
     for name in _DESCRIBED:
         into.describe(name, header(mail, name))
 
@@ -144,7 +180,15 @@ def _describe(mail: MIMEPart, into: Findings) -> None:
 def _bodies(mail: MIMEPart) -> list[MIMEPart]:
     """What a reader sees: the plain text, then the same as a page; each may be missing."""
     found = (mail.get_body((kind,)) for kind in ("plain", "html"))
-    return [body for body in found if body is not None]
+    bodies = [body for body in found if body is not None]
+    if not bodies:
+        # An invitation, for one, or a text in another form.
+        bodies = [part for part in _parts(mail) if _is_shown(part)][:1]
+    return bodies
+
+
+def _is_shown(part: MIMEPart) -> bool:
+    return part.get_content_maintype() == "text" and not part.is_attachment()
 
 
 def _text(bodies: list[MIMEPart], into: Findings) -> str:
@@ -155,6 +199,8 @@ def _text(bodies: list[MIMEPart], into: Findings) -> str:
         text = _decoded(body, into)
         if body.get_content_subtype() == "html":
             text = html_text(text)
+        elif body.get_content_subtype() == "calendar":
+            text = "\n".join(entry_lines(text.encode(), into))
         else:
             text = take_out_uuencoded(text, into)
             if _ARMOURED in text:
@@ -191,6 +237,11 @@ def _parts(mail: MIMEPart) -> Iterator[MIMEPart]:
 
 
 def _keep(part: MIMEPart, into: Findings) -> None:
+    if part.get_content_type() == _ELSEWHERE:
+        place = header(part, "Content-Type")
+        into.note(f"an attached file is elsewhere, and is not read: {place}")
+        into.add_text(f"\n\n{place}")
+        return
     content = _content(part)
     if not content.strip() and part.get_filename() is None:
         return
@@ -231,10 +282,8 @@ def _given_name(part: MIMEPart) -> str | None:
     if name is None or "\ufffd" not in name:
         return name
     for field, parameter in _NAMES:
-        raw = next(
-            (value for known, value in part.raw_items() if known.lower() == field.lower()), ""
-        )
-        params: Mapping[str, str] = getattr(_parsed(part, field, _repaired(raw)), "params", {})
+        repaired = _repaired(part, _raw(part, field))
+        params: Mapping[str, str] = getattr(_parsed(part, field, repaired), "params", {})
         if found := params.get(parameter):
             return found
     return name

@@ -18,12 +18,13 @@ from adapters.files.package import open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
-from adapters.files.texts.old_office import old_words
+from adapters.files.texts.old_office import LOCKABLE, old_words, refuse_locked
 from adapters.files.texts.old_slides import take_out_of_slides
 from adapters.files.texts.package_words import words_left_out
 from adapters.files.texts.rich_text import take_out_objects, with_all_words
 from adapters.ports import UnreadableDocument
 
+_ANY_RATIO: Final = 1 << 20
 _CONFIG: Final = xberg.ExtractionConfig(
     use_cache=False,
     enable_quality_processing=False,
@@ -40,7 +41,8 @@ _CONFIG: Final = xberg.ExtractionConfig(
     security_limits=xberg.SecurityLimits(
         max_content_size=limits.OFFICE_BYTES,
         max_archive_size=limits.OFFICE_BYTES,
-        max_compression_ratio=limits.PACKAGE_RATIO,
+        # Packages as a whole are looked at before; a picture of one colour may have any ratio.
+        max_compression_ratio=_ANY_RATIO,
         max_table_cells=limits.OFFICE_CELLS,
     ),
     concurrency=xberg.ConcurrencyConfig(max_threads=1),
@@ -50,6 +52,8 @@ _PACKAGES: Final = frozenset(
     | {TextKind.EPUB}
 )
 _LEFT_OUT: Final = "not extracted"
+_NO_CELLS: Final = "Expecting a worksheet, got chartsheet"
+"""Its words are read from the part of the chart."""
 _OLD: Final = frozenset({TextKind.DOC, TextKind.XLS})
 
 
@@ -57,8 +61,10 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
     """Read all text of an Office file, its properties, and the files embedded in it.
 
     Raises:
-        UnreadableDocument: It is damaged, or unpacks to more than can be read.
+        UnreadableDocument: It is damaged, needs a password, or unpacks to more than can be read.
     """
+    if kind in LOCKABLE:
+        refuse_locked(path, kind)
     content = path.read_bytes()
     if kind is TextKind.RTF:
         take_out_objects(content, into)
@@ -70,7 +76,8 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
     _describe(found, into)
     for warning in found.processing_warnings:
         # What the library leaves out of a document of Word is read below.
-        if kind is not TextKind.DOC or _LEFT_OUT not in warning.message:
+        is_known = kind is TextKind.DOC and _LEFT_OUT in warning.message
+        if not is_known and _NO_CELLS not in warning.message:
             into.note(warning.message)
     for words in _left_out(path, kind, found.content, into):
         into.add_text(f"{words}\n")

@@ -1,11 +1,12 @@
 """Words of old Office files that a reader of them leaves out, and whether they are protected.
 
-Source: [MS-DOC] 2.5 (Fib) and 2.8.35 (pieces), [MS-XLS] 2.4, of Microsoft's open specifications.
+Source: [MS-DOC] 2.5 (Fib) and 2.8.35 (pieces), [MS-XLS] 2.4, [MS-PPT] 2.3.2 (current user), of
+Microsoft's open specifications.
 """
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,18 +26,58 @@ _FIELD: Final = re.compile("\x13[^\x13-\x15]*\x14?|\x15")
 """What a field does; its result follows."""
 _DIVIDED: Final = re.compile("[\x00-\x08\x0a-\x1f]+")
 _BIFF8: Final = 0x600
+_EOF: Final = 0x0A
+_ENCRYPTED_SLIDES: Final = 0xF3D1C4DF
 _BOF, _FILEPASS, _CONTINUE, _TEXT_OBJECT = 0x809, 0x2F, 0x3C, 0x1B6
 _PAGE_TEXTS: Final = (0x14, 0x15)
 """Header and footer of a sheet."""
 _CHART_TEXT: Final = 0x100D
 
 
-def old_words(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:
-    """Words of an old Word document or workbook that are not in the text that was read of it.
+def refuse_locked(path: Path, kind: TextKind) -> None:
+    """Refuse an old Office file that needs a password, before anything of it looks damaged.
 
     Raises:
-        UnreadableDocument: It is protected by a password.
+        UnreadableDocument: It does.
     """
+    try:
+        is_locked = _LOCKED_KINDS[kind](path)
+    except (DamagedCompound, struct.error, IndexError):
+        # Who reads it finds the damage.
+        return
+    if is_locked:
+        raise UnreadableDocument(f"the document {LOCKED}")
+
+
+def _is_locked_document(path: Path) -> bool:
+    (flags,) = struct.unpack_from("<H", whole_stream(path, "worddocument"), _FIB_FLAGS)
+    return bool(flags & _ENCRYPTED)
+
+
+def _is_locked_workbook(path: Path) -> bool:
+    for kind, _ in _records(whole_stream(path, "workbook", "book")):
+        if kind == _FILEPASS:
+            return True
+        if kind == _EOF:
+            break
+    return False
+
+
+def _is_locked_presentation(path: Path) -> bool:
+    (token,) = struct.unpack_from("<L", whole_stream(path, "current user"), 12)
+    return token == _ENCRYPTED_SLIDES
+
+
+_LOCKED_KINDS: Final[Mapping[TextKind, Callable[[Path], bool]]] = {
+    TextKind.DOC: _is_locked_document,
+    TextKind.XLS: _is_locked_workbook,
+    TextKind.PPT: _is_locked_presentation,
+}
+LOCKABLE: Final = frozenset(_LOCKED_KINDS)
+
+
+def old_words(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:
+    """Words of an old Word document or workbook that are not in the text that was read of it."""
     try:
         found = list(_document(path) if kind is TextKind.DOC else _workbook(path))
     except (DamagedCompound, struct.error, IndexError):
@@ -50,8 +91,6 @@ def _document(path: Path) -> Iterator[str]:
     """Paragraphs of all parts: text, notes, headers, remarks, text boxes."""
     main = whole_stream(path, "worddocument")
     (flags,) = struct.unpack_from("<H", main, _FIB_FLAGS)
-    if flags & _ENCRYPTED:
-        raise UnreadableDocument(f"the document {LOCKED}")
     table = whole_stream(path, "1table" if flags & _TABLE_1 else "0table")
     start, size = struct.unpack_from("<LL", main, _FIB_CLX)
     pieces = _pieces(table[start : start + size])
@@ -84,8 +123,6 @@ def _workbook(path: Path) -> Iterator[str]:
     """Headers and footers of sheets, comments, text boxes, titles of charts."""
     version, missing = _BIFF8, 0
     for kind, content in _records(whole_stream(path, "workbook", "book")):
-        if kind == _FILEPASS:
-            raise UnreadableDocument(f"the document {LOCKED}")
         if kind == _BOF:
             (version,) = struct.unpack_from("<H", content)
         elif version == _BIFF8 and kind in _PAGE_TEXTS and content:

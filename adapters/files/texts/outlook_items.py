@@ -9,31 +9,22 @@ from typing import Final
 
 from oxmsg.attachment import Attachment
 from oxmsg.domain import constants as c
-from oxmsg.properties import Properties
 from oxmsg.storage import Storage
 
 from adapters.files.encodings import encoding_of
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import as_utc, clean_line, clean_text, html_text, safe_filename
+from adapters.files.texts.outlook_properties import ATTACHED, ITEM, TextProperties
 
 _EMBEDDED: Final = "__substg1.0_3701000D"
 """Storage of an attached item; a file's bytes are a stream of another name."""
-_EMBEDDED_HEADER_BYTES: Final = 24
 _DEPTH: Final = 8
 """Items within items that are taken out."""
 _HEADER_CHARACTERS: Final = 1_000
 _MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]{1,500}>")
 
 
-def text_of(properties: Properties, pid: int) -> str:
-    """A property that is text; "" when it is missing, or only its name is there."""
-    try:
-        return properties.str_prop_value(pid) or ""
-    except (KeyError, UnicodeError):
-        return ""
-
-
-def moment_of(properties: Properties, pid: int) -> datetime | None:
+def moment_of(properties: TextProperties, pid: int) -> datetime | None:
     """A property that is a time, in UTC; None where it is none."""
     try:
         value = properties.date_prop_value(pid)
@@ -43,32 +34,38 @@ def moment_of(properties: Properties, pid: int) -> datetime | None:
     return value if isinstance(value, datetime) else None  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
-def has_rtf(properties: Properties) -> bool:
+def has_rtf(properties: TextProperties) -> bool:
     """Whether the text is there as RTF."""
     return any(found.pid == c.PID_RTF_COMPRESSED for found in properties)
 
 
-def body_of(properties: Properties) -> str:
+def body_of(properties: TextProperties) -> str:
     """The text; "" where it is there as RTF alone, or not at all."""
-    if text := text_of(properties, c.PID_BODY):
+    if text := properties.text(c.PID_BODY):
         return text
     try:
         page = properties.binary_prop_value(c.PID_HTML)
     except KeyError:
         page = None
     if page:
-        encoding, _ = encoding_of(page, properties.body_encoding)
+        encoding, _ = encoding_of(page, properties.page)
         return html_text(page.decode(encoding, "replace"))
-    if page := text_of(properties, c.PID_BODY_HTML):
+    if page := properties.text(c.PID_BODY_HTML):
         return html_text(page)
     return ""
 
 
-def keep_attached(attached: Storage, into: Findings) -> None:
-    """Keep an attached file, or an attached item of Outlook as a mail with its own files."""
+def keep_attached(attached: Storage, encoding: str, into: Findings) -> None:
+    """Keep an attached file, or an attached item of Outlook as a mail with its own files.
+
+    Args:
+        attached: The file or item.
+        encoding: Of texts of eight bits of the message.
+        into: Takes it.
+    """
     content, item = _content(attached), _item(attached)
     if content is not None:
-        into.keep(_name(attached), content)
+        into.keep(_name(attached, encoding), content)
     elif item is not None:
         mail = _as_mail(item, into, _DEPTH)
         into.keep(_mail_name(mail), mail.as_bytes())
@@ -77,7 +74,7 @@ def keep_attached(attached: Storage, into: Findings) -> None:
 
 
 def _as_mail(item: Storage, into: Findings, depth: int) -> EmailMessage:
-    properties = Properties(item, properties_header_offset=_EMBEDDED_HEADER_BYTES)
+    properties = TextProperties(item, ITEM)
     body = body_of(properties)
     if not body and has_rtf(properties):
         into.note("the text of an attached Outlook item is there as RTF alone, and is not read")
@@ -92,7 +89,7 @@ def _as_mail(item: Storage, into: Findings, depth: int) -> EmailMessage:
                 content,
                 maintype="application",
                 subtype="octet-stream",
-                filename=safe_filename(_name(attached), "file"),
+                filename=safe_filename(_name(attached, properties.encoding), "file"),
             )
         elif inner is not None and depth > 1 and not into.is_late:
             mail.add_attachment(_as_mail(inner, into, depth - 1))
@@ -101,15 +98,15 @@ def _as_mail(item: Storage, into: Findings, depth: int) -> EmailMessage:
     return mail
 
 
-def _head(item: Properties) -> Iterator[tuple[str, str]]:
+def _head(item: TextProperties) -> Iterator[tuple[str, str]]:
     sent = as_utc(moment_of(item, c.PID_CLIENT_SUBMIT_TIME))
-    sender = text_of(item, c.PID_SENDER_NAME) or text_of(item, c.PID_SENT_REPRESENTING_NAME)
-    yield "Subject", text_of(item, c.PID_SUBJECT)
+    sender = item.text(c.PID_SENDER_NAME) or item.text(c.PID_SENT_REPRESENTING_NAME)
+    yield "Subject", item.text(c.PID_SUBJECT)
     yield "From", sender
-    yield "To", text_of(item, c.PID_DISPLAY_TO)
+    yield "To", item.text(c.PID_DISPLAY_TO)
     if sent is not None:
         yield "Date", format_datetime(sent)
-    if own := _MESSAGE_ID.search(text_of(item, c.PID_INTERNET_MESSAGE_ID)):
+    if own := _MESSAGE_ID.search(item.text(c.PID_INTERNET_MESSAGE_ID)):
         yield "Message-ID", own[0]
 
 
@@ -117,11 +114,9 @@ def _mail_name(mail: EmailMessage) -> str:
     return f"{str(mail['Subject'] or '').replace('/', '_') or 'message'}.eml"
 
 
-def _name(attached: Storage) -> str:
-    properties = Attachment(attached).properties
-    return text_of(properties, c.PID_ATTACH_LONG_FILENAME) or text_of(
-        properties, c.PID_ATTACH_FILENAME
-    )
+def _name(attached: Storage, encoding: str) -> str:
+    properties = TextProperties(attached, ATTACHED, encoding)
+    return properties.text(c.PID_ATTACH_LONG_FILENAME) or properties.text(c.PID_ATTACH_FILENAME)
 
 
 def _content(attached: Storage) -> bytes | None:

@@ -17,6 +17,19 @@ from adapters.ports import UnreadableDocument
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 _EVERYWHERE = (-1e6, -1e6, 1e6, 1e6)
 """Left, bottom, right and top in points: pages have at most 14,400."""
+_LIGATURES = str.maketrans(
+    dict(
+        zip(
+            "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06",
+            ["ff", "fi", "fl", "ffi", "ffl", "st", "st"],
+            strict=True,
+        )
+    )
+)
+_NO_LETTER = re.compile("[\ufffd\ue000-\uf8ff\x01-\x08\x0e-\x1f]")
+"""What stands for a glyph whose font does not say which letter it is."""
+_MANY = 0.1
+"""Part of the characters that may be without a letter; bullets of symbol fonts are."""
 _DESCRIBED = ("Subject", "Keywords", "Creator", "Producer")
 
 
@@ -54,7 +67,7 @@ def _describe(document: PdfDocument, into: Findings) -> None:
 
 def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings) -> None:
     into.pages = count = len(document)
-    blank = unreadable = 0
+    blank = unreadable = characters = unnamed = 0
     for number in range(count):
         if into.is_late:
             into.cut_off(f"only the first {number:,} of {count:,} pages were read: time was over")
@@ -66,9 +79,16 @@ def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings)
             unreadable += 1
             continue
         blank += not text.strip()
+        characters += len(text)
+        unnamed += len(_NO_LETTER.findall(text))
         into.add_text(f"{text}\n\n")
     if unreadable:
         into.note(f"{unreadable:,} of {count:,} pages are damaged")
+    if unnamed > _MANY * characters:
+        into.note(
+            f"{unnamed:,} of {characters:,} characters are of fonts that do not say which letters"
+            " they are: print it to a new PDF and send that"
+        )
     if blank:
         into.note(f"{blank:,} of {count:,} pages hold no text: they are blank, or pictures")
 
@@ -79,7 +99,8 @@ def _page_text(document: PdfDocument, number: int, annotations: Annotations) -> 
         text = page.get_textpage()
         try:
             # Also what lies outside of the part that is shown.
-            return "\n".join((text.get_text_bounded(*_EVERYWHERE), *annotations.words(page)))
+            words = text.get_text_bounded(*_EVERYWHERE).translate(_LIGATURES)
+            return "\n".join((words, *annotations.words(page)))
         finally:
             text.close()
     finally:

@@ -10,6 +10,7 @@ from adapters.files.texts.archive import read_archive
 from adapters.files.texts.entries import read_entries
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import NotRead, TextKind, kind_of
+from adapters.files.texts.load_files import read_load_file
 from adapters.files.texts.mail import read_mail
 from adapters.files.texts.outlook import read_outlook
 from adapters.files.texts.pdf import read_pdf
@@ -28,6 +29,7 @@ _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.ZIP: read_archive,
     TextKind.CALENDAR: read_entries,
     TextKind.CARD: read_entries,
+    TextKind.LOAD_FILE: read_load_file,
 }
 _ENDS_AFTER: Final = 0.75
 """Part of the processor time after which no further page is begun."""

@@ -36,7 +36,7 @@ async def test_a_loss_stays_until_the_batch_is_loaded_again(batches: BatchStore)
     await batches.note(CASE, [started(FIRST)])
     await batches.close(Closing(key=FIRST, status=LoaderStatus.COMPLETE))
     view = await _view(batches)
-    assert (view.lost, shown_outcome(view, None)) == (None, "SUCCESS")
+    assert (view.lost, shown_outcome(view, None)) == (None, "EMPTY")
 
 
 async def test_no_documents_at_all_are_a_count(batches: BatchStore) -> None:

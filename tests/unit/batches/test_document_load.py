@@ -301,13 +301,19 @@ async def test_a_step_of_another_event_is_refused(loading: DocumentLoading) -> N
         await loading.take(LoadStep.RELATIONS, attachments_of("in/1.jpg"))
 
 
-async def test_a_document_that_is_given_up_becomes_a_dead_letter(loading: DocumentLoading) -> None:
+async def test_a_dead_letter_is_shown_as_failed_until_another_pass_loads_it(
+    loading: DocumentLoading,
+) -> None:
     event = await loading.send("D-1", PLAN, "plan.pdf", tags=("A",))
     for _ in range(2):
         assert not (await loading.give_up(event)).final
     bodies = set(loading.cloud.queue(NAMES.dead_letters).messages)
     assert [DOCUMENT_EVENT.validate_json(body) for body in bodies] == [event]
-    assert await loading.rows("documents", "state") == []
+    shown = [("failed", "extract: it is cut off")]
+    assert await loading.rows("documents", "state", "reason") == shown
+    assert await loading.rows("failed_messages", "document_id") == []
+    await loading.load(event)
+    assert await loading.rows("documents", "state", "reason") == [("loaded", None)]
 
 
 async def test_on_the_final_pass_it_is_recorded_as_failed(loading: DocumentLoading) -> None:

@@ -12,7 +12,8 @@ KEY = BatchKey(case_id=7, batch_id=1)
 
 
 def view(status: LoaderStatus, **more: int) -> BatchView:
-    counts, now = DocumentCounts(loaded=3, failed=more.get("failed", 0)), datetime.now(UTC)
+    loaded, failed = more.get("loaded", 3), more.get("failed", 0)
+    counts, now = DocumentCounts(loaded=loaded, failed=failed), datetime.now(UTC)
     return BatchView(KEY, status, None, now, counts, more.get("dead_letters", 0), True)
 
 
@@ -29,6 +30,7 @@ def test_documents_that_a_deleted_queue_held_make_it_partial_though_no_row_count
 @pytest.mark.parametrize("report", [None, run(None), run("SKIPPED")])
 def test_without_a_run_that_loaded_it_the_row_says_how_it_ended(report: BatchStatus | None) -> None:
     assert shown_outcome(view(LoaderStatus.COMPLETE), report) == "SUCCESS"
+    assert shown_outcome(view(LoaderStatus.COMPLETE, loaded=0), report) == "EMPTY"
     assert shown_outcome(view(LoaderStatus.COMPLETE, failed=1), report) == "PARTIAL"
     assert shown_outcome(view(LoaderStatus.COMPLETE, dead_letters=1), report) == "PARTIAL"
     assert shown_outcome(view(LoaderStatus.CANCELLED), report) == "CANCELLED"

@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from tests.support.files.hostile_documents import pdf_of
 from tests.support.files.reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,10 +23,8 @@ def _mail(content: bytes, kind: str = "text/plain", encoding: str | None = None)
     ("named", "encoding", "text"),
     [
         ("iso-8859-1", "cp1252", "don\u2019t pay 5 € “now”"),
-        ("us-ascii", "utf-8", _GERMAN),
         (None, "utf-8", _GERMAN),
         (None, "cp1252", _GERMAN),
-        ("iso-8859-1", "utf-8", _GERMAN),
         ("x-sjis", "cp932", "日本語のテキスト①"),
         ("shift_jis", "cp932", "日本語のテキスト①"),
         ("gb2312", "gbk", "朱镕基測試"),
@@ -42,14 +41,23 @@ async def test_a_mail_is_read_by_what_its_encoding_means(
     assert (found.text, found.notes) == (text, [])
 
 
-@pytest.mark.parametrize("named", ["utf-8", "martian"])
+@pytest.mark.parametrize(
+    ("named", "encoding"),
+    [
+        ("utf-8", "windows-1252"),
+        ("martian", "windows-1252"),
+        ("us-ascii", "utf-8"),
+        ("iso-8859-1", "utf-8"),
+        ("koi8-r", "utf-8"),
+    ],
+)
 async def test_a_mail_that_is_not_in_the_encoding_that_it_names_is_reported(
-    read: Reading, named: str
+    read: Reading, named: str, encoding: str
 ) -> None:
-    found = await read(_mail(_GERMAN.encode("cp1252"), encoding=named))
+    found = await read(_mail(_GERMAN.encode(encoding), encoding=named))
     assert found.text == _GERMAN
     assert found.notes == [
-        "the mail's text is not in the encoding that it names: read as windows-1252"
+        f"the mail's text is not in the encoding that it names: read as {encoding}"
     ]
 
 
@@ -144,3 +152,45 @@ async def test_title_form_and_pictures_of_a_page_hold_words(read: Reading) -> No
     assert (picture.title, picture.text) == ("Gate 4", "a plan")
     open_title = await read(b"<html><head><title>Gate 4<body><p>words</p></body></html>")
     assert "words" in (open_title.title or "") + open_title.text
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "notes"),
+    [
+        ("FB03", "ffi" * 4, 0),
+        ("E041", "", 1),
+    ],
+    ids=["ligatures", "no letters"],
+)
+async def test_letters_of_a_pdf_are_those_of_its_font(
+    read: Reading, code: str, text: str, notes: int
+) -> None:
+    shown = b"BT /F1 11 Tf 60 780 Td (AAAA) Tj ET"
+    letters = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange\n"
+        f"<00> <FF>\nendcodespacerange\n1 beginbfchar\n<41> <{code}>\nendbfchar\nendcmap end end"
+    ).encode()
+    found = await read(
+        pdf_of(
+            [
+                b"<< /Type /Catalog /Pages 2 0 R >>",
+                b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+                b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 5 0 R"
+                b" /Resources << /Font << /F1 3 0 R >> >> >>",
+                b"<< /Length %d >>\nstream\n%b\nendstream" % (len(shown), shown),
+                b"<< /Length %d >>\nstream\n%b\nendstream" % (len(letters), letters),
+            ]
+        )
+    )
+    assert text in found.text
+    assert len(found.notes) == notes
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+async def test_a_load_file_is_read_as_the_table_that_it_is(read: Reading, encoding: str) -> None:
+    rows = [("BEGDOC", "TEXT"), ("A1", "Zürich®two"), ("A2", "")]
+    lines = ("\x14".join(f"þ{value}þ" for value in row) for row in rows)
+    found = await read("\r\n".join(lines).encode(encoding))
+    assert found.text == "BEGDOC: A1\nTEXT: Zürich\ntwo\n\nBEGDOC: A2"
+    assert found.metadata["rows"] == "2"

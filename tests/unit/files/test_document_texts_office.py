@@ -177,7 +177,7 @@ async def test_an_attached_item_of_outlook_is_a_mail_with_its_files(read: Readin
         (b"\x78\x9f\x3e\x22rest", "application/vnd.ms-tnef", "it is a TNEF file (winmail.dat)"),
         (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed", "it is a 7z archive"),
         (
-            b"From a@b.example Mon Mar  4 10:30:00 2024\nFrom: a@b.example\n\nhi\n",
+            b"From a@b.example Mon Mar  4 10:30:00 2024\nFrom: a@b.example\n\nhi\n\n" * 2,
             "application/mbox",
             "it is an mbox file",
         ),

@@ -106,7 +106,7 @@ async def test_a_batch_that_was_terminated_while_torn_down_is_announced_once(
         await _terminated_while_torn_down(installation, key)
         assert await _sweep(installation, key) == Swept(batches=1)
         assert installation.announced(key)[2:] == ["LOADER_FINISHED"]
-        assert installation.cloud.published[-1].status == "SUCCESS"
+        assert installation.cloud.published[-1].status == "EMPTY"
         assert await installation.status(key) is LoaderStatus.COMPLETE
         assert installation.cloud.is_empty
         assert await _sweep(installation, key) == Swept()
