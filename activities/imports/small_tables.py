@@ -22,7 +22,8 @@ from contracts.imports import (
 )
 from domain.errors import InvalidDocument, RuleViolation
 from domain.imports.chunks import RowChunk
-from domain.imports.tables import TABLES
+from domain.imports.leading_zeros import code_columns
+from domain.imports.tables import SECTION, TABLES
 
 SMALL_BYTES: Final = INLINE_BYTES
 """Up to this size a document is read before its import begins: twice, where that takes steps."""
@@ -93,6 +94,9 @@ class SmallTables:
                 await thread.run(reading.close)
         is_whole = chunk is not None and reading.exhausted and not reading.findings.skipped
         if chunk is None or not is_whole or chunk.rejected or not chunk.rows:
+            return None
+        if SECTION in chunk.columns and any(code_columns(chunk, [SECTION])[0]):
+            # Whether its lines are stored without their sections is looked up by the usual step.
             return None
         return SmallTable(message, chunk, note_of(reading))
 

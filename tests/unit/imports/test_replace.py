@@ -55,3 +55,16 @@ async def test_replace_by_an_empty_document_is_refused(ports: ActivityPorts) -> 
         await load(ports, b"Code,Rate\n", task_id="T2", strategy="replace")
     assert caught.value.type == INVALID_DOCUMENT
     assert len(codes(ports)) == 2
+
+
+async def test_lines_stored_without_their_section_are_not_doubled(ports: ActivityPorts) -> None:
+    fields = {"type": "estimation_master", "service_id": "S1"}
+    await load(ports, b"Item,Description,Qty\nA,Dig,5\nB,Fill,7\n", **fields)
+    bill = b"Item,Description,Qty\n,Earthworks,\nA,Dig,5\nB,Fill,7\n"
+    with pytest.raises(ApplicationError, match="stored without one: send the file"):
+        await load(ports, bill, task_id="T2", **fields)
+    assert len(ports.store.tables["estimate_lines"]) == 2
+    outcome = await load(ports, bill, task_id="T3", strategy="replace", **fields)
+    assert (outcome.counts.created, outcome.counts.deleted) == (2, 2)
+    again = await load(ports, bill, task_id="T4", **fields)
+    assert again.counts.unchanged == 2
