@@ -221,5 +221,5 @@ async def test_coordinates_beside_the_world_are_brought_into_it(
     read: Reading, tmp_path: Path, given: str, kept: str, reason: str
 ) -> None:
     found = await read(geojson(tmp_path / "a", [(given, {})]))
-    assert shapely.equals(shapely.from_wkt(found.rows()[0][-1]), shapely.from_wkt(kept))
+    assert shapely.from_wkt(found.rows()[0][-1]).equals(shapely.from_wkt(kept))
     assert found.layer.rejected == 0 and reason in found.problems()[0]
