@@ -196,7 +196,9 @@ class ProcessVectorParameters(Contract):
     max_area_change: float = Field(default=0.05, ge=0)
     """A repair that changes the area by a larger share rejects the feature."""
     max_rejected: float = Field(default=0.1, ge=0, le=1)
-    """A larger share of rejected features fails the job."""
+    """Former name of `max_rejected_share`; 0.1, its default, allows nothing."""
+    max_rejected_share: float = Field(default=0.0, ge=0, le=1)
+    """If a larger share of features is rejected, the job parks and asks."""
     collection: CollectionId = "vectors"
     """Of the STAC items."""
     datetime: str | None = Field(default=None, max_length=100)

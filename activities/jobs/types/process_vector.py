@@ -42,7 +42,7 @@ from contracts.jobs.vectors import (
 from domain.errors import RuleViolation
 from domain.jobs.results import fitting
 from domain.jobs.vectors.names import dataset_name
-from domain.jobs.vectors.reports import check_rejected, item_id, load_key, summary
+from domain.jobs.vectors.reports import item_id, load_key, summary, too_many_rejected
 
 FOLDER: Final = "vectors"
 """Beginning of the names of blobs, in silver and gold."""
@@ -130,8 +130,8 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         """Read the whole file; keep features and problems of each layer in silver.
 
         Raises:
-            InputNeeded: The file does not say its time, CRS or encoding.
-            InvalidDocument: More features were rejected than may be.
+            InputNeeded: The file does not say its time, CRS or encoding, or more features were
+                rejected than may be.
             UnreadableDocument: It is of another format, damaged or hostile.
         """
         parameters = context.parameters
@@ -161,7 +161,8 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         (out / "report.json").write_text(whole.model_dump_json(), encoding="utf-8")
         await context.resources.silver.upload(out / "report.json", name)
         for layer in layers:
-            check_rejected(layer, parameters.max_rejected)
+            if question := too_many_rejected(layer, _share(parameters)):
+                raise InputNeeded("max_rejected_share", question)
         return TaskDone(
             result={"format": whole.format, "left_out": list(whole.left_out), "report": name},
             next_stage_params={"report": name, "layers": len(layers)},
@@ -229,6 +230,13 @@ def _options(parameters: ProcessVectorParameters) -> VectorOptions:
         allow_ballpark=parameters.allow_ballpark,
         max_area_change=parameters.max_area_change,
     )
+
+
+def _share(parameters: ProcessVectorParameters) -> float:
+    """Take the former parameter unless it has its default."""
+    former = ProcessVectorParameters.model_fields["max_rejected"].default
+    own = parameters.max_rejected_share
+    return own if parameters.max_rejected == former else max(own, parameters.max_rejected)
 
 
 def _refuse_replaced(context: Context, found: BlobRef) -> None:

@@ -17,8 +17,9 @@ Geometries = np.ndarray[Any, Any]
 _HALF_TURN: Final = 180.0
 _PIECES: Final = 32
 """Into how many an edge is cut to see whether it crosses the antimeridian."""
-_SLACK: Final = 1e-7
-"""Degrees by which a coordinate may exceed its range: a centimetre of rounding."""
+_FULL_TURN: Final = 360.0
+_SLACK: Final = 1e-5
+"""Degrees by which a coordinate may exceed its range: a metre, as 32 bits round it."""
 _WORLD: Final = np.array([-180.0, -90.0, 180.0, 90.0])
 _TYPES: Final = {
     0: GeometryType.POINT,
@@ -73,6 +74,9 @@ def clean(
         _refuse_unreal(found, "its coordinates cannot be brought to EPSG:4326")
         _cut_at_antimeridian(found, source, transform)
         _repair(found, max_area_change)
+    _shift(found)
+    _clip(found)
+    _repair(found, max_area_change)
     _refuse_outside(found)
     return found
 
@@ -170,12 +174,17 @@ def _repair(found: Cleaned, most: float) -> None:
             continue
         whole: Any = shapely.make_valid(before, method="structure", keep_collapsed=True)
         lost = _collapsed(whole, int(shapely.get_dimensions(before)))
-        found.geometries[place] = after
         found.repaired += place not in found.changed
         found.collapsed += lost
         found.area_change = max(found.area_change, change)
         text = f"it was not valid ({reason}); a repair changed its area by {change:.2%}"
-        found.changed[place] = f"{text} and {lost} parts collapsed" if lost else text
+        _change(found, place, after, f"{text} and {lost} parts collapsed" if lost else text)
+
+
+def _change(found: Cleaned, place: int, geometry: BaseGeometry, reason: str) -> None:
+    found.geometries[place] = geometry
+    before = found.changed.get(place)
+    found.changed[place] = reason if before is None else f"{before}; {reason}"
 
 
 def _area_change(before: BaseGeometry, after: BaseGeometry) -> float:
@@ -228,8 +237,7 @@ def _cut_at_antimeridian(
         if cut is None:
             _reject(found, place, "it crosses the antimeridian and cannot be cut there")
             continue
-        found.geometries[place] = cut
-        found.changed[place] = "it crosses the antimeridian and was cut there"
+        _change(found, place, cut, "it crosses the antimeridian and was cut there")
 
 
 def _jumps(geometry: BaseGeometry) -> bool:
@@ -250,6 +258,64 @@ def _cut(geometry: BaseGeometry) -> BaseGeometry | None:
     }
     cut = cuts.get(geometry.geom_type)
     return None if cut is None else cut(geometry)
+
+
+def _shift(found: Cleaned) -> None:
+    """Bring longitudes from 180 to 360 to the west; what crosses the antimeridian is cut there."""
+    west, south, east, north = shapely.bounds(found.geometries).T
+    is_far = (east > _HALF_TURN + _SLACK) & (east <= _FULL_TURN + _SLACK)
+    is_real = (west >= -_HALF_TURN - _SLACK) & (east - west <= _FULL_TURN + _SLACK)
+    is_real &= (south >= -90 - _SLACK) & (north <= 90 + _SLACK)
+    for place in map(int, np.flatnonzero(is_far & is_real)):
+        shifted = _shifted(found.geometries[place], float(west[place]))
+        if shifted is not None:
+            _change(found, place, shifted, "its longitudes beyond 180 degrees were shifted by -360")
+
+
+def _shifted(geometry: BaseGeometry, west: float) -> BaseGeometry | None:
+    kind = _TYPES[int(shapely.get_type_id(geometry))]
+    if kind is GeometryType.COLLECTION:
+        return None
+    size = int(shapely.get_dimensions(geometry))
+    if size == 0:
+        return _moved(geometry, _wrapped)
+    if west >= _HALF_TURN - _SLACK:
+        return _moved(geometry, _westward)
+    near: Any = shapely.intersection(geometry, shapely.box(-200, -100, _HALF_TURN, 100))
+    far: Any = shapely.intersection(geometry, shapely.box(_HALF_TURN, -100, 400, 100))
+    parts = shapely.get_parts([near, _moved(far, _westward)])
+    # Where it only touches the edge, what is left there has fewer dimensions.
+    parts = [each for each in parts if shapely.get_dimensions(each) == size]
+    return shapely.union_all(parts) if size == 2 else shapely.multilinestrings(parts)
+
+
+def _moved(geometry: BaseGeometry, move: Callable[[Geometries], Geometries]) -> BaseGeometry:
+    return shapely.transform(geometry, move, include_z=bool(shapely.has_z(geometry)))
+
+
+def _westward(points: Geometries) -> Geometries:
+    points[:, 0] -= _FULL_TURN
+    return points
+
+
+def _wrapped(points: Geometries) -> Geometries:
+    points[points[:, 0] > _HALF_TURN + _SLACK, 0] -= _FULL_TURN
+    return points
+
+
+def _clip(found: Cleaned) -> None:
+    """Bring coordinates to the edge of the world that rounding has put beside it."""
+    bounds = shapely.bounds(found.geometries)
+    excess = np.maximum(_WORLD[:2] - bounds[:, :2], bounds[:, 2:] - _WORLD[2:]).max(axis=1)
+    for place in map(int, np.flatnonzero((excess > 0) & (excess <= _SLACK))):
+        clipped = _moved(found.geometries[place], _clipped)
+        reason = f"its coordinates were clipped: they lay {excess[place]:.1g} degrees off the world"
+        _change(found, place, clipped, reason)
+
+
+def _clipped(points: Geometries) -> Geometries:
+    points[:, :2] = np.clip(points[:, :2], _WORLD[:2], _WORLD[2:])
+    return points
 
 
 def _refuse_outside(found: Cleaned) -> None:

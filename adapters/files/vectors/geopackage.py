@@ -35,6 +35,8 @@ _CURVES: Final = frozenset({8, 9, 10, 11, 12, 13, 14})
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")
 _NUMBERS: Final = frozenset({"fid", "ogc_fid"})
 """Names of keys that programs give; a key of another name is data."""
+_UNDEFINED: Final = frozenset({-1, 0, 99999})
+"""Numbers of the SRS of a layer that says none."""
 _HEAD_BYTES: Final = 8
 """Of a geometry, to the end of its SRS."""
 _MOMENT: Final = "OFTDateTime"
@@ -266,11 +268,15 @@ def _foreign_systems(path: Path, layer: str) -> dict[int, int]:
             f'SELECT rowid, substr({blob}, 1, 8) FROM "{_quoted(layer)}"'  # noqa: S608 - quoted
             f" WHERE substr({blob}, 5, 4) NOT IN (?, ?)"
         )
-        return {
+        found = {
             fid: _system(head)
             for fid, head in connection.execute(heads, usual)
             if head is not None and len(head) == _HEAD_BYTES
         }
+    if expected in _UNDEFINED and len(set(found.values())) == 1:
+        # The layer says none, so they do not contradict it.
+        return {}
+    return found
 
 
 def _system(head: bytes) -> int:

@@ -21,6 +21,8 @@ from contracts.jobs.vectors import Projection
 TARGET: Final = "EPSG:4326"
 _CONFIDENCE: Final = 70
 _BALLPARK: Final = "ballpark"
+_UNDEFINED: Final = "undefined"
+"""What GeoPackages call a CRS that is not known."""
 
 Coordinates = np.ndarray[Any, Any]
 
@@ -64,7 +66,7 @@ def to_degrees(
         allow_ballpark: Take coordinates of another datum as they are, if need be.
 
     Raises:
-        Refused: The CRS is local, or the datum has no operation.
+        Refused: The datum has no operation.
         Unsure: Nothing says the CRS, or what says it cannot be understood.
     """
     notes: list[str] = []
@@ -122,8 +124,8 @@ def _system(text: str, layer: str) -> pyproj.CRS:
     except (CRSError, ProjError) as error:
         message = f"layer {layer!r}: its CRS {text[:80]!r} cannot be understood"
         raise _NotUnderstood(message) from error
-    if system.is_engineering:
-        raise Refused(f"layer {layer!r}: its CRS {_name(system)} is local, not on the Earth")
+    if system.is_engineering or system.name.lower().startswith(_UNDEFINED):
+        raise _NotUnderstood(f"layer {layer!r}: its CRS {_name(system)} is no place on the Earth")
     return system
 
 

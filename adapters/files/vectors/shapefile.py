@@ -34,6 +34,9 @@ _MAC: Final = "__MACOSX"
 _TEXT_BYTES: Final = 64 * 1024
 _PREVIEW: Final = ("utf-8", "cp1252", "cp850")
 
+_WIDE: Final = frozenset({"cp932", "cp936", "gbk", "cp949", "cp950"})
+"""Encodings whose short texts may be valid UTF-8 by chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
@@ -155,12 +158,19 @@ def _layer(parts: _Parts, encoding: str | None) -> Layer:
             f" {table.records:,} rows of attributes; save it again"
         )
     found = _encoding(parts, table, encoding)
-    layer.encoding = str(found)
     if found.codec != "utf-8" and found.origin != "parameter" and dbf.is_all_utf8(table):
+        if found.codec in _WIDE:
+            raise Unsure(
+                "encoding",
+                f"the attributes of {parts.name!r} say {found}, and every text beyond ASCII is"
+                " valid UTF-8 as well. Which one is it?",
+            )
         layer.notes.append(
-            f"texts are read as {found}, but every one beyond ASCII is valid UTF-8: where they"
-            " look wrong, give encoding=utf-8"
+            f"every text beyond ASCII is valid UTF-8, so texts are read as UTF-8 and not as"
+            f" {found}; if they look wrong, give encoding={found.codec}"
         )
+        found = Encoding("utf-8", "all texts are valid in it")
+    layer.encoding = str(found)
     attributes = dbf.read_attributes(table, found)
     layer.fields = attributes.fields
     layer.notes += attributes.notes

@@ -19,27 +19,28 @@ NOTES_SHOWN: Final = 10
 _OF_ATTEMPT: Final = frozenset({LoadMode.REPLACE, LoadMode.UPSERT})
 
 
-def check_rejected(report: LayerReport, most: float) -> None:
-    """Refuse a layer of which too much was rejected.
+def too_many_rejected(report: LayerReport, most: float) -> str | None:
+    """Describe a layer of which too much was rejected; None: it may be loaded.
 
     Args:
         report: Of the layer.
         most: Share of its features, 0 to 1.
 
     Raises:
-        InvalidDocument: More were rejected, or all; the message says the first reason.
+        InvalidDocument: All were rejected.
     """
-    if not report.rejected:
-        return
-    if report.kept and report.rejected <= most * report.features:
-        return
+    if not report.rejected or (report.kept and report.rejected <= most * report.features):
+        return None
     first = next((each for each in report.problems if each.is_rejected), None)
     where = "" if first is None else f"; feature {first.feature:,}: {_described(first)}"
     listed = f"; all are in {report.problems_blob}" if report.problems_blob else ""
-    raise InvalidDocument(
+    text = (
         f"layer {report.layer!r}: {report.rejected:,} of {report.features:,} features were"
-        f" rejected, and max_rejected is {most:.0%}{where}{listed}"
+        f" rejected, and max_rejected_share is {most:g}{where}{listed}"
     )
+    if not report.kept:
+        raise InvalidDocument(text)
+    return f"{text}. Which share (0 to 1) may be skipped?"
 
 
 def load_key(mode: LoadMode, job_id: str, attempt: int, layer: int) -> str:

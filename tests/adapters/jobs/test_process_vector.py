@@ -23,7 +23,7 @@ from adapters.ports.features import Features
 from adapters.ports.vectors import Vectors
 from contracts.jobs import FinishedTask, InputIdentity, JsonObject, PlannedTask, TaskStatus
 from contracts.jobs.vectors import ProcessVectorParameters
-from domain.errors import InvalidDocument, RuleViolation
+from domain.errors import RuleViolation
 from tests.support.jobs.vector_files import BOW_TIE, SQUARE, geojson, geopackage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -173,11 +173,12 @@ async def test_a_mode_goes_by_what_is_there(runner: Runner, tmp_path: Path) -> N
 
 async def test_too_much_that_is_rejected_loads_nothing(runner: Runner, tmp_path: Path) -> None:
     await runner.put(geojson(tmp_path / "a", [(SQUARE, {}), (BOW_TIE, {})]), "a.geojson")
-    with pytest.raises(InvalidDocument, match="1 of 2 features were rejected"):
+    with pytest.raises(InputNeeded, match="1 of 2 features were rejected") as caught:
         await runner.run(source="a.geojson")
+    assert caught.value.parameter == "max_rejected_share"
     features: Features = runner.resources.port(Features)
     assert await features.table("a") is None
-    result = await runner.run(source="a.geojson", max_rejected=0.5)
+    result = await runner.run(source="a.geojson", max_rejected_share=0.5)
     assert (result["layers"][0]["rejected"], result["layers"][0]["total"]) == (1, 1)
 
 

@@ -5,11 +5,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import shapely
 
 from adapters.ports import UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
 from contracts.jobs.vectors import ColumnType
-from tests.support.jobs.vector_files import SQUARE, dbf, geopackage, shapefile
+from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
 from tests.support.jobs.vector_reading import Reading
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -135,7 +136,7 @@ async def test_a_crs_can_be_given_where_that_of_the_file_cannot_be_understood(
 @pytest.mark.parametrize(
     ("codec", "given", "name", "is_noted"),
     [
-        ("utf-8", None, "KÃ¶ln", True),
+        ("utf-8", None, "Köln", True),
         ("utf-8", "utf-8", "Köln", False),
         ("cp1252", None, "Köln", False),
     ],
@@ -147,7 +148,7 @@ async def test_utf_8_under_another_declared_encoding_is_named(
     table = dbf([(b"name", "C", 8, 0)], rows, language=0x57)
     found = await read(shapefile(tmp_path / "a", [SQUARE] * 3, table), encoding=given)
     assert found.rows()[0][0] == name
-    assert found.noted("valid UTF-8", "0x57", "encoding=utf-8") is is_noted
+    assert found.noted("valid UTF-8", "0x57", "encoding=cp1252") is is_noted
 
 
 async def test_geojson_in_utf_16_is_called_so(read: Reading, tmp_path: Path) -> None:
@@ -191,3 +192,34 @@ async def test_a_key_of_a_geopackage_is_kept_or_named(
     else:
         assert found.names == [key, "a"] and not found.noted("numbered anew")
         assert [row[:2] for row in found.rows()] == [(100, 1), (200, 2)]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "reason"),
+    [
+        ("POINT (180.0000019 1)", "POINT (180 1)", "clipped"),
+        ("POINT Z (200 -90.000001 5)", "POINT Z (-160 -90 5)", "clipped"),
+        ("POINT (359 1)", "POINT (-1 1)", "shifted"),
+        (
+            "LINESTRING (170 0, 190 0)",
+            "MULTILINESTRING ((170 0, 180 0), (-180 0, -170 0))",
+            "shift",
+        ),
+        (
+            "POLYGON ((190 0, 200 0, 200 9, 190 9, 190 0))",
+            "POLYGON ((-170 0, -160 0, -160 9, -170 9, -170 0))",
+            "shifted",
+        ),
+        (
+            "POLYGON ((0 -9, 360 -9, 360 9, 0 9, 0 -9))",
+            "POLYGON ((-180 -9, -180 9, 180 9, 180 -9, -180 -9))",
+            "shifted",
+        ),
+    ],
+)
+async def test_coordinates_beside_the_world_are_brought_into_it(
+    read: Reading, tmp_path: Path, given: str, kept: str, reason: str
+) -> None:
+    found = await read(geojson(tmp_path / "a", [(given, {})]))
+    assert shapely.from_wkt(found.rows()[0][-1]).equals(shapely.from_wkt(kept))
+    assert found.layer.rejected == 0 and reason in found.problems()[0]
