@@ -28,7 +28,11 @@ _PLAIN: Final = {
     "TimeSpan": frozenset({"begin", "end"}),
 }
 """Elements of a placemark that become columns of their name, by the element that they lie in."""
-_SHAPES: Final = frozenset({"Point", "LineString", "LinearRing", "Polygon", "MultiGeometry"})
+_MULTIPLES: Final = frozenset(
+    {"MultiGeometry", "MultiPoint", "MultiLineString", "MultiPolygon", "MultiTrack"}
+)
+"""Those that KML knows, and those that programs write by the names of other formats."""
+_SHAPES: Final = frozenset({"Point", "LineString", "LinearRing", "Polygon", "Track", *_MULTIPLES})
 _READ: Final = frozenset(
     {
         *_SHAPES,
@@ -48,8 +52,6 @@ _LEFT_OUT: Final = {
     "PhotoOverlay": "overlays",
     "ScreenOverlay": "overlays",
     "Model": "models",
-    "Track": "tracks",
-    "MultiTrack": "tracks",
     "LookAt": "views",
     "Camera": "views",
     "Region": "regions",
@@ -121,6 +123,7 @@ class _Reader:
         """Lists of coordinates of which some lack a height."""
         self._coordinates: np.ndarray[Any, Any] | None = None
         self._reason: str | None = None
+        self._track: list[str] = []
         self._geometries: list[BaseGeometry | None] = []
         self._columns: dict[str, list[str | None]] = {"folder": [], "name": []}
         self._problems: list[FeatureProblem] = []
@@ -152,8 +155,10 @@ class _Reader:
                     self._values["id"] = identity
             case "Data" | "SimpleData":
                 self._key = attributes.get("name")
-            case "MultiGeometry":
+            case _ if name in _MULTIPLES:
                 self._shapes.append([])
+            case "Track":
+                self._track = []
             case "Polygon":
                 self._outer, self._holes = [], []
             case _:
@@ -162,7 +167,7 @@ class _Reader:
     def _is_read(self, name: str) -> bool:
         """Whether an element of the open placemark is one that is known where it lies."""
         plain = _PLAIN.get(self._path[-1], frozenset())
-        return name in _READ or name in _LEFT_OUT or name in plain
+        return name in _READ or name in _LEFT_OUT or name in plain or self._path[-1] == "Track"
 
     def _leave(self, name: str) -> None:
         self.unread += 1
@@ -190,6 +195,9 @@ class _Reader:
             self._finish()
         elif name == "coordinates":
             self._coordinates = self._parsed(text)
+        elif self._path[-1] == "Track":
+            # Its moments and angles are no data of the placemark.
+            self._track += [",".join(text.split())] if name == "coord" else []
         elif name in _SHAPES:
             self._shape(name)
         else:
@@ -233,7 +241,10 @@ class _Reader:
 
     def _parsed(self, text: str) -> np.ndarray[Any, Any] | None:
         try:
-            tuples = [[float(part) for part in each.split(",")] for each in text.split()]
+            # Some programs write a comma too many, or a measure behind the height.
+            tuples = [
+                [float(part) for part in each.rstrip(",").split(",")[:3]] for each in text.split()
+            ]
             widths = {len(each) for each in tuples}
             if widths - {2, 3}:
                 raise ValueError
@@ -258,6 +269,11 @@ class _Reader:
                     self._shapes[-1].append(make.points(points[0]))
                 case "LineString" if points is not None:
                     self._shapes[-1].append(make.linestrings(points))
+                case "Track" if (track := self._parsed(" ".join(self._track))) is not None:
+                    if len(track) == 1:
+                        self._shapes[-1].append(make.points(track[0]))
+                    elif len(track):
+                        self._shapes[-1].append(make.linestrings(track))
                 case "LinearRing" if points is not None:
                     if "innerBoundaryIs" in self._path:
                         self._holes.append(points)
@@ -271,7 +287,7 @@ class _Reader:
                     outer = make.linearrings(self._outer[0])
                     holes = [make.linearrings(ring) for ring in self._holes]
                     self._shapes[-1].append(make.polygons(outer, holes or None))
-                case "MultiGeometry":
+                case _ if name in _MULTIPLES:
                     parts = self._shapes.pop()
                     self._shapes[-1].append(_collected(parts))
                 case _:

@@ -24,6 +24,7 @@ from adapters.files.vectors.layers import (
     bounds_of,
     in_chunks,
 )
+from adapters.files.vectors.surfaces import without_loss
 from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 
 _PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
@@ -231,4 +232,5 @@ def _geometries(parts: _Parts, layer: Layer) -> np.ndarray[Any, Any]:
 def _read(path: Path) -> Iterator[np.ndarray[Any, Any]]:
     with ogr.arrow(path, columns=[]) as (geometry, chunks):
         for chunk in chunks:
-            yield shapely.from_wkb(binary_of(chunk[geometry]), on_invalid="fix")
+            binary = binary_of(chunk[geometry])
+            yield without_loss(binary, shapely.from_wkb(binary, on_invalid="fix"))
