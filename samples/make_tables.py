@@ -173,7 +173,7 @@ def registrations() -> Rows:
                 101 + n,
             ]
         )
-    rows[20][1] = None
+    rows[20][2] = "runner19 at example.org"
     rows[33][3] = "31.02.1990"
     rows[47][2] = rows[12][2]
     return rows

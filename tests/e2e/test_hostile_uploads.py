@@ -88,7 +88,7 @@ FAILING: Mapping[str, tuple[Callable[[Path], bytes], str]] = {
     "archive": (lambda path: b"PK\x05\x06" + bytes(18), "zip archive"),
     "whole sheet of an ODS": (
         lambda path: ods("S", [["a"]], repeat_rows=1_048_000, repeat_columns=1_000),
-        "memory|wide|damaged",
+        "more than 20,000,000 cells",
     ),
     "damaged XLS": (lambda path: compound_file({"Workbook": b"\x09\x08rubbish"}), "damaged|failed"),
     "cut off XLS": (lambda path: xls([["a", "b"]] * 50)[:2000], "damaged|failed|without"),
@@ -147,7 +147,7 @@ async def test_an_upload_without_a_length_is_refused_at_the_limit(
     async with installation.person() as ada:
         token = ada.headers["authorization"]
     head = (
-        f"POST /api/imports HTTP/1.1\r\nHost: docflow\r\nAuthorization: {token}\r\n"
+        f"POST /api/imports HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {token}\r\n"
         "Content-Type: multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
