@@ -26,6 +26,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("put", "/api/imports/{uuid}/column-mappings"): [{"id": 1, "ignore": True}],
     ("put", "/api/imports/{uuid}/cell-mappings"): [{"id": 1, "ignore": True}],
     ("put", "/api/imports/{uuid}/layout"): {},
+    ("put", "/api/imports/{uuid}/skipped-rows"): {"rows": [4], "keep": True},
     ("post", "/api/imports/{uuid}/assignee"): {"to": "ben"},
     ("post", "/api/imports/{uuid}/cell-mappings/rules"): [{"ignore": True}],
     ("post", "/api/imports/{uuid}/review/operations"): {"kind": "EXCLUDE", "rows": [4]},

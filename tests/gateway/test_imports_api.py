@@ -120,7 +120,7 @@ async def test_results_report_and_undo(
     stack: Stack, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "adapters.notices")
-    bad = ("Dora", "", "dora@example.org", "Senior (18+)")
+    bad = ("Dora", "Novak", "dora at example.org", "Senior (18+)")
     async with stack.browser(token("ria")) as ria:
         uuid = await import_in(
             ria, "COMPLETED", sheet(HEADER, *GOOD, bad), filename="läufer.csv", autoStart="true"
