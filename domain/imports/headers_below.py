@@ -13,6 +13,8 @@ from domain.tabular.rows import Cell
 from domain.tabular.values import column_letters, readable
 
 _CHARACTERS: Final = 80
+_FEWEST: Final = 2
+"""Titles of a header in other words than those of the file."""
 _OTHER_END: Final = re.compile(r"[^0-9]\n")
 
 
@@ -84,6 +86,9 @@ class HeadersBelow:
         if not all(isinstance(cell, str | None) for cell in cells):
             return None
         titles = {place: str(cell) for place, cell in enumerate(cells) if _is_filled(cell)}
+        if len(titles) < _FEWEST:
+            # One word may be a key that is called like a column: the trade "Trade".
+            return None
         meant = [self._meaning(place, title) for place, title in titles.items()]
         named = {each.field.name for each in meant if each is not None}
         return titles if named >= self._required and 2 * len(named) > len(titles) else None

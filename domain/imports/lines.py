@@ -164,8 +164,7 @@ class LineSorter:
         }
         self._sums: defaultdict[int, _Sums] = defaultdict(_Sums)
         self._rows = self._since_total = 0
-        every = [*((row, self._used) for row in header.rows), *((row, None) for row in above)]
-        patterns = (_pattern(row, places) for row, places in every)
+        patterns = (_pattern(row, header.wrong) for row in (*header.rows, *above))
         self._repeated = [pattern for pattern in patterns if pattern]
 
     def sort(
@@ -327,11 +326,11 @@ def _is_text(cell: Cell) -> bool:
     return isinstance(cell, str) and any(map(str.isalpha, cell))
 
 
-def _pattern(row: Sequence[Cell], places: Collection[int] | None) -> dict[int, str]:
+def _pattern(row: Sequence[Cell], wrong: int | None) -> dict[int, str]:
     return {
         position: cell
         for position, cell in enumerate(row)
-        if isinstance(cell, str) and cell.strip() and (places is None or position in places)
+        if isinstance(cell, str) and cell.strip() and position != wrong
     }
 
 

@@ -240,7 +240,12 @@ ROWS_THAT_ARE_NO_DATA = (
     # Without a key: a sum of rows above, or a text alone.
     ("equipment", (*EQUIPMENT, [None, "Cranes in all", 30.5]), "1 total was left out (line 4)"),
     ("equipment", (*EQUIPMENT, [None, "Rented"]), "1 heading or remark without a key was left out"),
-    # The header again, and the same footer with another number.
+    # The header again, also where most of its columns are not used; the same footer once more.
+    (
+        "equipment",
+        (["Code", "Colour"], ["E-1", "red"], ["Code", "Colour"], ["E-2", "blue"]),
+        "1 repeated header was left out (line 3)",
+    ),
     ("equipment", (*EQUIPMENT, EQUIPMENT[0]), "1 repeated header was left out (line 4)"),
     (
         "equipment",
@@ -261,6 +266,7 @@ ROWS_WITH_A_KEY = (
     ["Date", "Clock", 5],
     ["CRANES", None, None],
     ["www.example.org", None, None],
+    ["Nummer", None, None],  # called like a column, in other words than the file's
     ["Lump sum", "Insurance", 30.5],
 )
 
