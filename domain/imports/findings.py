@@ -58,7 +58,7 @@ class Findings:
         skipped: Rows that were left out, the first 1,000 of them, with cells and reason.
         left: Lines of the first rows that were left out, by reason.
         counts: All rows that were left out, by reason.
-        odd: Lines, with the key, of rows whose key may be none: a totals word or a footer.
+        odd: Lines, with the key, of rows with a doubtful key: a totals word or a footer.
         lone: Lines of rows that hold nothing but their key.
         judged: Rows that were looked at.
         unused_rows: Rows that hold something in columns only that are not used.
@@ -134,7 +134,7 @@ class Findings:
             what = f"1 {_ONE[why]} was" if count == 1 else f"{count:,} {why.value} were"
             yield f"{what} left out ({_lines(self.left[why], count)})."
         if self.odd:
-            what = _taken(len(self.odd), "a key that may be none")
+            what = _taken(len(self.odd), "a doubtful key")
             yield f"{what} ({_lines(self.odd, len(self.odd))})."
         if self.lone and 2 * len(self.lone) < self.judged:
             what = _taken(len(self.lone), "nothing but a key")

@@ -290,7 +290,7 @@ class TestRowsThatAreNoData:
 
     def test_an_odd_key_is_remarked(self, xlsx: Any) -> None:
         found = read(xlsx(one_sheet(*EQUIPMENT, ["Total", None, 31], ["Page 7", "Pump", 1])))
-        said = "2 rows with a key that may be none were taken (lines 4 'Total', 5 'Page 7')."
+        said = "2 rows with a doubtful key were taken (lines 4 'Total', 5 'Page 7')."
         assert found.note == said
 
     def test_rows_of_a_key_alone_are_remarked(self, xlsx: Any) -> None:
