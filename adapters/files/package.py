@@ -111,10 +111,11 @@ class Package:
         """Paths of the files; the names that say no encoding have one together."""
         unsaid = [info for info in self._files if not info.flag_bits & _NAMES_IN_UTF8]
         raw = b"\n".join(info.orig_filename.encode("cp437", "replace") for info in unsaid)
-        # It takes memory that most processes have no use for.
-        from adapters.files.encodings import name_encoding
+        if not raw.isascii():
+            # It takes memory that most processes have no use for.
+            from adapters.files.encodings import name_encoding
 
-        self.names_encoding = None if raw.isascii() else name_encoding(raw)
+            self.names_encoding = name_encoding(raw)
         encoding = self.names_encoding or "cp437"
         return [
             info.filename
