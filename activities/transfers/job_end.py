@@ -6,7 +6,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
-from adapters.ports.transfers import Staging, StatusRow, TransferStore, Turns
+from adapters.ports.transfers import Staging, StatusRow, TransferStore
 from contracts.transfers import KeptTransfer, TransferClosing, file_job_id
 from domain.transfers.events import file_of
 
@@ -17,14 +17,13 @@ class ClosingPorts:
 
     store: TransferStore
     staging: Staging
-    turns: Turns
 
 
 class JobClosing:
     """Ends jobs.
 
     Args:
-        ports: Where rows, turns and bytes are kept.
+        ports: Where rows and bytes are kept.
     """
 
     def __init__(self, ports: ClosingPorts) -> None:
@@ -33,13 +32,10 @@ class JobClosing:
     @activity.defn(name="transfers.close")
     @translate_failures
     async def close(self, closing: TransferClosing) -> None:
-        """Remove what a job has staged, let the next one have its turn, and write how it ended."""
+        """Remove what a job has staged, and write how it ended: the next one has its turn then."""
         job, ports = closing.job, self._ports
         async with Heartbeater():
             await ports.staging.remove(job.transfer_id)
-        run = file_job_id(job.transfer_id)
-        if closing.sequence is not None:
-            await ports.turns.give_back(closing.sequence, run)
         await ports.store.record(
             StatusRow(
                 transfer_id=job.transfer_id,
@@ -55,7 +51,7 @@ class JobClosing:
                 file=closing.file or file_of(job.event),
                 reason=closing.reason,
                 by=closing.by,
-                run=run,
+                run=file_job_id(job.transfer_id),
                 digest=job.digest,
                 receipt=closing.receipt,
                 kept=_kept(closing),

@@ -19,6 +19,7 @@ from adapters.ports.transfers import (
 )
 from contracts.errors import NOT_YET
 from contracts.transfers import (
+    WATCH,
     LoadOrder,
     SettingsJob,
     TransferPlan,
@@ -88,6 +89,8 @@ class Planning:
                 )
         if order.plan is None:
             await self._begun(order, plan)
+            if plan.sequence is None and order.job.way_in == WATCH:
+                await self._ports.turns.unreserve(file_job_id(order.job.transfer_id))
         return plan
 
     async def _read_plan(self, order: LoadOrder) -> TransferPlan:

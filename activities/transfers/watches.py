@@ -11,9 +11,15 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.transfers.endpoints import now_utc, opened
 from adapters.ports.places import Entry, Place, Places
-from adapters.ports.transfers import EventSender, PartnerStore, TransferStore
+from adapters.ports.transfers import (
+    EventSender,
+    PartnerStore,
+    StatusRow,
+    TransferStore,
+    Turns,
+)
 from adapters.ports.watches import WatchStore
-from contracts.transfers import PlaceKind, TransferStatus, transfer_id_of
+from contracts.transfers import PlaceKind, TransferStatus, file_job_id, transfer_id_of
 from contracts.transfers.watches import (
     NAMED,
     LookFailure,
@@ -48,6 +54,8 @@ _KEPT: Final = timedelta(days=30)
 
 _ABANDONED: Final = timedelta(days=1)
 """A file that its sender still writes, and has not touched for so long, was given up."""
+_ENDED: Final = (TransferStatus.SUCCEEDED, TransferStatus.FAILED)
+_NEXT: Final = timedelta(microseconds=1)
 _SKEW: Final = timedelta(seconds=2)
 """By which the clocks of workers and server may differ."""
 
@@ -63,6 +71,7 @@ class WatchPorts:
     store: WatchStore
     sender: EventSender
     transfers: TransferStore
+    turns: Turns
     now: Callable[[], datetime] = now_utc
 
 
@@ -72,6 +81,8 @@ class _Look:
 
     watch: Watch
     at: datetime
+    place: datetime
+    """Of its next event among those of its watch."""
     files: int = 0
     sent: int = 0
     settling: int = 0
@@ -121,7 +132,9 @@ class Watching:
         watch = order.watch
         check_watch(watch)
         async with Heartbeater() as beats:
-            look = _Look(watch, self._ports.now())
+            now, last = self._ports.now(), await self._ports.turns.newest(watch.name, watch.queue)
+            # Clocks of workers differ: an event never comes before an earlier one.
+            look = _Look(watch, now, now if last is None else max(now, last + _NEXT))
             entries, markers, is_whole = await self._listed(look)
             look.files = len(entries)
             if not is_whole:
@@ -138,7 +151,6 @@ class Watching:
                 due += await self._page(look, page, before, markers)
                 beats.beat(look.result)
             for some in _pages(sorted(due, key=in_turn), _SENT_TOGETHER):
-                # One after another: jobs of one sequence key run in the order of their events.
                 sent = [await self._send(look, each) for each in some]
                 await self._ports.store.put(watch.name, sent)
                 beats.beat(look.result)
@@ -210,10 +222,11 @@ class Watching:
         new: list[SeenFile] = []
         due: list[SeenFile] = []
         for each in page:
-            version = _version(each)
-            seen = sighting(look.watch, version, before.pop(each.path, None), markers, look.at)
+            version, known = _version(each), before.pop(each.path, None)
+            seen = sighting(look.watch, version, known, markers, look.at)
             if seen.is_new:
                 new.append(seen.file)
+                await self._never_sent(look.watch, known)
             if seen.due:
                 due.append(seen.file)
             elif seen.file.event is None and seen.file.problem is None:
@@ -223,33 +236,44 @@ class Watching:
         return due
 
     async def _send(self, look: _Look, file: SeenFile) -> SeenFile:
+        watch, job = look.watch, None
         try:
-            again = await self._comes_again(look.watch, file)
-            event = event_of(look.watch, file, again=again)
-            await self._ports.sender.send(event, look.watch.queue)
+            known = await self._ports.transfers.get(_transfer(watch, event_id(watch, file)))
+            again = known is not None and await self._comes_again(file, known)
+            id = event_id(watch, file, again=again)
+            if again or known is None or known.status not in _ENDED:
+                # Before it is sent: whichever run begins first, jobs of one key keep this order.
+                job = file_job_id(_transfer(watch, id))
+                await self._ports.turns.reserve(watch.name, watch.queue, job, look.place)
+                look.place += _NEXT
+            await self._ports.sender.send(event_of(watch, file, again=again), watch.queue)
         except RuleViolation as refused:
+            if job is not None:
+                await self._ports.turns.unreserve(job)
             look.problem(f"{printable(file.path)}: no event is sent of it: {refused}")
             return file.model_copy(update={"problem": str(refused)[:500]})
         look.sent += 1
-        return file.model_copy(update={"event": event_id(look.watch, file, again=again)})
+        return file.model_copy(update={"event": id})
 
-    async def _comes_again(self, watch: Watch, file: SeenFile) -> bool:
+    async def _never_sent(self, watch: Watch, file: SeenFile | None) -> None:
+        """Give up the place of a version that is gone: a look may have been broken off there."""
+        if file is not None and file.event is None:
+            job = file_job_id(_transfer(watch, event_id(watch, file)))
+            await self._ports.turns.unreserve(job)
+
+    async def _comes_again(self, file: SeenFile, row: StatusRow) -> bool:
         """Whether this version was there before, and its transfer failed: a person put it back.
 
         Raises:
             RuleViolation: It was there before, and its transfer did not fail.
         """
-        transfer = transfer_id_of(watch.source, event_id(watch, file))
-        row = await self._ports.transfers.get(transfer)
-        if row is None:
-            return False
-        first, *_ = await self._ports.transfers.trail(transfer)
+        first, *_ = await self._ports.transfers.trail(row.transfer_id)
         if first.at >= file.since - _SKEW:
             # Of a look that was broken off.
             return False
         if row.status is not TransferStatus.FAILED:
             raise RuleViolation(
-                f"the same file was sent before, as transfer {transfer[:12]}, which is "
+                f"the same file was sent before, as transfer {row.transfer_id[:12]}, which is "
                 f"{row.status}; to have it sent again, change its time (`touch`)"
             )
         return True
@@ -297,6 +321,8 @@ class Watching:
 
     async def _vanished(self, look: _Look, gone: Sequence[SeenFile]) -> None:
         look.vanished += gone
+        for each in gone:
+            await self._never_sent(look.watch, each)
         if look.files:
             look.gone_unsent += never_sent(gone)
         for some in _pages(gone, _PAGE):
@@ -309,6 +335,10 @@ class Watching:
         """Note why a look failed; what the one before came to stays."""
         known = await self._ports.store.state(failure.watch) or WatchState(watch=failure.watch)
         await self._ports.store.put_state(known.model_copy(update={"problem": failure.problem}))
+
+
+def _transfer(watch: Watch, event: str) -> str:
+    return transfer_id_of(watch.source, event)
 
 
 def _version(entry: Entry) -> Version:

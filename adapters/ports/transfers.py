@@ -106,7 +106,25 @@ class TransferStore(Protocol):
 
 
 class Turns(Protocol):
-    """Who may work on a sequence key, in the order of arrival."""
+    """Who may work on a sequence key, in the order of arrival.
+
+    All that a run has is given back by the state of its end in `TransferStore`.
+    """
+
+    async def newest(self, watch: str, queue: str | None) -> datetime | None:
+        """The last place that is reserved for an event of a watch; None: none is."""
+        ...
+
+    async def reserve(self, watch: str, queue: str | None, run: str, place: datetime) -> None:
+        """Keep a place for the job of an event that a watch is about to send.
+
+        Args:
+            watch: Its name: its events keep the order of their places.
+            queue: Where its events go, routed already; None: they are routed.
+            run: Workflow id of the job; one that has a place keeps it.
+            place: Behind those that are reserved already.
+        """
+        ...
 
     async def take(self, key: str, run: str, arrived: datetime) -> Sequence[str]:
         """Stand in line, or see how far one is.
@@ -114,15 +132,16 @@ class Turns(Protocol):
         Args:
             key: What runs write one after the other.
             run: Workflow id; it stands in line once.
-            arrived: Of its event: the earlier one comes first, unless another has begun.
+            arrived: Of its event: the earlier one comes first, unless another has begun. The
+                place that was reserved for it counts instead.
 
         Returns:
             Workflow ids of those before it, the one whose turn it is first; none: it is its turn.
         """
         ...
 
-    async def give_back(self, key: str, run: str) -> None:
-        """Leave the line; it may be done twice."""
+    async def unreserve(self, run: str) -> None:
+        """Give up the place that was reserved for a run, of which it needs none."""
         ...
 
 

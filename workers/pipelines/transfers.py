@@ -14,6 +14,7 @@ from contracts.transfers import (
     FILE_JOB,
     TASK_QUEUE,
     TRANSFER_PREFIX,
+    WATCH,
     CopyRetentionOrder,
     TransferRetry,
     TransferStatus,
@@ -115,7 +116,7 @@ async def _open(
             endpoint_ports(environment, database, blobs, files.staging, secrets, pool),
             files,
             load(_SENDER)(context.client, queues, SqlTransferStore(database)),
-            load(_SENDER)(context.client, queues, SqlTransferStore(database), way_in="watch"),
+            load(_SENDER)(context.client, queues, SqlTransferStore(database), way_in=WATCH),
             routes,
         )
         watches = watches_of(environment)

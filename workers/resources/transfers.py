@@ -144,7 +144,7 @@ def transfer_resources(
         staging=files.staging,
         receiving=ReceivingPorts(store, RouteCache(routes), queues, rejected, sender),
         planning=PlanningPorts(source, partners, queues, turns, store, files.keeps_copies),
-        closing=ClosingPorts(store, files.staging, turns),
+        closing=ClosingPorts(store, files.staging),
         ends=ends,
         openpgp=files.crypto.openpgp,
         crypto=files.crypto,
@@ -154,7 +154,9 @@ def transfer_resources(
         copies=files.copies,
         scanner=files.scanner,
         sender=sender,
-        watches=WatchPorts(ends.places, partners, SqlWatchStore(database), watch_sender, store),
+        watches=WatchPorts(
+            ends.places, partners, SqlWatchStore(database), watch_sender, store, turns
+        ),
         expected=ExpectedPorts(SqlExpectedStore(database), routes),
     )
 

@@ -1,5 +1,6 @@
 """One state of a transfer, written in one statement where the database can."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -16,10 +17,13 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.codec import clean
 from adapters.database.engine import Database
 from adapters.database.models.transfers import jobstatus, transfers
+from adapters.database.transfers.leftovers import OPEN
+from adapters.database.transfers.turns import given_back
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import TransferStatus, file_job_id
 
@@ -56,23 +60,34 @@ class StateWriter:
         self._note = insert(jobstatus).on_conflict_do_nothing()
 
     async def write(self, row: StatusRow) -> bool:
-        """Write a state; False: the row is that of another event, and stays as it was."""
+        """Write a state, and give its turn back where it is an end.
+
+        Returns:
+            False: the row is that of another event, and stays as it was.
+        """
         values = {f"new_{name}": value for name, value in _values(row).items()}
         by_job = _is_by_job(row)
         values["new_by_job"] = by_job
         async with self._database.single() as connection:
-            if self._both is None:
-                await connection.execute(self._trail, values)
-                await connection.execute(self._newest, values)
-                digest = (await connection.execute(_DIGEST, values)).scalar_one()
-                return by_job or row.digest is None or digest in (None, row.digest)
-            while True:
-                done = (await connection.execute(self._both, values)).one()
-                if done.is_written:
-                    return True
-                if done.is_known:
-                    return by_job or row.digest is None or done.digest in (None, row.digest)
-                # Another one was inserted since the statement began, which the next one sees.
+            digest = await self._written(connection, values)
+            is_own = by_job or row.digest is None or digest in (None, row.digest)
+            if is_own and row.status.value not in OPEN:
+                await connection.execute(given_back(file_job_id(row.transfer_id)))
+        return is_own
+
+    async def _written(self, connection: AsyncConnection, values: Mapping[str, Any]) -> str | None:
+        """Write the row and its line; the digest of the row, as it is now."""
+        if self._both is None:
+            await connection.execute(self._trail, values)
+            await connection.execute(self._newest, values)
+            return (await connection.execute(_DIGEST, values)).scalar_one()
+        while True:
+            done = (await connection.execute(self._both, values)).one()
+            if done.is_written:
+                return values["new_digest"]
+            if done.is_known:
+                return done.digest
+            # Another one was inserted since the statement began, which the next one sees.
 
     async def note(self, row: StatusRow) -> None:
         """Write a line of the trail alone."""

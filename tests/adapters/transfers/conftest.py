@@ -18,7 +18,6 @@ from temporalio.client import Client
 from adapters.aws.session import AwsSettings
 from adapters.azure.blobs import AzureBlobs
 from adapters.database import Database
-from adapters.database.transfers.watches import SqlWatchStore
 from adapters.files.openpgp import GnuPg
 from adapters.places.partner_places import PartnerPlaces
 from adapters.ports.places import Place
@@ -233,6 +232,6 @@ def looks(database: Database) -> Make:
     """Makes watches of an endpoint in memory."""
 
     def make(**fields: Any) -> Looks:
-        return Looks(SqlWatchStore(database), ListedPlaces(), a_watch(**fields))
+        return Looks(database, ListedPlaces(), a_watch(**fields))
 
     return make

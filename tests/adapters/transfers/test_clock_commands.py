@@ -18,6 +18,7 @@ from adapters.database import Database, open_database
 from adapters.database.transfers.expected import SqlExpectedStore
 from adapters.database.transfers.routes import SqlRouteStore
 from adapters.database.transfers.store import SqlTransferStore
+from adapters.database.transfers.turns import SqlTurns
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports.transfers import StatusRow
@@ -78,7 +79,8 @@ def worker_of(client: Client, database: Database, root: Path) -> Worker:
     queues = {"jobs": Queue(name="jobs", handler="FileJobHandler")}
     sender = StartedEvents(client, queues, SqlTransferStore(database), way_in="watch")
     rows = SqlTransferStore(database)
-    watching = Watching(WatchPorts(places, partners, SqlWatchStore(database), sender, rows))
+    store, turns = SqlWatchStore(database), SqlTurns(database)
+    watching = Watching(WatchPorts(places, partners, store, sender, rows, turns))
     expecting = Expecting(ExpectedPorts(SqlExpectedStore(database), SqlRouteStore(database)))
     return Worker(
         client,

@@ -257,17 +257,50 @@ async def test_rows_of_runs_that_are_over_are_closed_and_their_bytes_removed(
 
 
 async def test_turns_follow_the_order_of_arrival(database: Database) -> None:
-    turns = SqlTurns(database)
+    first = file_job_id(ID)
+    turns, store = SqlTurns(database), SqlTransferStore(database)
     late, early = NOON + timedelta(seconds=1), NOON
-    assert await turns.take("key", "late", late) == []
+    assert await turns.take("key", first, late) == []
     # It has begun, and stays first although an earlier event comes now.
-    assert await turns.take("key", "early", early) == ["late"]
-    assert await turns.take("key", "last", late) == ["late", "early"]
+    assert await turns.take("key", "early", early) == [first]
+    assert await turns.take("key", "last", late) == [first, "early"]
     assert await turns.take("another key", "last", late) == []
-    await turns.give_back("key", "late")
-    await turns.give_back("key", "late")
+    await store.record(a_row(TransferStatus.SUCCEEDED, run=file_job_id(ID)))
     assert await turns.take("key", "early", early) == []
     assert await turns.take("key", "last", late) == ["early"]
+
+
+@pytest.mark.parametrize("end", ["other key", "no key", "failed", "swept"])
+async def test_a_job_waits_for_earlier_events_of_its_watch_without_a_key(
+    database: Database, end: str
+) -> None:
+    turns, store = SqlTurns(database), SqlTransferStore(database)
+    first, second, third, another = map(file_job_id, (ID, OTHER, "e" * 64, "a" * 64))
+    for place, job in enumerate((first, second, third)):
+        await turns.reserve("orders", None, job, NOON + timedelta(seconds=place))
+    assert await turns.newest("orders", None) == NOON + timedelta(seconds=2)
+    # What arrived before them by another way does not wait, and what their runs say of their
+    # arrival does not count.
+    assert await turns.take("key", another, NOON - timedelta(days=1)) == []
+    assert await turns.take("key", third, NOON) == [another]
+    assert await turns.take("key", second, NOON + timedelta(days=1)) == [another]
+    assert await turns.take("key", third, NOON) == [another, second]
+    await store.record(a_row(TransferStatus.SUCCEEDED, transfer_id="a" * 64, run=another))
+    assert await turns.take("key", second, NOON) == [first]
+    rows = TransferRows(store, Staged())  # type: ignore[arg-type]
+    match end:
+        case "other key":
+            assert await turns.take("another key", first, NOON) == []
+        case "failed":
+            await store.record(a_row(TransferStatus.FAILED, run=transfer_workflow_id(ID)))
+        case "swept":
+            [left] = await rows.open_rows(NOON, "", 10)
+            assert (left.id, left.run) == (first, transfer_workflow_id(ID))
+            await rows.terminate(left.id, "Temporal knows no run", left.changed_at)
+        case _:
+            await turns.unreserve(first)
+    assert await turns.take("key", second, NOON) == []
+    assert await turns.take("key", third, NOON) == [second]
 
 
 async def test_of_runs_that_ask_at_the_same_moment_one_has_the_turn(database: Database) -> None:

@@ -11,7 +11,6 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database
-from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners
 from contracts.errors import PERMANENT, UNAVAILABLE
 from contracts.transfers import Partner, PlaceKind, TransferStatus
@@ -25,7 +24,7 @@ from tests.support.transfers.places import open_places
 async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_path: Path) -> None:
     partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
     places = open_places(folders=[tmp_path])
-    looks = Looks(SqlWatchStore(database), places, partner=partner)
+    looks = Looks(database, places, partner=partner)
     file = tmp_path / "out" / "a.csv"
     file.parent.mkdir()
     file.write_bytes(b"1,2\n")
@@ -87,7 +86,7 @@ async def test_a_folder_that_is_missing_fails_the_look_and_nothing_vanishes(
     database: Database, tmp_path: Path
 ) -> None:
     partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
-    looks = Looks(SqlWatchStore(database), open_places(folders=[tmp_path]), partner=partner)
+    looks = Looks(database, open_places(folders=[tmp_path]), partner=partner)
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "a.csv").write_bytes(b"1")
@@ -192,7 +191,7 @@ async def test_markers_of_another_case_hide_no_others_in_silence(looks: Make) ->
 
 
 async def test_thousands_of_files_are_each_sent_once(database: Database) -> None:
-    watched = Looks(SqlWatchStore(database), ListedPlaces())
+    watched = Looks(database, ListedPlaces())
     for number in range(3_000):
         watched.places.put(f"out/{number:06}.csv", changed=NOON)
     assert (await watched.look()).settling == 3_000
@@ -298,9 +297,8 @@ async def test_a_partner_that_is_not_there_fails_the_look(looks: Make) -> None:
     with pytest.raises(ApplicationError, match="no partner nobody") as failed:
         await watched.look()
     assert failed.value.type == PERMANENT
-    ports = WatchPorts(
-        watched.places, MemoryPartners(), watched.store, watched.sender, watched.transfers
-    )
+    places = (watched.places, MemoryPartners(), watched.store)
+    ports = WatchPorts(*places, watched.sender, watched.transfers, watched.turns)
     note = LookFailure(watch="orders", problem="there is no partner nobody")
     await ActivityEnvironment().run(Watching(ports).note_look, note)
     state = await watched.store.state("orders")

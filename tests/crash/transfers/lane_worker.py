@@ -75,15 +75,15 @@ def short_heartbeats() -> Generator[None]:
 
 @asynccontextmanager
 async def lane_worker(
-    settings: Mapping[str, str], queue: str, death: Death | None = None
+    settings: Mapping[str, str], queue: str | None, death: Death | None = None
 ) -> AsyncGenerator[None]:
-    """Serve one queue with everything that docflow's own worker has."""
+    """Serve one queue, or all and events, with everything that docflow's own worker has."""
     deaths = [] if death is None else [Dying(death)]
     async with whole_workers(settings, *deaths, queue=queue):
         yield
 
 
-def main(log: Path, settings: Mapping[str, str], queue: str, death: Death) -> None:
+def main(log: Path, settings: Mapping[str, str], queue: str | None, death: Death) -> None:
     """Work until that moment; what the process says goes to its log."""
     with log.open("ab") as file:
         for stream in (sys.stdout, sys.stderr):

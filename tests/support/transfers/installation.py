@@ -234,7 +234,7 @@ def _opened(environment: Mapping[str, str], resources: Resources, client: Client
             store, routes, queues, resources.rejected, StartedEvents(client, queues, store)
         ),
         PlanningPorts(source, SqlPartnerStore(database), queues, turns, store),
-        ClosingPorts(store, staging, turns),
+        ClosingPorts(store, staging),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from activities.transfers.watches import Watching, WatchPorts
+from adapters.database import Database
+from adapters.database.transfers.turns import SqlTurns
 from adapters.database.transfers.watches import SqlWatchStore
 from adapters.memory.transfers.partners import MemoryPartners
 from adapters.ports.transfers import StatusRow
@@ -48,7 +50,7 @@ class Rows:
 class Looks:
     """A watch and everything it is given; time passes between two looks."""
 
-    store: SqlWatchStore
+    database: Database
     places: Any
     watch: Watch = field(default_factory=a_watch)
     partner: Partner = field(default_factory=lambda: Partner(name="acme", kind=PlaceKind.FOLDER))
@@ -56,11 +58,15 @@ class Looks:
     transfers: Any = field(default_factory=Rows)
     now: datetime = NOON
 
+    def __post_init__(self) -> None:
+        self.store, self.turns = SqlWatchStore(self.database), SqlTurns(self.database)
+
     async def look(self, seconds: float = 60) -> LookResult:
         self.now += timedelta(seconds=seconds)
         partners = MemoryPartners(self.partner)
         ports = WatchPorts(
-            self.places, partners, self.store, self.sender, self.transfers, lambda: self.now
+            *(self.places, partners, self.store, self.sender, self.transfers, self.turns),
+            now=lambda: self.now,
         )
         order = LookOrder(watch=self.watch)
         return await ActivityEnvironment().run(Watching(ports).look, order)
