@@ -20,6 +20,10 @@ from workers.cli.context import CliContext
 pytestmark = pytest.mark.gnupg
 
 Docflow = Callable[..., Any]
+OLD = (
+    *("--kind", "sftp", "--host", "h", "--user", "us", "--password", "env:P"),
+    *("--algorithm", "ssh-rsa", "--algorithm", "3des-cbc"),
+)
 
 
 @pytest_asyncio.fixture
@@ -121,12 +125,28 @@ async def test_partners_are_listed_disabled_enabled_and_removed(
         (("--kind", "https", "--host", "u:p@h"), "neither user, password"),
         (("--kind", "https", "--host", "h", "--token", "planted-secret"), "never the secret"),
         (("--kind", "s3", "--container", "b", "--root", "../out"), "would leave its folder"),
+        (("--kind", "folder", "--container", "/in", "--write", "append"), "write: "),
+        (("--kind", "https", "--host", "h", "--algorithm", "ssh-rsa"), "is for SFTP"),
+        ((*OLD, "--algorithm", "rot13"), "which rot13 isn't"),
     ],
 )
 async def test_a_record_that_is_wrong_is_refused_and_no_value_repeated(
     docflow: Docflow, given: tuple[str, ...], said: str
 ) -> None:
     assert said in (await docflow("add", "acme", *given, code=2)).output
+
+
+async def test_options_say_how_files_are_written_and_permit_old_algorithms(
+    docflow: Docflow,
+) -> None:
+    await docflow("add", "acme", *OLD, "--write", "direct")
+    for shown in ("list", "show acme"):
+        output = " ".join((await docflow(*shown.split())).output.split())
+        assert "direct" in output and "ssh-rsa" in output and "3des-cbc" in output
+    # Another record of it keeps both.
+    await docflow("add", "acme", *OLD[:-4], "--replace")
+    record = json.loads((await docflow("show", "acme", "--json")).output)
+    assert (record["write"], record["algorithms"]) == ("direct", ["ssh-rsa", "3des-cbc"])
 
 
 async def test_a_record_comes_from_a_file(docflow: Docflow, tmp_path: Path) -> None:

@@ -48,13 +48,14 @@ async def _list(cli: CliContext, *, as_json: bool) -> None:
     if not found:
         typer.echo("there are no partners; `docflow partners add --help` makes one")
         return
-    made = table("name", "kind", "where", "state", "changed", "by")
+    made = table("name", "kind", "where", "state", "special", "changed", "by")
     for each in found:
         made.add_row(
             text(each.name),
             text(each.kind),
             text(_where(each)),
             text(_state(each), "" if _usable(each) else "bold yellow"),
+            text(", ".join(filter(None, (each.write, *each.algorithms)))),
             text(moment(each.changed_at)),
             text(each.by),
         )
@@ -132,6 +133,14 @@ def add(
     probe_folder: Annotated[
         str | None, typer.Option(help="Where tests write their small files [the root].")
     ] = None,
+    write: Annotated[
+        str | None,
+        typer.Option(help="How files are written: direct, rename, rename-after [as probed]."),
+    ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Old algorithm of SFTP that is permitted as well; once for each."),
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(help="JSON file with the whole record; options come before it.")
     ] = None,
@@ -145,6 +154,8 @@ def add(
     Examples:
       docflow partners add acme --kind sftp --host sftp.acme.example --user us \\
           --private-key file:/run/secrets/acme-key
+      docflow partners add legacy --kind sftp --host sftp.legacy.example --user us \\
+          --password env:LEGACY --write direct --algorithm ssh-rsa --algorithm aes128-cbc
       docflow partners add archive --kind azure-blob --host https://acme.blob.core.windows.net \\
           --container in --token env:ACME_SAS
       docflow partners add acme --file acme.json
@@ -163,6 +174,8 @@ def add(
         "token": token,
         "contact": contact,
         "probe_folder": probe_folder,
+        "write": write,
+        "algorithms": algorithm,
     }
     given = {field: value for field, value in options.items() if value is not None}
     run(_add(cli_context(context), file, given, replace=replace))
