@@ -137,7 +137,9 @@ class HttpsPlace(BasePlace):
                     raise FileChanged(f"{printable(path)} is another file now")
                 await self._check(answer, path)
                 _require_start(answer, offset, path)
-                _require_end(answer, path)
+                if not entry.size:
+                    # Where a size was stated, it tells as well.
+                    _require_end(answer, path)
                 # A server that knows of no ranges sends the file from its beginning.
                 passed_over = 0 if answer.status_code == 206 else offset
                 async for block in answer.aiter_raw(_BLOCK):
@@ -351,7 +353,7 @@ def _base(partner: Partner) -> str:
 
 
 def _entry(path: str, headers: httpx.Headers) -> Entry:
-    size, changed = headers.get("Content-Length", ""), headers.get("Last-Modified")
+    changed = headers.get("Last-Modified")
     try:
         moment = parsedate_to_datetime(changed) if changed else None
     except ValueError:
@@ -359,7 +361,7 @@ def _entry(path: str, headers: httpx.Headers) -> Entry:
     # 0: not stated; the file is read to its end.
     return Entry(
         path,
-        int(size) if size.isdecimal() else 0,
+        int(headers.get("Content-Length", 0)),
         moment,
         (headers.get("ETag") or "")[:256] or None,
     )
