@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -44,6 +44,17 @@ class ArchivePorts:
     secrets: Secrets
     staging: Staging
     scratch: Path
+
+
+@dataclass
+class _Extracted:
+    """What is known of one archive."""
+
+    files: list[StagedFile] = field(default_factory=list[StagedFile])
+    plain: int = 0
+    """Those that were not encrypted."""
+    guessed: str | None = None
+    """Encoding in which their names were read."""
 
 
 class ArchiveSteps:
@@ -107,18 +118,23 @@ class ArchiveSteps:
             remarks: list[str] = []
             for archive in await step.given():
                 try:
-                    found, plain = await self._extracted(step, action, archive, password, after)
+                    found = await self._extracted(step, action, archive, password, after)
                 except UnreadableDocument as error:
                     raise UnreadableDocument(f"{archive.name!r}: {error}") from error
                 except InvalidDocument as error:
                     raise InvalidDocument(f"{archive.name!r}: {error}") from error
-                after += found
-                lines.append(line_of(archive, None, f"{len(found):,} files"))
-                lines += [line_of(None, file) for file in found]
-                if plain and password is not None:
+                after += found.files
+                lines.append(line_of(archive, None, f"{len(found.files):,} files"))
+                lines += [line_of(None, file) for file in found.files]
+                if found.plain and password is not None:
                     remarks.append(
-                        f"{archive.name!r}: {plain:,} files were not encrypted, although a "
+                        f"{archive.name!r}: {found.plain:,} files were not encrypted, although a "
                         "password is set"
+                    )
+                if found.guessed is not None:
+                    remarks.append(
+                        f"{archive.name!r} does not say how its names are encoded: they were read "
+                        f"as {found.guessed}; if they are wrong, set NameEncoding"
                     )
             remarks += remarks_of_empty(after)
             return await step.result(await step.manifest(after), lines, remarks=remarks)
@@ -130,11 +146,9 @@ class ArchiveSteps:
         archive: StagedFile,
         password: str | None,
         before: Sequence[StagedFile],
-    ) -> tuple[Sequence[StagedFile], int]:
-        """The files of one archive, and how many of them were not encrypted."""
+    ) -> "_Extracted":
         limits = ExtractionLimits(action.at_most, action.bytes_at_most, action.ratio_at_most)
-        found: list[StagedFile] = []
-        plain = 0
+        found = _Extracted()
         with scratch_folder(self._ports.scratch) as folder:
             members = self._ports.archives.extract(
                 await staged_path(step.staging, archive, folder),
@@ -147,10 +161,12 @@ class ArchiveSteps:
             )
             async with aclosing(members):
                 async for member in members:
-                    blob = await step.stage(len(before) + len(found), member.chunks)
-                    found.append(archive.model_copy(update={"name": member.name, "blob": blob}))
-                    plain += not member.encrypted
-        return found, plain
+                    blob = await step.stage(len(before) + len(found.files), member.chunks)
+                    file = archive.model_copy(update={"name": member.name, "blob": blob})
+                    found.files.append(file)
+                    found.plain += not member.encrypted
+                    found.guessed = member.guessed
+        return found
 
     async def _password(self, reference: str | None) -> str | None:
         if reference is None:

@@ -204,6 +204,8 @@ class ArchiveMember:
     chunks: AsyncGenerator[bytes]
     """Has to be read to its end before the next member is asked for."""
     encrypted: bool = False
+    guessed: str | None = None
+    """The encoding that was found for names of its archive; None: they are as is stated."""
 
 
 class Archives(Protocol):
@@ -240,7 +242,8 @@ class Archives(Protocol):
             limits: What it may ask for.
             format: None: by structure.
             password: Of encrypted files.
-            encoding: Of names that are not marked as UTF-8.
+            encoding: Of names that are not marked as UTF-8. Those of ZIP archives that are not
+                UTF-8 either are read in the encoding that is found for them.
             flatten: Folders are dropped from names.
 
         Raises:

@@ -2,10 +2,13 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Final
 
 from domain.errors import InvalidDocument
 
+UTF8: Final = "utf-8"
+DOS: Final = "cp437"
 NAME_CHARACTERS: Final = 1_024
 SEGMENT_BYTES: Final = 255
 _DRIVE: Final = re.compile(r"^[A-Za-z]:")
@@ -18,12 +21,28 @@ class ArchiveNames:
     Args:
         encoding: Of names that are not marked as UTF-8.
         flatten: Folders are dropped from names.
+
+    Attributes:
+        guessed: The encoding that was found for names that are in none that is stated.
     """
 
-    def __init__(self, encoding: str = "utf-8", *, flatten: bool = False) -> None:
+    def __init__(self, encoding: str = UTF8, *, flatten: bool = False) -> None:
         self._encoding = encoding
+        self.guessed: str | None = None
         self._flatten = flatten
         self._seen: dict[str, str] = {}
+
+    def guess(self, raw: bytes, find: Callable[[bytes], str]) -> None:
+        """Find the encoding of names that are not UTF-8, unless one is set.
+
+        Args:
+            raw: All names that are not marked as UTF-8, a line each.
+            find: Finds their encoding.
+        """
+        if self._encoding != UTF8 or raw.isascii() or (found := find(raw)) == UTF8:
+            return
+        if found != DOS or _has_accents_alone(raw.decode(DOS)):
+            self._encoding = self.guessed = found
 
     def taken(self, raw: bytes, *, is_utf8: bool = False) -> str:
         """The name under which a file is taken out.
@@ -48,7 +67,7 @@ class ArchiveNames:
         return name
 
     def _text(self, raw: bytes, *, is_utf8: bool) -> str:
-        encoding = "utf-8" if is_utf8 else self._encoding
+        encoding = UTF8 if is_utf8 else self._encoding
         try:
             return raw.decode(encoding)
         except (UnicodeDecodeError, LookupError):
@@ -74,6 +93,18 @@ class ArchiveNames:
         ):
             raise InvalidDocument(f"the name {_shown(name)} is too long")
         return joined
+
+
+def _has_accents_alone(names: str) -> bool:
+    """Whether names are words with a few accents: those of DOS, as ZIP programs write them.
+
+    In other code pages the same bytes are signs, or most of a word.
+    """
+    stems = (name.rpartition(".")[0] or name for name in names.split("\n"))
+    letters = [each for stem in stems for each in stem if each.isalpha() or not each.isascii()]
+    accents = [each for each in letters if not each.isascii()]
+    is_latin = all(unicodedata.name(each, "").startswith("LATIN ") for each in accents)
+    return is_latin and 2 * len(accents) < len(letters)
 
 
 def _shown(name: str) -> str:

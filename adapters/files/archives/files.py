@@ -81,7 +81,7 @@ class ArchiveFiles:
                 file_name, encrypted, pieces = member
                 counts = kind in (ArchiveFormat.ZIP, ArchiveFormat.TAR)
                 chunks = _stepped(pieces, bounds.unpacked if counts else _nothing)
-                yield ArchiveMember(file_name, chunks, encrypted=encrypted)
+                yield ArchiveMember(file_name, chunks, encrypted=encrypted, guessed=names.guessed)
                 async for _ in chunks:
                     raise AssertionError("a file of the archive was not read to its end")
             bounds.end()

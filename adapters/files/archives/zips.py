@@ -6,6 +6,7 @@ Source: APPNOTE.TXT of PKWARE; the AES extra field: "AES Encryption Information"
 import stat
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ _ENCRYPTED: Final = 0x1
 _UNREADABLE_FLAGS: Final = 0x20 | 0x40 | 0x2000
 """Patched data, strong encryption, masked headers."""
 _UTF8: Final = 0x800
+_FIELD: Final = struct.Struct("<HH")
+_UNICODE_PATH: Final = 0x7075
 _AES: Final = 99
 _DEFLATE64: Final = 9
 _METHODS: Final = frozenset(
@@ -94,13 +97,14 @@ def _checked(
     infos: Sequence[zipfile.ZipInfo], names: ArchiveNames, password: str | None
 ) -> Sequence[ZipMember]:
     found: list[ZipMember] = []
+    unsaid = [info for info in infos if _utf8_name(info) is None]
+    names.guess(b"\n".join(map(_raw_name, unsaid)), _encoding)
     for info in infos:
-        mode = info.external_attr >> 16
-        is_utf8 = bool(info.flag_bits & _UTF8)
-        raw = info.orig_filename.encode("utf-8" if is_utf8 else "cp437")
+        mode, raw, utf8 = info.external_attr >> 16, _raw_name(info), _utf8_name(info)
         if raw.endswith((b"/", b"\\")) or stat.S_ISDIR(mode):
             continue
-        member = ZipMember(names.taken(raw, is_utf8=is_utf8), raw, info)
+        own = names.taken(raw if utf8 is None else utf8, is_utf8=utf8 is not None)
+        member = ZipMember(own, raw, info)
         if stat.S_ISLNK(mode):
             raise UnreadableDocument(f"{member.name!r} in it is a link; links are not followed")
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
@@ -118,6 +122,30 @@ def _checked(
             raise UnreadableDocument("it is encrypted, and no password is set (Password)")
         found.append(member)
     return found
+
+
+def _raw_name(info: zipfile.ZipInfo) -> bytes:
+    return info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437")
+
+
+def _utf8_name(info: zipfile.ZipInfo) -> bytes | None:
+    """The name in UTF-8, which a flag or a field of Info-ZIP says it is; None: neither does."""
+    raw, rest = _raw_name(info), info.extra
+    if info.flag_bits & _UTF8:
+        return raw
+    while len(rest) >= _FIELD.size:
+        kind, size = _FIELD.unpack_from(rest)
+        field, rest = rest[_FIELD.size :][:size], rest[_FIELD.size + size :]
+        if kind == _UNICODE_PATH and field[1:5] == zlib.crc32(raw).to_bytes(4, "little"):
+            return field[5:]
+    return None
+
+
+def _encoding(names: bytes) -> str:
+    # It takes memory that most processes have no use for.
+    from adapters.files.encodings import name_encoding
+
+    return name_encoding(names)
 
 
 def _require_bounds(found: Sequence[ZipMember], directory: int, limits: ExtractionLimits) -> None:

@@ -193,15 +193,6 @@ async def test_a_hostile_or_damaged_archive_is_refused(
         await extracted(content, tmp_path)
 
 
-async def test_a_name_of_another_encoding_is_named_and_read_where_it_is_set(
-    tmp_path: Path,
-) -> None:
-    content = zip_of({"Mull.csv": b"x"}).replace(b"Mull", b"M\x81ll")
-    with pytest.raises(InvalidDocument, match=r"b'M\\x81ll.csv' is not utf-8"):
-        await extracted(content, tmp_path)
-    assert await extracted(content, tmp_path, encoding="cp850") == {"Müll.csv": b"x"}
-
-
 async def test_the_same_name_twice_is_refused_although_both_are_well(tmp_path: Path) -> None:
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
