@@ -44,6 +44,7 @@ _UNAUTHORIZED: Final = 401
 """Of the credentials (RFC 9110, 15.5.2)."""
 _FORBIDDEN: Final = 403
 """It may be of the path alone, and of a folder often is: many servers list none."""
+_REFUSE_HEAD: Final = (403, 405, 501)
 _CANNOT_READ: Final = (401, 403, 404, 405, 501)
 _START: Final = re.compile(r"bytes\s+(\d+)-", re.IGNORECASE)
 _UNVERIFIED: Final = "accepted by the server, which lets nothing be read back"
@@ -102,13 +103,13 @@ class HttpsPlace(BasePlace):
 
     async def stat(self, path: str) -> Entry:
         """One file."""
-        answer = await self._sent("HEAD", self._url(checked(path)), path)
+        answer = await self._looked(checked(path))
         await self._check(answer, path)
         return _entry(path, answer.headers)
 
     async def entry(self, path: str) -> Entry | None:
         """A file; None: there is none, or the server does not say."""
-        answer = await self._sent("HEAD", self._url(path), path)
+        answer = await self._looked(path)
         if answer.status_code in _CANNOT_READ:
             return None
         await self._check(answer, path)
@@ -126,7 +127,7 @@ class HttpsPlace(BasePlace):
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         path = checked(entry.path)
-        sent = {**self._headers(), "Accept-Encoding": "identity"}
+        sent = self._headers()
         if entry.tag and is_strong(entry.tag):
             sent["If-Match"] = entry.tag
         if offset:
@@ -166,8 +167,7 @@ class HttpsPlace(BasePlace):
 
     async def is_readable(self, path: str) -> bool:
         """Whether the server lets a file be read that was put."""
-        answer = await self._sent("HEAD", self._url(path), path)
-        return answer.status_code not in _CANNOT_READ
+        return (await self._looked(path)).status_code not in _CANNOT_READ
 
     async def move(self, entry: Entry, path: str) -> None:
         """HTTP has no moves."""
@@ -215,6 +215,16 @@ class HttpsPlace(BasePlace):
             raise self._throttled(answer)
         return HttpAnswer(answer.status_code, shown)
 
+    async def _looked(self, path: str) -> httpx.Response:
+        """What the server says of a file: some answer only who asks for its bytes as well."""
+        url = self._url(path)
+        answer = await self._sent("HEAD", url, path)
+        if answer.status_code not in _REFUSE_HEAD:
+            return answer
+        with self._translated(path):
+            async with self._client.stream("GET", url, headers=self._headers()) as answer:
+                return answer
+
     async def _sent(
         self, method: str, url: str, path: str, more: Mapping[str, str] | None = None
     ) -> httpx.Response:
@@ -223,7 +233,8 @@ class HttpsPlace(BasePlace):
             return await self._client.request(method, url, headers=headers)
 
     def _headers(self) -> dict[str, str]:
-        headers = {"User-Agent": "docflow"}
+        # A packed answer has another length and tag than the file.
+        headers = {"User-Agent": "docflow", "Accept-Encoding": "identity"}
         if self._credentials.token:
             headers["Authorization"] = f"Bearer {self._credentials.token}"
         elif self._partner.user and self._credentials.password:

@@ -1,7 +1,10 @@
-"""HTTPS sources whose length is not stated, or wrong: read to their end, or not at all."""
+"""HTTPS sources whose server is odd: they are read to their end, or not at all.
+
+Some state no length or a wrong one, answer GET alone, or pack what they send.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -25,15 +28,17 @@ def _length(size: int) -> str:
 
 
 @asynccontextmanager
-async def serving(head: str, get: str, body: bytes) -> AsyncGenerator[Partner]:
-    """A server with one answer to HEAD and one to GET, after which it closes the connection."""
+async def serving(answered: Callable[[bytes], tuple[str, str, bytes]]) -> AsyncGenerator[Partner]:
+    """A server that closes each connection after one answer.
+
+    Args:
+        answered: Status, header and body by what is asked.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readuntil(b"\r\n\r\n")
-        is_get = asked.startswith(b"GET")
-        lines = ["HTTP/1.1 200 OK", 'ETag: "1"', "Connection: close", get if is_get else head]
-        writer.write("\r\n".join([*filter(None, lines), "", ""]).encode())
-        writer.write(body if is_get else b"")
+        status, header, body = answered(await reader.readuntil(b"\r\n\r\n"))
+        lines = [f"HTTP/1.1 {status}", "Connection: close", header]
+        writer.write("\r\n".join([*filter(None, lines), "", ""]).encode() + body)
         await writer.drain()
         writer.close()
 
@@ -75,7 +80,10 @@ async def serving(head: str, get: str, body: bytes) -> AsyncGenerator[Partner]:
 async def test_a_source_is_read_to_its_end_or_refused(
     tmp_path: Path, head: str, get: str, body: bytes, becomes: bytes | str
 ) -> None:
-    async with serving(head, get, body) as partner:
+    def answered(asked: bytes) -> tuple[str, str, bytes]:
+        return ("200 OK", get, body) if asked.startswith(b"GET") else ("200 OK", head, b"")
+
+    async with serving(answered) as partner:
         ends = Endpoints.at(tmp_path, partner)
         if isinstance(becomes, bytes):
             result = await read(ends, reading("a.csv"))
@@ -84,3 +92,32 @@ async def test_a_source_is_read_to_its_end_or_refused(
             with pytest.raises(ApplicationError, match=becomes) as failed:
                 await read(ends, reading("a.csv"))
             assert (failed.value.type == UNAVAILABLE) == (becomes is AWAY)
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "405 Method Not Allowed", "501 No"])
+async def test_a_server_that_answers_get_alone_can_be_read(tmp_path: Path, status: str) -> None:
+    def answered(asked: bytes) -> tuple[str, str, bytes]:
+        is_get = asked.startswith(b"GET")
+        return ("200 OK", _length(300), CONTENT) if is_get else (status, _length(0), b"")
+
+    async with serving(answered) as partner:
+        ends = Endpoints.at(tmp_path, partner)
+        result = await read(ends, reading("a.csv"))
+        assert await ends.contents(result.files) == {"a.csv": CONTENT}
+
+
+async def test_a_server_that_packs_what_it_sends_is_asked_for_the_file_itself(
+    tmp_path: Path,
+) -> None:
+    def answered(asked: bytes) -> tuple[str, str, bytes]:
+        packs = b"gzip" in asked
+        tag, size = ("packed", 40) if packs else ("plain", 300)
+        if b"If-Match" in asked and f'"{tag}"'.encode() not in asked:
+            return "412 Precondition Failed", _length(0), b""
+        header = f'ETag: "{tag}"\r\n{_length(size)}'
+        return "200 OK", header, CONTENT[:size] if asked.startswith(b"GET") else b""
+
+    async with serving(answered) as partner:
+        ends = Endpoints.at(tmp_path, partner)
+        result = await read(ends, reading("a.csv"))
+        assert await ends.contents(result.files) == {"a.csv": CONTENT}
