@@ -154,8 +154,8 @@ class FolderPlace(BasePlace):
             if scanned.is_symlink():
                 return self._entry(path)
             return _entry_of(path, scanned.stat(follow_symlinks=False))
-        except (FileNotFoundError, NameRefused):
-            # Gone meanwhile, or a link that leads out.
+        except (FileNotFoundError, PermissionError, NameRefused):
+            # Gone meanwhile, or a link that leads out or to no file that we may see.
             return None
 
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
@@ -176,6 +176,11 @@ class FolderPlace(BasePlace):
             facts = os.stat(self._real(path))
         except (FileNotFoundError, NotADirectoryError):
             self._require_root()
+            return None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            # Links that lead to each other lead nowhere.
             return None
         return _entry_of(path, facts)
 

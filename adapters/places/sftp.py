@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -131,31 +131,32 @@ class SftpPlace(BasePlace):
     ) -> Sequence[tuple[str, asyncssh.SFTPAttrs]]:
         """What a folder holds, by path."""
         scanned: list[tuple[str, asyncssh.SFTPAttrs]] = []
+        silence = self._timeouts.answer * 5
         try:
-            async with asyncio.timeout(self._timeouts.answer * 5):
-                with self._translated(folder):
+            with self._translated(folder):
+                async with asyncio.timeout(silence) as limit:
                     # As bytes: one name that is not UTF-8 would hide all others.
                     async for each in self._sftp.scandir((self._at(folder) or ".").encode()):
+                        # However many there are: as long as they come, it answers.
+                        limit.reschedule(asyncio.get_running_loop().time() + silence)
                         name = text_of(each.filename)
                         if wanted.match(name):
                             scanned.append((join(folder, name), each.attrs))
-        except TimeoutError:
-            raise PartnerAway(
-                self._partner.name, f"{self._partner.name} does not list {printable(folder)}"
-            ) from None
         except FileMissing:
             raise no_folder(folder, self._partner.name) from None
         return sorted(scanned, key=lambda each: each[0])
 
     async def _listed(self, path: str, facts: asyncssh.SFTPAttrs) -> Entry | None:
-        """A file that was listed; None: it is none, or a link that leads out."""
+        """A file that was listed; None: it is none, or a link that leads out or to no file."""
         known = None not in (facts.permissions, facts.size, facts.mtime)
         if known and not is_link(facts):
             return entry_of(path, facts)
         try:
             return await self.entry(path)
-        except NameRefused:
-            return None
+        except (Denied, PlaceError) as refused:
+            if is_link(facts) or isinstance(refused, NameRefused):
+                return None
+            raise
 
     async def _written(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         if self._rename is None:
@@ -185,7 +186,9 @@ class SftpPlace(BasePlace):
         facts = await self._facts(path)
         if facts is not None and is_link(facts):
             await self._check_inside(path)
-            facts = await self._ask(self._sftp.stat(self._at(path)), path)
+            facts = None
+            with suppress(FileMissing):
+                facts = await self._ask(self._sftp.stat(self._at(path)), path)
         return None if facts is None else entry_of(path, facts)
 
     async def _facts(self, path: str) -> asyncssh.SFTPAttrs | None:
@@ -272,10 +275,8 @@ class SftpPlace(BasePlace):
         return f"the server did not flush the file to its disk: {reason}"
 
     async def _closed(self, file: asyncssh.SFTPClientFile) -> None:
-        try:
+        with suppress(PartnerAway):
             await self._ask(file.close(), "")
-        except PartnerAway:
-            return
 
     async def _blocks(self, entry: Entry, offset: int) -> AsyncGenerator[bytes]:
         """Bytes in order, several blocks asked for at a time; fewer where the file ends before."""

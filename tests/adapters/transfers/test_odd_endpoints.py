@@ -3,15 +3,17 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from adapters.places.folder import FolderThreads
 from adapters.places.sftp import SftpPlace
 from adapters.places.timeouts import Timeouts
 from adapters.ports import Denied
-from adapters.ports.places import NameRefused, NameTaken, PartnerAway, PlaceError
+from adapters.ports.places import FileMissing, NameRefused, NameTaken, PartnerAway, PlaceError
 from contracts.transfers import Overwrite, Partner, PlaceKind, Rename, ServerProfile
 from tests.support.transfers.http_files import http_files
 from tests.support.transfers.places import MemoryNamings, joined, open_places, write
@@ -20,6 +22,7 @@ from tests.support.transfers.sftp_server import (
     Asked,
     RefusingNames,
     Replacing,
+    Whole,
     sftp_site,
 )
 
@@ -82,6 +85,48 @@ async def test_a_folder_that_is_a_link_out_is_not_listed_as_empty(tmp_path: Path
         async with open_places(SECRETS).open(site.partner(root="home")) as place:
             with pytest.raises(NameRefused, match="leads out"):
                 await place.list("up/*", 5)
+
+
+@pytest.mark.parametrize("kind", ["folder", "sftp"])
+async def test_a_link_that_leads_to_no_file_hides_no_other(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "served"
+    async with sftp_site(folder) as site:
+        (folder / "a.csv").write_bytes(b"a")
+        (folder / "folder.csv").mkdir()
+        for name, to in (("gone", "gone"), ("round", "round.csv"), ("up", "folder.csv")):
+            (folder / f"{name}.csv").symlink_to(to)
+        (folder / "good.csv").symlink_to("a.csv")
+        partner = site.partner(profile=ATOMIC) if kind == "sftp" else share(folder)
+        async with open_places(SECRETS, folders=[tmp_path]).open(partner) as place:
+            found = await place.list("*.csv", 10)
+            assert [each.path for each in found] == ["a.csv", "good.csv"]
+            with pytest.raises(FileMissing):
+                await place.stat("gone.csv")
+
+
+class Slow(Whole):
+    """Lists a long folder slowly."""
+
+    async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
+        async for each in super().scandir(path):
+            if each.filename.endswith(b"00"):
+                waited = asyncio.Event()
+                asyncio.get_running_loop().call_later(0.1, waited.set)
+                await waited.wait()
+            yield each
+
+
+async def test_a_long_list_is_read_as_long_as_names_come(tmp_path: Path) -> None:
+    async with sftp_site(tmp_path, Slow) as site:
+        for number in range(2_000):
+            (tmp_path / f"{number:04}").touch()
+        timeouts = Timeouts(answer=0.2)
+        places = replace(open_places(SECRETS), timeouts=timeouts)
+        async with places.open(site.partner()) as place:
+            began = asyncio.get_running_loop().time()
+            assert len(await place.list("*", 9_999)) == 2_000
+            # All of it takes longer than one answer may.
+            assert asyncio.get_running_loop().time() - began > 5 * timeouts.answer
 
 
 async def test_a_server_whose_rename_replaces_loses_no_file(tmp_path: Path) -> None:
