@@ -120,7 +120,10 @@ class ObjectPlace(BasePlace):
         start = len(prefix) + 1 if prefix else 0
         with self._translated(folder):
             listed = await obstore.list_with_delimiter_async(self._store, prefix or None)
-        named = ((each["path"][start:], each) for each in listed["objects"])
+        # Programs that know folders mark one by an empty object of its name.
+        folders = {(each, 0) for each in listed["common_prefixes"]}
+        files = (each for each in listed["objects"] if (each["path"], each["size"]) not in folders)
+        named = ((each["path"][start:], each) for each in files)
         found = [
             Entry(join(folder, last), each["size"], each["last_modified"], _tag(each["e_tag"]))
             for last, each in named

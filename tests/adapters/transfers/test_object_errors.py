@@ -119,15 +119,44 @@ async def test_credentials_that_have_expired_are_an_outage_of_the_partner_and_no
             await place.ping()
 
 
+def a_list(*objects: tuple[str, int], folders: tuple[str, ...] = ()) -> str:
+    changed = "<LastModified>2026-03-01T10:00:00.000Z</LastModified>"
+    found = "".join(
+        f'<Contents><Key>{key}</Key>{changed}<Size>{size}</Size><ETag>"1"</ETag></Contents>'
+        for key, size in objects
+    )
+    found += "".join(
+        f"<CommonPrefixes><Prefix>{each}/</Prefix></CommonPrefixes>" for each in folders
+    )
+    return (
+        '<?xml version="1.0"?><ListBucketResult><Name>far</Name><IsTruncated>false</IsTruncated>'
+        f"<KeyCount>{len(objects)}</KeyCount>{found}</ListBucketResult>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "folders", "files"),
+    [
+        ([("in/", 0), ("in/a.csv", 1)], (), ["in/a.csv"]),
+        ([("in/a.csv", 1), ("in/done", 0)], ("in/done",), ["in/a.csv"]),
+        ([("in/a.csv", 1), ("in/done", 0)], (), ["in/a.csv", "in/done"]),
+        ([("in/a.csv", 1), ("in/done", 7)], ("in/done",), ["in/a.csv", "in/done"]),
+    ],
+)
+async def test_an_object_that_marks_a_folder_is_no_file(
+    objects: list[tuple[str, int]], folders: tuple[str, ...], files: list[str]
+) -> None:
+    async with (
+        answering("200 OK", a_list(*objects, folders=folders)) as partner,
+        open_places({"SECRET": "planted"}).open(partner) as place,
+    ):
+        assert [each.path for each in await place.list("in/*", 5)] == files
+
+
 @pytest.mark.parametrize("key", ["in//a.csv", "in/../a.csv", "in/./a.csv"])
 async def test_a_key_that_is_no_path_is_named_and_is_no_outage(key: str) -> None:
-    entry = f"<Key>{key}</Key><LastModified>2026-03-01T10:00:00.000Z</LastModified><Size>1</Size>"
-    body = (
-        '<?xml version="1.0"?><ListBucketResult><Name>far</Name><IsTruncated>false</IsTruncated>'
-        f'<KeyCount>1</KeyCount><Contents>{entry}<ETag>"1"</ETag></Contents></ListBucketResult>'
-    )
     async with (
-        answering("200 OK", body) as partner,
+        answering("200 OK", a_list((key, 1))) as partner,
         open_places({"SECRET": "planted"}).open(partner) as place,
     ):
         with pytest.raises(PlaceError, match="give that object another key") as raised:
