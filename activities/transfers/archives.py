@@ -11,8 +11,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.scratch import scratch_folder
-from activities.transfers.staged_paths import staged_path
-from activities.transfers.step_files import StepFiles, line_of, remarks_of_empty
+from activities.transfers.step_files import StepFiles, line_of, remarks_of_empty, staged_path
 from adapters.ports import UnreadableDocument
 from adapters.ports.transfer_files import ArchiveInput, Archives, ExtractionLimits
 from adapters.ports.transfers import Secrets, Staging

@@ -1,7 +1,7 @@
 """`transfers.call_http`: a call to a partner's server."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import cast
 from urllib.parse import quote
 
@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.transfers.endpoints import EndpointPorts, opened, shown
-from activities.transfers.step_files import StepFiles, bounded
+from activities.transfers.step_files import StepFiles, bounded, once
 from adapters.ports.places import Calls, PartnerAway, PlaceError
 from contracts.transfers import (
     ActionOrder,
@@ -94,7 +94,7 @@ class HttpCalling:
                 )
             return self._ports.staging.read(files[0].blob), files[0].blob.size
         text = json.dumps(_summary(order, files)).encode()
-        return _once(text), len(text)
+        return once(text), len(text)
 
 
 def _summary(order: ActionOrder, files: Sequence[StagedFile]) -> dict[str, object]:
@@ -149,10 +149,6 @@ def _headers(order: ActionOrder, names: Mapping[str, str]) -> dict[str, str]:
     if action.idempotency_header is not None:
         given[action.idempotency_header] = f"{order.job.transfer_id}-{order.index}"
     return given
-
-
-async def _once(text: bytes) -> AsyncGenerator[bytes]:
-    yield text
 
 
 def _action(order: ActionOrder) -> CallHttp:

@@ -4,14 +4,14 @@ import asyncio
 import hashlib
 import hmac
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.transfers.pairs import pairs_of
-from activities.transfers.step_files import StepFiles, content_of, line_of
+from activities.transfers.step_files import StepFiles, content_of, line_of, once
 from adapters.ports.transfers import Staging
 from contracts.transfers import ActionOrder, ActionResult, Checksum, ReceiptFile, StagedFile
 from domain.errors import InvalidDocument, RuleViolation
@@ -59,7 +59,7 @@ class Checksums:
         for number, file in enumerate(files):
             digest = await self._digest(action, file)
             text = f"{digest}  {file.name.rpartition('/')[2]}\n"
-            blob = await step.stage(number, _of(text.encode()))
+            blob = await step.stage(number, once(text.encode()))
             beside = StagedFile(name=file.name + _suffix(action), blob=blob)
             after += [file, beside]
             lines += [line_of(file, file, f"{action.algorithm} {digest}"), line_of(None, beside)]
@@ -131,7 +131,3 @@ def _stated(text: str, name: str, digits: int) -> str | None:
         return found[0][0]
     named = [digest for digest, of in found if of and of.rpartition("/")[2] == name]
     return named[0] if len(named) == 1 else None
-
-
-async def _of(content: bytes) -> AsyncIterator[bytes]:
-    yield content

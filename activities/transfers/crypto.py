@@ -12,9 +12,15 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.scratch import scratch_folder
+from activities.transfers.endpoints import partner_of
 from activities.transfers.pairs import alone, pairs_of
-from activities.transfers.staged_paths import staged_path
-from activities.transfers.step_files import StepFiles, content_of, line_of, remarks_of_empty
+from activities.transfers.step_files import (
+    StepFiles,
+    content_of,
+    line_of,
+    remarks_of_empty,
+    staged_path,
+)
 from adapters.ports import Denied, UnreadableDocument
 from adapters.ports.transfer_files import KeyFacts, Keyring, OpenPgp
 from adapters.ports.transfers import PartnerStore, Staging
@@ -30,7 +36,6 @@ from contracts.transfers import (
     StagedFile,
     Verify,
 )
-from domain.errors import RuleViolation
 
 _FREE_BYTES: Final = 64 << 20
 _SIGNATURE_BYTES: Final = 1 << 20
@@ -70,7 +75,7 @@ class Crypto:
         action = order.action
         assert isinstance(action, Encrypt), "the activity is that of the action"
         async with StepFiles(self._ports.staging, order) as step:
-            partner = await self._partner(action.partner)
+            partner = await partner_of(self._ports.partners, action.partner)
             signer = _key_of(partner, action.sign_with) if action.sign_with else None
             theirs = [key for key in partner.keys if not key.own]
             if action.recipients:
@@ -104,7 +109,7 @@ class Crypto:
         action = order.action
         assert isinstance(action, Decrypt), "the activity is that of the action"
         async with StepFiles(self._ports.staging, order) as step:
-            partner = await self._partner(action.partner)
+            partner = await partner_of(self._ports.partners, action.partner)
             own = [key for key in partner.keys if key.own]
             if not own:
                 raise Denied(f"partner {partner.name} has no key of ours: nothing can be decrypted")
@@ -143,7 +148,7 @@ class Crypto:
         action = order.action
         assert isinstance(action, Sign), "the activity is that of the action"
         async with StepFiles(self._ports.staging, order) as step:
-            partner = await self._partner(action.partner)
+            partner = await partner_of(self._ports.partners, action.partner)
             key = _key_of(partner, action.sign_with)
             async with self._ports.openpgp.open([key]) as ring:
                 after: list[StagedFile] = []
@@ -176,7 +181,7 @@ class Crypto:
         action = order.action
         assert isinstance(action, Verify), "the activity is that of the action"
         async with StepFiles(self._ports.staging, order) as step:
-            partner = await self._partner(action.partner)
+            partner = await partner_of(self._ports.partners, action.partner)
             theirs = _signers(partner, action.signers, required=True)
             signers = [key.fingerprint for key in theirs]
             after: list[StagedFile] = []
@@ -220,12 +225,6 @@ class Crypto:
         with scratch_folder(self._ports.scratch) as folder:
             path = await staged_path(staging, file, folder)
             return (await ring.verify(path, content, signers)).fingerprint
-
-    async def _partner(self, name: str) -> Partner:
-        partner = await self._ports.partners.get(name)
-        if partner is None:
-            raise RuleViolation(f"there is no partner {name}")
-        return partner
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from activities.heartbeat import Heartbeater
@@ -144,11 +144,7 @@ class NotedNamings:
 
     async def note(self, naming: Naming | None) -> None:
         """Note it."""
-        note = NamingNote(wanted="", sha256="")
-        if naming is not None:
-            note = NamingNote(
-                wanted=naming.wanted, path=naming.path, sha256=naming.sha256, done=naming.done
-            )
+        note = NamingNote(**asdict(naming or Naming("", "", "")))
         await self._notes.write(self._run, self._name, note.model_dump_json().encode())
 
 

@@ -1,6 +1,6 @@
-"""`transfers.receipt` and `transfers.keep`: what remains of a transfer when it has ended."""
+"""`transfers.receipt`, `keep` and `remove_copies`: what remains of a transfer that has ended."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -9,11 +9,14 @@ from temporalio import activity
 
 from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
+from activities.transfers.endpoints import now_utc
 from activities.transfers.step_files import content_of, staged_files
 from adapters.ports import BlobNotFound, Blobs
 from adapters.ports.transfers import KeptCopies, Staging
 from contracts.blobs import BlobRef
 from contracts.transfers import (
+    CopyRetentionOrder,
+    CopyRetentionResult,
     KeepOrder,
     KeptCopy,
     Manifest,
@@ -35,6 +38,26 @@ class ReceiptPorts:
     blobs: Blobs
     copies: KeptCopies
     staging: Staging
+
+
+class CopyRemoval:
+    """Removes copies.
+
+    Args:
+        copies: Where they are.
+        now: The time.
+    """
+
+    def __init__(self, copies: KeptCopies, now: Callable[[], datetime] = now_utc) -> None:
+        self._copies, self._now = copies, now
+
+    @activity.defn(name="transfers.remove_copies")
+    @translate_failures
+    async def remove_copies(self, order: CopyRetentionOrder) -> CopyRetentionResult:
+        """Remove what was kept up to yesterday."""
+        async with Heartbeater():
+            removed = await self._copies.remove_before(self._now().date())
+        return CopyRetentionResult(removed=removed)
 
 
 class Receipts:

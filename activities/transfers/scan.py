@@ -8,7 +8,7 @@ from functools import partial
 from temporalio import activity
 
 from activities.failures import translate_failures
-from activities.transfers.step_files import StepFiles, line_of
+from activities.transfers.step_files import StepFiles, line_of, once
 from adapters.ports import Blobs, Denied
 from adapters.ports.transfer_files import Scanner, ScanVerdict
 from adapters.ports.transfers import Staging
@@ -113,7 +113,7 @@ class Scanning:
         stem = f"quarantine/{order.job.transfer_id}/{order.index:02}-{number:05}"
         facts = file.model_copy(update={"scanned": finding[:500]}).model_dump_json(indent=2)
         await self._kept(f"{stem}.bin", partial(staging.read, file.blob))
-        await self._kept(f"{stem}.json", partial(_of, facts.encode()))
+        await self._kept(f"{stem}.json", partial(once, facts.encode()))
 
     async def _kept(self, name: str, chunks: "partial[AsyncIterator[bytes]]") -> None:
         try:
@@ -130,7 +130,3 @@ def _said(verdict: ScanVerdict) -> str:
     if verdict.infected is not None:
         return f"infected with {verdict.infected}"
     return f"not scanned: {verdict.reason}"
-
-
-async def _of(content: bytes) -> AsyncIterator[bytes]:
-    yield content

@@ -1,12 +1,17 @@
 """The staged files of one action, and its step of the receipt."""
 
+import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from activities.heartbeat import BoundedHeartbeater
+from activities.scratch import disk_full
 from adapters.ports import PortError
 from adapters.ports.transfers import Staging
 from contracts.blobs import BlobRef
@@ -157,8 +162,7 @@ class StepFiles:
         )
 
     async def _stored_step(self, text: str) -> BlobRef:
-        pieces = _joined([text.encode()])
-        return await self.staging.write(self._run, f"{self._name}-step", pieces)
+        return await self.staging.write(self._run, f"{self._name}-step", once(text.encode()))
 
 
 def bounded(order: ActionOrder) -> BoundedHeartbeater:
@@ -228,3 +232,35 @@ async def _joined(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
             held.clear()
     if held:
         yield bytes(held)
+
+
+async def staged_path(staging: Staging, file: StagedFile, folder: Path) -> Path:
+    """Write a staged file to the disk.
+
+    Args:
+        staging: Where it is.
+        file: The file; its own name is not used.
+        folder: A scratch folder of one's own.
+
+    Raises:
+        Unavailable: There is no room for it.
+        RuleViolation: There never will be.
+    """
+    disk = shutil.disk_usage(folder)
+    if disk.total < file.blob.size:
+        raise RuleViolation(
+            f"{file.name!r} has {file.blob.size:,} bytes, and the whole scratch disk has "
+            f"{disk.total:,}: have it enlarged, or the file sent in parts"
+        )
+    if disk.free < file.blob.size:
+        raise disk_full(file.blob.size)
+    path = folder / f"staged-{os.urandom(6).hex()}"
+    with path.open("xb") as sink:
+        async for piece in staging.read(file.blob):
+            await asyncio.to_thread(sink.write, piece)
+    return path
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    """Bytes that are all there, as they would arrive."""
+    yield content

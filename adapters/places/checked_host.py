@@ -1,17 +1,25 @@
-"""Hosts of HTTP requests by name, where transfers may connect to."""
+"""An HTTP client that connects to what transfers may connect to."""
+
+import ssl
 
 import httpx
 
+from adapters.http.guarded import GuardedTransport
 from adapters.places.egress import Egress
 
 
-class CheckedHost(httpx.AsyncBaseTransport):
-    """Checks the name of a host before a transport checks its addresses.
+def http_client(
+    egress: Egress, timeout: httpx.Timeout, tls: ssl.SSLContext | None = None
+) -> httpx.AsyncClient:
+    """Make a client; no proxy, which would make the connection to whatever address it likes."""
+    guarded = GuardedTransport(egress.permitted, egress.resolve, tls)
+    return httpx.AsyncClient(
+        transport=_CheckedHost(egress, guarded), timeout=timeout, trust_env=False
+    )
 
-    Args:
-        egress: What is permitted.
-        inner: What sends.
-    """
+
+class _CheckedHost(httpx.AsyncBaseTransport):
+    """Checks the name of a host before a transport checks its addresses."""
 
     def __init__(self, egress: Egress, inner: httpx.AsyncBaseTransport) -> None:
         self._egress, self._inner = egress, inner

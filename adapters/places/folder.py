@@ -117,9 +117,7 @@ class FolderPlace(BasePlace):
     async def _probed_rename(self, first: str, second: str) -> Rename:
         try:
             await self.rename(first, second, replaces=True)
-        except PartnerAway:
-            raise
-        except PortError:
+        except (Denied, PlaceError):
             return Rename.DIRECT
         return Rename.ATOMIC_REPLACE
 

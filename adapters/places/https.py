@@ -2,6 +2,7 @@
 
 import re
 import ssl
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -13,10 +14,9 @@ import httpx
 
 from adapters.http.addresses import literal
 from adapters.http.answers import retry_after
-from adapters.http.guarded import GuardedTransport
 from adapters.http.resolved import AddressRefused
 from adapters.places.base import BasePlace, is_strong
-from adapters.places.checked_host import CheckedHost
+from adapters.places.checked_host import http_client
 from adapters.places.credentials import Credentials
 from adapters.places.egress import Egress
 from adapters.places.pace import Pace
@@ -238,9 +238,8 @@ class HttpsPlace(BasePlace):
         if self._credentials.token:
             headers["Authorization"] = f"Bearer {self._credentials.token}"
         elif self._partner.user and self._credentials.password:
-            basic = httpx.BasicAuth(self._partner.user, self._credentials.password)
-            request = httpx.Request("GET", self._base)
-            headers["Authorization"] = next(basic.auth_flow(request)).headers["Authorization"]
+            known = f"{self._partner.user}:{self._credentials.password}".encode()
+            headers["Authorization"] = f"Basic {b64encode(known).decode()}"
         return headers
 
     def _url(self, path: str) -> str:
@@ -332,10 +331,7 @@ async def https(
     host = literal(httpx.URL(base).host)
     if base.startswith("http:") and not (egress.local and host is not None and host.is_loopback):
         raise Denied(f"{partner.name} is to be reached without TLS: https is needed")
-    transport = CheckedHost(egress, GuardedTransport(egress.permitted, egress.resolve, tls))
-    timeout = httpx.Timeout(silence, connect=15.0)
-    # No proxy: it would make the connection, to whatever address it likes.
-    async with httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client:
+    async with http_client(egress, httpx.Timeout(silence, connect=15.0), tls) as client:
         yield HttpsPlace(partner, client, credentials, pace)
 
 

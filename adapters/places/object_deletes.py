@@ -82,15 +82,10 @@ class ConditionalDeletes:
     async def _connected(self) -> "httpx.AsyncClient":
         """Made for the first request: most steps delete nothing."""
         if self._client is None:
-            import httpx
+            from httpx import Timeout
 
-            from adapters.http.guarded import GuardedTransport
-            from adapters.places.checked_host import CheckedHost
+            from adapters.places.checked_host import http_client
 
-            guarded = GuardedTransport(self.egress.permitted, self.egress.resolve)
-            # No proxy: it would make the connection, to whatever address it likes.
-            client = httpx.AsyncClient(
-                transport=CheckedHost(self.egress, guarded), timeout=self.silence, trust_env=False
-            )
+            client = http_client(self.egress, Timeout(self.silence))
             self._client = await self._opened.enter_async_context(client)
         return self._client

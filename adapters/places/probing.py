@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from adapters.places.renamed import Folders
-from adapters.ports import PortError
-from adapters.ports.places import FileMissing, PartnerAway, PlaceError
+from adapters.ports import Denied, PortError
+from adapters.ports.places import FileMissing, PlaceError
 from contracts.transfers import Rename, ServerProfile
 
 _BYTE: Final = b"\n"
@@ -66,9 +66,7 @@ class Probe:
     async def _is_taken(self, path: str) -> bool:
         try:
             return await self._folders.entry(path) is None
-        except PartnerAway:
-            raise
-        except PortError as error:
+        except (Denied, PlaceError) as error:
             self._failed.append(f"stat: {error}"[:500])
             return False
 
@@ -80,9 +78,7 @@ class Probe:
     async def _tried(self, what: str, step: Awaitable[None]) -> None:
         try:
             await step
-        except PartnerAway:
-            raise
-        except PortError as error:
+        except (Denied, PlaceError) as error:
             self._failed.append(f"{what}: {error}"[:500])
 
     async def _is_removed(self, path: str) -> bool:

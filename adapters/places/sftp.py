@@ -28,7 +28,7 @@ from adapters.places.sftp_facts import (
 from adapters.places.sftp_session import translated
 from adapters.places.timeouts import Timeouts
 from adapters.places.write_order import WriteOrder, checked, checked_pattern, no_folder, taken
-from adapters.ports import Denied, PortError
+from adapters.ports import Denied
 from adapters.ports.places import Entry, FileMissing, NameRefused, PartnerAway, PlaceError, Written
 from contracts.transfers import Partner, Rename, ServerProfile
 from domain.transfers.paths import join, matcher, printable, split, temporary
@@ -88,18 +88,14 @@ class SftpPlace(BasePlace):
     async def _probed_rename(self, first: str, second: str) -> Rename:
         try:
             await self._ask(self._sftp.posix_rename(self._at(first), self._at(second)), first)
-        except PartnerAway:
-            raise
-        except PortError:
+        except (Denied, PlaceError):
             pass
         else:
             return Rename.ATOMIC_REPLACE
         try:
             await self.remove(second)
             await self._ask(self._sftp.rename(self._at(first), self._at(second)), first)
-        except PartnerAway:
-            raise
-        except PortError:
+        except (Denied, PlaceError):
             return Rename.DIRECT
         return Rename.NON_ATOMIC
 
@@ -107,9 +103,7 @@ class SftpPlace(BasePlace):
         """Of the root's file system, by OpenSSH's extension `statvfs`; a quota is not reported."""
         try:
             facts = await self._ask(self._sftp.statvfs(self._at("") or "."), "")
-        except PartnerAway:
-            raise
-        except PortError:
+        except (Denied, PlaceError):
             return None
         return room_of(facts.bavail * facts.frsize, facts.files, facts.favail)
 
@@ -229,9 +223,7 @@ class SftpPlace(BasePlace):
             if not await self._is_folder(done):
                 try:
                     await self._ask(self._sftp.mkdir(self._at(done)), done)
-                except (PartnerAway, Denied):
-                    raise
-                except PortError:
+                except PlaceError:
                     # Another writer was faster.
                     if not await self._is_folder(done):
                         raise
@@ -311,9 +303,9 @@ class SftpPlace(BasePlace):
         rename = self._sftp.posix_rename if replaces and is_atomic else self._sftp.rename
         try:
             await self._ask(rename(self._at(path), self._at(target)), target)
-        except (FileMissing, PartnerAway, Denied):
+        except FileMissing:
             raise
-        except PortError:
+        except PlaceError:
             if await self.entry(target) is not None:
                 raise taken(target) from None
             raise
@@ -342,9 +334,7 @@ class SftpPlace(BasePlace):
     async def _tried(self, request: Awaitable[None], what: str) -> str | None:
         try:
             await self._ask(request, "")
-        except PartnerAway:
-            raise
-        except PortError as error:
+        except (Denied, PlaceError) as error:
             return f"{what} of the file could not be set: {error}"
         return None
 

@@ -12,8 +12,8 @@ from temporalio.worker import Worker
 
 from activities.dependencies import Dependencies
 from activities.notices import NoticeSending
-from activities.transfers.copy_retention import CopyRemoval
 from activities.transfers.key_expiry import KeyExpiry
+from activities.transfers.receipt import CopyRemoval
 from contracts.answers import Answer, Retry
 from contracts.base import Contract
 from contracts.dependencies import Dependency

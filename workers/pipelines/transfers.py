@@ -130,7 +130,6 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.archives import ArchiveSteps
     from activities.transfers.call_http import HttpCalling
     from activities.transfers.checksum import Checksums
-    from activities.transfers.copy_retention import CopyRemoval
     from activities.transfers.crypto import Crypto
     from activities.transfers.expected_files import Expecting
     from activities.transfers.fire_event import Firing
@@ -138,7 +137,7 @@ def activities(common: "Resources", own: "TransfersOpened") -> Sequence[object]:
     from activities.transfers.key_expiry import KeyExpiry
     from activities.transfers.plans import Planning
     from activities.transfers.read_file import FileReading
-    from activities.transfers.receipt import Receipts
+    from activities.transfers.receipt import CopyRemoval, Receipts
     from activities.transfers.reception import Receiving
     from activities.transfers.scan import Scanning
     from activities.transfers.sources import SourceSettling

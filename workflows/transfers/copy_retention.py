@@ -2,7 +2,7 @@
 
 from temporalio import workflow
 
-from activities.transfers.copy_retention import CopyRemoval
+from activities.transfers.receipt import CopyRemoval
 from contracts.transfers import CopyRetentionOrder, CopyRetentionResult
 from workflows import policies
 from workflows.waiting import Waiting

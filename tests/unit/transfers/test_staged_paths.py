@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from activities.transfers.staged_paths import staged_path
+from activities.transfers.step_files import staged_path
 from adapters.ports import Unavailable
 from contracts.blobs import BlobRef
 from contracts.transfers import StagedFile

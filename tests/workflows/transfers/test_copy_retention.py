@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from activities.transfers.copy_retention import CopyRemoval
+from activities.transfers.receipt import CopyRemoval
 from adapters.memory.blobs import MemoryBlobs
 from adapters.staging.store import BlobCopies, SealedBlobs, StagingKeys
 from contracts.transfers import CopyRetentionOrder
