@@ -13,9 +13,16 @@ from activities.transfers.watches import Watching, WatchPorts
 from adapters.database import Database
 from adapters.memory.transfers.partners import MemoryPartners
 from contracts.errors import PERMANENT, UNAVAILABLE
-from contracts.transfers import Partner, PlaceKind, TransferStatus
+from contracts.transfers import (
+    Partner,
+    PlaceKind,
+    TransferStatus,
+    file_job_id,
+    transfer_id_of,
+)
 from contracts.transfers.watches import LookFailure, LookResult
 from domain.transfers.events import read_event
+from domain.transfers.sightings import event_id
 from tests.support.transfers.listed_place import ListedPlaces
 from tests.support.transfers.looks import NOON, Looks, Make
 from tests.support.transfers.places import open_places
@@ -282,6 +289,27 @@ async def test_an_event_that_is_refused_is_a_problem_once(looks: Make) -> None:
     assert "another event has its id" in result.problems[0]
     assert (await watched.look()).problems == ()
     assert (await watched.seen())["out/a.csv"].problem == "another event has its id"
+    assert await watched.turns.newest("orders", None) is None
+
+
+@pytest.mark.parametrize("becomes", ["sent", "gone", "changed"])
+async def test_the_place_of_a_look_that_was_killed_is_kept_for_its_file_alone(
+    looks: Make, becomes: str
+) -> None:
+    watched = looks()
+    watched.places.put("out/a.csv", changed=NOON)
+    await watched.look()
+    (file,) = (await watched.seen()).values()
+    job = file_job_id(transfer_id_of(watched.watch.source, event_id(watched.watch, file)))
+    # Killed before the event was sent.
+    await watched.turns.reserve("orders", None, job, watched.now)
+    if becomes == "gone":
+        watched.places.entries.clear()
+    elif becomes == "changed":
+        watched.places.put("out/a.csv", changed=NOON, size=2)
+    await watched.look()
+    kept = await watched.turns.newest("orders", None)
+    assert (kept is not None) == (becomes == "sent") == bool(watched.sent)
 
 
 async def test_a_partner_that_is_unavailable_is_waited_for(looks: Make) -> None:
