@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,8 @@ from domain.errors import RuleViolation
 from domain.transfers.paths import TEMPORARY_PREFIX, pattern_problem, printable, split
 
 _MILLIS: Final = "milliseconds"
+_NUMBER: Final = re.compile("[0-9]+")
+_DIGITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +193,13 @@ def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
     }
 
 
-def in_turn(file: SeenFile) -> tuple[datetime, str]:
-    """Where a file stands among those that are sent: the oldest first, then by name."""
-    return _time(file), file.path
+def in_turn(file: SeenFile) -> tuple[datetime, str, str]:
+    """Where a file stands among those that are sent: the oldest first, then by name.
+
+    Times of many endpoints are whole seconds: of one moment, 2.csv comes before 10.csv.
+    """
+    counted = _NUMBER.sub(lambda found: found[0].zfill(_DIGITS), file.path)
+    return _time(file), counted, file.path
 
 
 def _time(file: SeenFile) -> datetime:

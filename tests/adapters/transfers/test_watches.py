@@ -55,7 +55,7 @@ async def test_a_file_is_sent_once_when_two_looks_agree(database: Database, tmp_
 
 async def test_files_of_one_look_are_sent_in_the_order_of_their_times(looks: Make) -> None:
     watched = looks()
-    names = [f"out/{hour:02}.csv" for hour in range(24)]
+    names = [f"out/{hour}.csv" for hour in range(24)]
     for hours, name in enumerate(reversed(names)):
         watched.places.put(name, changed=NOON + timedelta(hours=hours // 2))
     await watched.look()
