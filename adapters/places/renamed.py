@@ -17,11 +17,12 @@ from adapters.places.write_order import (
     taken,
     target_of,
 )
-from adapters.ports import PortError
+from adapters.ports import Denied, PortError
 from adapters.ports.places import (
     Entry,
     FileMissing,
     NameTaken,
+    Naming,
     PartnerAway,
     PlaceError,
     Written,
@@ -35,6 +36,7 @@ RENAMES: Final = {
     WriteMode.RENAME_AFTER: Rename.NON_ATOMIC,
 }
 """How files appear that are written as a record says."""
+_UNSEEN: Final = "accepted by the server, which lets nothing be seen there"
 _LAST_SECONDS: Final = 5.0
 """A write that is cancelled takes so long at most to remove its file."""
 
@@ -112,7 +114,12 @@ class RenamedWrites(Found):
 
     async def write(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
         """Write one file."""
-        target = await target_of(self, order)
+        try:
+            target = await target_of(self, order)
+        except Denied:
+            if not (self.writes_in_place and order.overwrite is Overwrite.REPLACE):
+                raise
+            return await self._unseen(chunks, order)
         if isinstance(target, Written):
             await self._folders.remove(temporary(order.path, order.owner))
             return target
@@ -232,6 +239,17 @@ class RenamedWrites(Found):
         await order.note(target.path, done=True)
         remarks = await self._attributes(order, target.path, flushed)
         return Written(entry, "read back, written under its own name", remarks=remarks)
+
+    async def _unseen(self, chunks: AsyncIterator[bytes], order: WriteOrder) -> Written:
+        """Write where nothing can be seen, as in a drop box: the server's word is all there is."""
+        last = await order.namings.last() if order.namings is not None else None
+        remarks: tuple[str, ...] = ()
+        if last != Naming(order.path, order.path, order.sha256, done=True):
+            arriving = Arriving(order)
+            flushed = await self._folders.write_file(order.path, arriving.of(chunks))
+            await order.note(order.path, done=True)
+            remarks = await self._attributes(order, order.path, flushed)
+        return Written(Entry(order.path, order.size), _UNSEEN, remarks=remarks)
 
 
 def _differs(order: WriteOrder, how: str) -> PortError:

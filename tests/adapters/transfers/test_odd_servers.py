@@ -7,9 +7,10 @@ from typing import Any
 import asyncssh
 import pytest
 
+from adapters.ports import Denied
 from adapters.ports.places import FileMissing, NameRefused, PartnerAway, PlaceError, UnknownHostKey
-from contracts.transfers import Guarantee, Rename, WriteMode
-from tests.support.transfers.places import joined, open_places, write
+from contracts.transfers import Guarantee, Overwrite, Rename, WriteMode
+from tests.support.transfers.places import MemoryNamings, joined, open_places, write
 from tests.support.transfers.sftp_server import PASSWORD, SftpSite, Whole, sftp_site
 
 FXF_WRITE = 2
@@ -195,6 +196,40 @@ async def test_a_server_that_takes_at_close_gets_files_by_their_names(
             assert (await write(place, "a.csv", b"bytes")).picked_up
         assert [each.name for each in taken.iterdir()] == ["a.csv"]
         assert (taken / "a.csv").read_bytes() == b"bytes"
+
+
+class DropBox(Whole):
+    """Takes uploads, and lets nothing be seen."""
+
+    def lstat(self, path: bytes) -> Any:
+        if path.strip(b"/."):
+            raise asyncssh.SFTPPermissionDenied("nothing can be seen")
+        return super().lstat(path)
+
+    def scandir(self, path: bytes) -> Any:
+        raise asyncssh.SFTPPermissionDenied("nothing can be seen")
+
+
+@pytest.mark.parametrize("mode", [None, *WriteMode])
+@pytest.mark.parametrize("overwrite", list(Overwrite))
+async def test_a_drop_box_takes_files_that_may_replace_others(
+    tmp_path: Path, mode: WriteMode | None, overwrite: Overwrite
+) -> None:
+    namings = MemoryNamings()
+    async with (
+        sftp_site(tmp_path / "served", DropBox) as site,
+        open_places(SECRETS).open(site.partner(write=mode)) as place,
+    ):
+        if mode is not WriteMode.DIRECT or overwrite is not Overwrite.REPLACE:
+            with pytest.raises(Denied):
+                await write(place, "a.csv", b"bytes", overwrite=overwrite)
+            return
+        for is_there in (True, False):
+            found = await write(place, "a.csv", b"bytes", overwrite=overwrite, namings=namings)
+            assert found.guarantee == "accepted by the server, which lets nothing be seen there"
+            # Once: what the server has accepted is not sent again.
+            assert (site.folder / "a.csv").exists() == is_there
+            (site.folder / "a.csv").unlink(missing_ok=True)
 
 
 OLD_SERVERS: dict[str, dict[str, Any]] = {
