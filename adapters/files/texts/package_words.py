@@ -91,7 +91,9 @@ def _all_pieces(package: Package, into: Findings, *, has_cells: bool) -> Iterato
         if is_sheet:
             pieces = _page_texts(package, name, into)
         else:
-            pieces = _pieces(package, name, into, _BESIDE_CELLS if has_cells else None)
+            # What lies in a folder is an object within the document, such as a chart.
+            is_of_cells = has_cells and "/" not in name
+            pieces = _pieces(package, name, into, _BESIDE_CELLS if is_of_cells else None)
         for piece in pieces:
             if into.is_late:
                 into.note("comments and headers were not read to their end: time was over")
