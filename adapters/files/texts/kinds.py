@@ -10,7 +10,7 @@ from adapters.files.encodings import find_encoding
 from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
 from adapters.files.texts import mail_heads
-from adapters.files.texts.load_files import load_file_encoding
+from adapters.files.texts.load_files import load_file_of
 from adapters.ports import UnreadableDocument
 
 
@@ -145,7 +145,7 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         return _MBOX if mail_heads.holds_many(path, bounds.start) else TextKind.MAIL
     if is_pdf_after_others(path, head):
         return TextKind.PDF
-    if load_file_encoding(head) is not None:
+    if load_file_of(head) is not None:
         return TextKind.LOAD_FILE
     encoding = find_encoding(path)
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
