@@ -115,6 +115,8 @@ _CONTROLS_AT_MOST = 0.05
 _BEFORE_PAGE = re.compile(r"\s*(<\?xml\b[^>]{0,200}>|<!--.{0,2000}?-->)", re.DOTALL)
 """What programs write before a page that they save."""
 _ENTRIES = re.compile(r"\s*BEGIN:(VCALENDAR|VCARD)\s", re.IGNORECASE)
+_PAGES: Final = (".html", ".htm", ".xhtml")
+_TAG = re.compile(r"\s*<[a-z!?]", re.IGNORECASE)
 _PAGE = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 
 
@@ -151,10 +153,13 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
     if encoding is None or (not is_wide and _is_binary(head)):
         return _UNKNOWN
+    is_named_page = (filename or "").lower().endswith(_PAGES)
     beginning = head.decode(encoding, "replace") if is_wide else start.decode("latin-1")
     if entries := _ENTRIES.match(beginning):
         return TextKind.CALENDAR if entries[1].upper() == "VCALENDAR" else TextKind.CARD
-    return TextKind.HTML if _is_page(beginning) else TextKind.TEXT
+    if _is_page(beginning) or (is_named_page and _TAG.match(beginning)):
+        return TextKind.HTML
+    return TextKind.TEXT
 
 
 def _is_page(beginning: str) -> bool:
