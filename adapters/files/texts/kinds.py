@@ -11,6 +11,7 @@ from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_af
 from adapters.files.package import damaged
 from adapters.files.texts import mail_heads
 from adapters.files.texts.load_files import load_file_of
+from adapters.files.texts.signed import is_encrypted, is_signed
 from adapters.ports import UnreadableDocument
 
 
@@ -38,6 +39,7 @@ class TextKind(Enum):
     CALENDAR = "text/calendar"
     CARD = "text/vcard"
     LOAD_FILE = "text/x-concordance-dat"
+    SIGNED = "application/pkcs7-mime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,10 @@ _ARCHIVES: Final = frozenset(
     | {Format.RAR, Format.CABINET}
 )
 _UNPACK: Final = "its files are not read; send them as documents, or as ZIP"
+_ENCRYPTED: Final = NotRead(
+    "application/pkcs7-mime",
+    "it is encrypted (S/MIME): its words are not read; decrypt it and send the mail",
+)
 _UNKNOWN: Final = NotRead(_ANYTHING, f"it is of no kind that is known: {_ADVICE}")
 _MBOX: Final = NotRead(
     "application/mbox", "it is an mbox file with many mails: send each of them as a document"
@@ -149,6 +155,10 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         return TextKind.PDF
     if load_file_of(head) is not None:
         return TextKind.LOAD_FILE
+    if is_signed(head):
+        return TextKind.SIGNED
+    if is_encrypted(head):
+        return _ENCRYPTED
     encoding = find_encoding(path)
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
     if encoding is None or (not is_wide and _is_binary(head)):

@@ -20,6 +20,7 @@ from adapters.files.texts.entries import entry_lines
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
 from adapters.files.texts.mail_heads import HEAD_BYTES, bounds_of, header_of
+from adapters.files.texts.signed import is_signed
 from adapters.files.texts.uuencoded import take_out_uuencoded
 from adapters.ports import UnreadableDocument
 
@@ -80,13 +81,19 @@ def read_mail(path: Path, into: Findings) -> None:
         into.note("the mail is cut off: its last part does not end")
     for part in mail.walk():
         if how := _SEALED.get(part.get_content_type()):
-            into.note(f"the mail is encrypted or signed as a whole ({how}): its words are not read")
+            into.note(_sealed(part, how))
     for part in _parts(mail):
         if into.is_late:
             into.note("not all attached files were taken out: time was over")
             break
         if part not in bodies:
             _keep(part, into)
+
+
+def _sealed(part: MIMEPart, how: str) -> str:
+    if is_signed(_content(part)):
+        return f"the mail is signed as a whole ({how}): its words are in a mail that is inside"
+    return f"the mail is encrypted ({how}): its words are not read"
 
 
 def _parsed_file(path: Path, into: Findings) -> EmailMessage:

@@ -88,7 +88,9 @@ def read_outlook(path: Path, into: Findings) -> None:
 def _note_class(name: str, into: Findings) -> None:
     """Say what is not read of a message that is more, or less, than a mail."""
     if name.startswith(_SEALED) and not name.endswith(_CLEAR):
-        into.note("the mail is encrypted or signed as a whole (S/MIME): its words are not read")
+        into.note(
+            "the mail is encrypted or signed as a whole (S/MIME): its words are in the file inside"
+        )
     elif name.startswith(_WITH_FIELDS):
         into.note(f"it is an item of Outlook ({name}): of its fields, title and text are read")
 

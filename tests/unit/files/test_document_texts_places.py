@@ -273,7 +273,10 @@ async def test_an_encrypted_part_of_a_text_is_named(read: Reading) -> None:
         ("IPM.Note.SMIME.MultipartSigned", []),
         (
             "IPM.Note.SMIME",
-            ["the mail is encrypted or signed as a whole (S/MIME): its words are not read"],
+            [
+                "the mail is encrypted or signed as a whole (S/MIME):"
+                " its words are in the file inside"
+            ],
         ),
         (
             "IPM.Contact",
