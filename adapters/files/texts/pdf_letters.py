@@ -3,12 +3,13 @@
 A PDF may hold maps from the codes of its fonts to Unicode, which nobody sees: they may be wrong, or
 missing. A few pages are read a second time without them, by the encodings of the fonts alone.
 
-Source: ISO 32000-1, 9.6.6 (encodings) and 9.10 (extraction of text).
+Source: ISO 32000-1, 9.6.6 (encodings) and 9.10 (extraction of text); OpenType 1.9, `cmap`.
 """
 
 import ctypes
 import io
 import re
+import struct
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,6 @@ from pypdfium2 import PdfDocument, PdfiumError
 
 from adapters.files import limits
 from adapters.files.texts.findings import Findings
-from adapters.files.texts.font_files import glyphs_of
 
 _PAGES: Final = 5
 """Pages that are compared, from all over the document."""
@@ -43,6 +43,11 @@ _FEW: Final = 10
 """Words that are too few to judge."""
 _MANY: Final = 0.1
 """Part of the words that may differ: signs, and capitals that are drawn small, do."""
+_TABLES: Final = 12
+_TABLE: Final = struct.Struct(">4s4xLL")
+_UNICODE: Final = frozenset({(0, 3), (0, 4), (3, 1), (3, 10)})
+"""Platforms and encodings of subtables whose codes are Unicode."""
+_BY_SEGMENTS, _BY_GROUPS = 4, 12
 
 
 def check_letters(document: PdfDocument, path: Path, into: Findings) -> None:
@@ -118,7 +123,7 @@ class _Fonts:
 
     def _letters_of(self, content: bytes) -> Mapping[int, str]:
         letters: dict[int, str] = {}
-        for code, glyph in islice(glyphs_of(content), limits.PDF_COMPARED_GLYPHS):
+        for code, glyph in islice(_glyphs_of(content), limits.PDF_COMPARED_GLYPHS):
             if glyph not in letters or chr(code) in self._preferred:
                 letters[glyph] = chr(code)
         return letters
@@ -192,3 +197,53 @@ def _says_letters(font: bytes, objects: Mapping[int, bytes]) -> bool:
 def _referred(name: re.Pattern[bytes], font: bytes, objects: Mapping[int, bytes]) -> bytes:
     found = name.search(font)
     return objects.get(int(found[1]), b"") if found else b""
+
+
+def _glyphs_of(font: bytes) -> Iterator[tuple[int, int]]:
+    """Characters and their glyphs; none if the font does not say them, or is damaged there."""
+    try:
+        (count,) = struct.unpack_from(">H", font, 4)
+        for number in range(count):
+            name, start, size = _TABLE.unpack_from(font, _TABLES + number * _TABLE.size)
+            if name == b"cmap":
+                yield from _mapped(font[start : start + size])
+    except struct.error:
+        return
+
+
+def _mapped(table: bytes) -> Iterator[tuple[int, int]]:
+    (count,) = struct.unpack_from(">H", table, 2)
+    for number in range(count):
+        platform, encoding, start = struct.unpack_from(">HHL", table, 4 + 8 * number)
+        (kind,) = struct.unpack_from(">H", table, start)
+        if (platform, encoding) in _UNICODE and kind == _BY_SEGMENTS:
+            yield from _segments(table[start:])
+        elif (platform, encoding) in _UNICODE and kind == _BY_GROUPS:
+            yield from _groups(table[start:])
+
+
+def _segments(table: bytes) -> Iterator[tuple[int, int]]:
+    count = struct.unpack_from(">H", table, 6)[0] // 2
+    ends = struct.unpack_from(f">{count}H", table, 14)
+    starts = struct.unpack_from(f">{count}H", table, 16 + 2 * count)
+    deltas = struct.unpack_from(f">{count}H", table, 16 + 4 * count)
+    after = 0
+    for number, (start, end, delta) in enumerate(zip(starts, ends, deltas, strict=True)):
+        place = 16 + 6 * count + 2 * number
+        (offset,) = struct.unpack_from(">H", table, place)
+        # They are sorted; a file that repeats them would take hours.
+        for code in range(max(start, after), end + 1):
+            glyph = code
+            if offset:
+                (glyph,) = struct.unpack_from(">H", table, place + offset + 2 * (code - start))
+            if glyph or not offset:
+                yield code, (glyph + delta) & 0xFFFF
+        after = max(after, end + 1)
+
+
+def _groups(table: bytes) -> Iterator[tuple[int, int]]:
+    (count,) = struct.unpack_from(">L", table, 12)
+    for number in range(count):
+        first, last, glyph = struct.unpack_from(">LLL", table, 16 + 12 * number)
+        for code in range(first, min(last, 0x10FFFF) + 1):
+            yield code, glyph + code - first
