@@ -20,8 +20,8 @@ from adapters.files.package import Package, open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
+from adapters.files.texts.old_objects import take_out_of_slides
 from adapters.files.texts.old_office import LOCKABLE, old_words, refuse_locked
-from adapters.files.texts.old_slides import take_out_of_slides
 from adapters.files.texts.package_words import words_left_out
 from adapters.files.texts.rich_text import take_out_objects, with_all_words
 from adapters.ports import UnreadableDocument

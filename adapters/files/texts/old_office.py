@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from adapters.files import limits
-from adapters.files.compound import DamagedCompound, stream
+from adapters.files.compound import DamagedCompound, whole_stream
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED, TextKind
 from adapters.files.texts.old_objects import take_out_of_old_office
@@ -158,17 +157,3 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
 def _characters(content: bytes) -> str:
     """Characters behind the byte that says how wide they are."""
     return content[1:].decode("utf-16-le" if content[:1] == b"\x01" else "latin-1", "replace")
-
-
-def whole_stream(path: Path, *names: str) -> bytes:
-    """A stream at the top of an old Office file.
-
-    Raises:
-        DamagedCompound: It is not there, or is damaged.
-    """
-    found = bytearray()
-    for sector in stream(path, names):
-        found += sector
-        if len(found) > limits.OFFICE_BYTES:
-            raise DamagedCompound("a stream does not end")
-    return bytes(found)
