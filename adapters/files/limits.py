@@ -92,7 +92,7 @@ MESSAGE_ID_CHARACTERS: Final = 500
 MAIL_BYTES: Final = 160 * MB
 """A mail with its files: its reader holds all of it; mail servers take at most some 150 MB."""
 
-PDF_COMPARED_BYTES: Final = 64 * MB
+PDF_COMPARED_BYTES: Final = 32 * MB
 """A PDF of which some pages are read twice: its reader holds what they need."""
 
 PDF_COMPARED_CHARACTERS: Final = 5_000

@@ -26,6 +26,8 @@ from adapters.files.texts.findings import Findings
 _PAGES: Final = 5
 """Pages that are compared, from all over the document."""
 _UNKNOWN: Final = "\ufffd"
+_WORD: Final = re.compile(r"[\w\ufffd]+")
+"""Without signs such as dashes, which have several codes each."""
 _NO_LETTER: Final = re.compile("[\ue000-\uf8ff\x00\x01\x03-\x08\x0e-\x1f]")
 _DICTIONARY: Final = re.compile(rb"\n(\d+) 0 obj\r\n<<(.*?)>>(?=stream\r\n|\r\nendobj)", re.DOTALL)
 """As PDFium writes objects."""
@@ -99,7 +101,7 @@ def _words(
         words = unicodedata.normalize("NFKC", _NO_LETTER.sub(_UNKNOWN, "".join(letters)))
         text.close()
         page.close()
-        yield from words.split()
+        yield from _WORD.findall(words)
 
 
 class _Fonts:
