@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from adapters.files import limits
+
 COMPOUND_HEAD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _HEADER: Final = 512
 _ENTRY: Final = 128
@@ -76,6 +78,20 @@ def stream_of(file: BinaryIO, names: Sequence[str]) -> Iterator[bytes]:
         yield from _Directory(file).stream(names)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise DamagedCompound(str(error)) from error
+
+
+def whole_stream(path: Path, *names: str) -> bytes:
+    """A stream at the top of an old Office file.
+
+    Raises:
+        DamagedCompound: It is not there, or is damaged.
+    """
+    found = bytearray()
+    for sector in stream(path, names):
+        found += sector
+        if len(found) > limits.OFFICE_BYTES:
+            raise DamagedCompound("a stream does not end")
+    return bytes(found)
 
 
 Streams = Mapping[str, bytes]

@@ -118,7 +118,7 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
         return (_JAPANESE, not declared) if is_valid(_JAPANESE) else (meant or FALLBACK, False)
     if content.isascii() and meant in (None, "cp1252"):
         return "utf-8", meant is not None or not declared
-    if not content.isascii() and (meant is None or _is_of_bytes(meant)) and is_valid("utf-8"):
+    if not content.isascii() and _may_be_utf_8(meant) and is_valid("utf-8"):
         return "utf-8", not declared
     if meant is not None and _is_text(content, meant):
         return meant, True
@@ -227,9 +227,11 @@ def _is_valid(content: bytes, encoding: str) -> bool:
     return True
 
 
-def _is_of_bytes(encoding: str) -> bool:
-    """Whether each byte is a character."""
-    return len(_UPPER.decode(encoding, "replace")) == len(_UPPER)
+def _may_be_utf_8(meant: str | None) -> bool:
+    """Whether nothing is meant, or an encoding in which each byte is a character."""
+    return meant is None or (
+        meant != "utf-8" and len(_UPPER.decode(meant, "replace")) == len(_UPPER)
+    )
 
 
 def _is_text(content: bytes, encoding: str) -> bool:

@@ -92,6 +92,15 @@ MESSAGE_ID_CHARACTERS: Final = 500
 MAIL_BYTES: Final = 160 * MB
 """A mail with its files: its reader holds all of it; mail servers take at most some 150 MB."""
 
+PDF_COMPARED_BYTES: Final = 32 * MB
+"""A PDF of which some pages are read twice: its reader holds what they need."""
+
+PDF_COMPARED_CHARACTERS: Final = 5_000
+"""Characters of such a page."""
+
+PDF_COMPARED_GLYPHS: Final = 1 << 16
+"""Glyphs of a font in it."""
+
 DOCX_BYTES: Final = 400 * MB
 """A Word document, unpacked: its reader holds all of it, pictures as well."""
 

@@ -27,6 +27,8 @@ async def test_a_document_is_read(case: dict[str, Any], tmp_path: Path) -> None:
     notes = "; ".join(found.notes)
     assert case["notes"] in notes if case.get("notes") else not notes
     assert case.get("files", []) == [file.filename for file in found.files]
+    inside = b"".join(file.path.read_bytes() for file in found.files)
+    assert case.get("inside", "").encode() in inside
 
 
 def test_every_file_has_an_outcome() -> None:

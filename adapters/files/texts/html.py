@@ -103,11 +103,13 @@ class _Words(HTMLParser):
     """Collects what a reader would see."""
 
     _UNSEEN = frozenset({"script", "style"})
-    _BLOCKS = frozenset(
-        {"address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "footer", "h1", "h2"}
-        | {"h3", "h4", "h5", "h6", "header", "hr", "li", "ol", "option", "p", "pre", "section"}
-        | {"table", "textarea", "tr", "ul"}
+    _INLINE = frozenset(
+        {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn"}
+        | {"em", "font", "i", "img", "input", "ins", "kbd", "label", "mark", "nobr", "q", "rb"}
+        | {"rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup"}
+        | {"time", "tspan", "tt", "u", "var", "wbr"}
     )
+    """Elements within a line; those of programs have a colon in their names."""
     _CELLS = frozenset({"td", "th"})
     _NO_WORDS = frozenset({"hidden", "password", "checkbox", "radio"})
 
@@ -124,11 +126,11 @@ class _Words(HTMLParser):
         self._in_title = tag == "title" and not self.title
         if tag in self._UNSEEN:
             self._unseen += 1
-        elif tag in self._BLOCKS:
-            self.pieces.append("\n")
         elif tag in self._CELLS:
             self.pieces.append("\t")
-        elif words := self._words_of(tag, dict(attrs)):
+        elif self._is_block(tag):
+            self.pieces.append("\n")
+        if words := self._words_of(tag, dict(attrs)):
             self.pieces.append(f" {_WHITE.sub(' ', words)} ")
 
     def handle_endtag(self, tag: str) -> None:
@@ -136,8 +138,11 @@ class _Words(HTMLParser):
             self._unseen = max(self._unseen - 1, 0)
         elif tag == "title":
             self._in_title = False
-        elif tag in self._BLOCKS:
+        elif tag not in self._CELLS and self._is_block(tag):
             self.pieces.append("\n")
+
+    def _is_block(self, tag: str) -> bool:
+        return tag not in self._INLINE and ":" not in tag
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
@@ -146,9 +151,11 @@ class _Words(HTMLParser):
             self.pieces.append(_WHITE.sub(" ", data))
 
     def _words_of(self, tag: str, attributes: dict[str, str | None]) -> str | None:
-        """What stands in the place of a picture, and in the fields of a form."""
+        """What stands in the place of a picture, in the fields of a form, and in a frame."""
         if tag == "img":
             return attributes.get("alt")
+        if page := attributes.get("srcdoc"):
+            return html_text(page)
         is_field = tag == "input" and attributes.get("type") not in self._NO_WORDS
         return attributes.get("value") if is_field else None
 

@@ -10,7 +10,8 @@ from adapters.files.encodings import find_encoding
 from adapters.files.formats import BYTE_ORDER_MARK, Format, format_of, is_pdf_after_others
 from adapters.files.package import damaged
 from adapters.files.texts import mail_heads
-from adapters.files.texts.load_files import load_file_encoding
+from adapters.files.texts.load_files import load_file_of
+from adapters.files.texts.signed import is_encrypted, is_signed
 from adapters.ports import UnreadableDocument
 
 
@@ -38,6 +39,7 @@ class TextKind(Enum):
     CALENDAR = "text/calendar"
     CARD = "text/vcard"
     LOAD_FILE = "text/x-concordance-dat"
+    SIGNED = "application/pkcs7-mime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,10 @@ _ARCHIVES: Final = frozenset(
     | {Format.RAR, Format.CABINET}
 )
 _UNPACK: Final = "its files are not read; send them as documents, or as ZIP"
+_ENCRYPTED: Final = NotRead(
+    "application/pkcs7-mime",
+    "it is encrypted (S/MIME): its words are not read; decrypt it and send the mail",
+)
 _UNKNOWN: Final = NotRead(_ANYTHING, f"it is of no kind that is known: {_ADVICE}")
 _MBOX: Final = NotRead(
     "application/mbox", "it is an mbox file with many mails: send each of them as a document"
@@ -115,6 +121,8 @@ _CONTROLS_AT_MOST = 0.05
 _BEFORE_PAGE = re.compile(r"\s*(<\?xml\b[^>]{0,200}>|<!--.{0,2000}?-->)", re.DOTALL)
 """What programs write before a page that they save."""
 _ENTRIES = re.compile(r"\s*BEGIN:(VCALENDAR|VCARD)\s", re.IGNORECASE)
+_PAGES: Final = (".html", ".htm", ".xhtml")
+_TAG = re.compile(r"\s*<[a-z!?]", re.IGNORECASE)
 _PAGE = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 
 
@@ -145,16 +153,23 @@ def kind_of(path: Path, filename: str | None) -> TextKind | NotRead:
         return _MBOX if mail_heads.holds_many(path, bounds.start) else TextKind.MAIL
     if is_pdf_after_others(path, head):
         return TextKind.PDF
-    if load_file_encoding(head) is not None:
+    if load_file_of(head) is not None:
         return TextKind.LOAD_FILE
+    if is_signed(head):
+        return TextKind.SIGNED
+    if is_encrypted(head):
+        return _ENCRYPTED
     encoding = find_encoding(path)
     is_wide = encoding is not None and encoding.startswith(("utf-16", "utf-32"))
     if encoding is None or (not is_wide and _is_binary(head)):
         return _UNKNOWN
+    is_named_page = (filename or "").lower().endswith(_PAGES)
     beginning = head.decode(encoding, "replace") if is_wide else start.decode("latin-1")
     if entries := _ENTRIES.match(beginning):
         return TextKind.CALENDAR if entries[1].upper() == "VCALENDAR" else TextKind.CARD
-    return TextKind.HTML if _is_page(beginning) else TextKind.TEXT
+    if _is_page(beginning) or (is_named_page and _TAG.match(beginning)):
+        return TextKind.HTML
+    return TextKind.TEXT
 
 
 def _is_page(beginning: str) -> bool:

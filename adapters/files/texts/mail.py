@@ -20,6 +20,7 @@ from adapters.files.texts.entries import entry_lines
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_text
 from adapters.files.texts.mail_heads import HEAD_BYTES, bounds_of, header_of
+from adapters.files.texts.signed import is_signed
 from adapters.files.texts.uuencoded import take_out_uuencoded
 from adapters.ports import UnreadableDocument
 
@@ -43,6 +44,8 @@ _SEALED: Final = {
 }
 _ELSEWHERE: Final = "message/external-body"
 _ARMOURED: Final = "-----BEGIN PGP MESSAGE-----"
+_FOR_OLD_PROGRAMS: Final = "mime"
+_BASE64_LINE: Final = re.compile(r"\s*[A-Za-z0-9+/]+={0,2}\s*")
 _ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
 _NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
@@ -76,17 +79,26 @@ def read_mail(path: Path, into: Findings) -> None:
     )
     bodies = _bodies(mail)
     into.add_text(_text(bodies, into))
+    for words in _around_parts(mail):
+        into.note("its text ends with words around its parts, which mail programs do not show")
+        into.add_text(f"\n\n{words}")
     if mail.is_multipart() and any(isinstance(found, _CUT_OFF) for found in mail.defects):
         into.note("the mail is cut off: its last part does not end")
     for part in mail.walk():
         if how := _SEALED.get(part.get_content_type()):
-            into.note(f"the mail is encrypted or signed as a whole ({how}): its words are not read")
+            into.note(_sealed(part, how))
     for part in _parts(mail):
         if into.is_late:
             into.note("not all attached files were taken out: time was over")
             break
         if part not in bodies:
             _keep(part, into)
+
+
+def _sealed(part: MIMEPart, how: str) -> str:
+    if is_signed(_content(part)):
+        return f"the mail is signed as a whole ({how}): its words are in a mail that is inside"
+    return f"the mail is encrypted ({how}): its words are not read"
 
 
 def _parsed_file(path: Path, into: Findings) -> EmailMessage:
@@ -187,6 +199,16 @@ def _bodies(mail: MIMEPart) -> list[MIMEPart]:
     return bodies
 
 
+def _around_parts(mail: MIMEPart) -> Iterator[str]:
+    """Text before the first part and behind the last one, but for what programs write there."""
+    for part in mail.walk():
+        before, behind = part.preamble, part.epilogue
+        if before and before.strip() and _FOR_OLD_PROGRAMS not in before.casefold():
+            yield before.strip()
+        if behind and behind.strip():
+            yield behind.strip()
+
+
 def _is_shown(part: MIMEPart) -> bool:
     return part.get_content_maintype() == "text" and not part.is_attachment()
 
@@ -218,11 +240,24 @@ def _decoded(body: MIMEPart, into: Findings) -> str:
     if body.get_content_subtype() == "html" and declared in (None, "us-ascii"):
         declared = page_encoding(content) or declared
     encoding, is_meant = encoding_of(content, declared)
-    if any(isinstance(found, _DAMAGED) for found in body.defects):
+    further = ""
+    if _is_damaged(body):
         into.note("the mail's text is damaged: not all of it is the base64 that it should be")
+        further = "\n".join(("", *_split(body)[1]))
     if not is_meant:
         into.note(f"the mail's text is not in the encoding that it names: read as {encoding}")
-    return content.decode(encoding, "replace").replace("\r\n", "\n")
+    return content.decode(encoding, "replace").replace("\r\n", "\n") + further
+
+
+def _is_damaged(part: MIMEPart) -> bool:
+    return any(isinstance(found, _DAMAGED) for found in part.defects)
+
+
+def _split(part: MIMEPart) -> tuple[list[str], list[str]]:
+    """Lines of base64, and those behind them: mailing lists write their own there."""
+    lines = str(part.get_payload()).splitlines()
+    count = max((n for n, line in enumerate(lines, 1) if _BASE64_LINE.fullmatch(line)), default=0)
+    return lines[:count], lines[count:]
 
 
 def _parts(mail: MIMEPart) -> Iterator[MIMEPart]:
@@ -245,6 +280,8 @@ def _keep(part: MIMEPart, into: Findings) -> None:
     content = _content(part)
     if not content.strip() and part.get_filename() is None:
         return
+    if _is_damaged(part):
+        into.note(f"an attached file is damaged, not all of it is base64: {_filename(part)}")
     into.keep(_filename(part), content)
 
 
@@ -254,6 +291,10 @@ def _content(part: MIMEPart) -> bytes:
         content = b"\n".join(inner.as_bytes(policy=_AS_IT_CAME) for inner in part.iter_parts())
         return _unwrapped(part, content)
     content = part.get_payload(decode=True)
+    if _is_damaged(part):
+        with contextlib.suppress(binascii.Error):
+            lines = "".join(_split(part)[0]).encode("ascii", "ignore")
+            return binascii.a2b_base64(lines + b"===")
     return content if isinstance(content, bytes) else b""
 
 

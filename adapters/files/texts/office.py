@@ -5,6 +5,8 @@ read from its parts, and follows the text.
 """
 
 import asyncio
+import re
+import struct
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +16,12 @@ import xberg
 
 from adapters.files import limits
 from adapters.files.compound import DamagedCompound, with_own_workbook
-from adapters.files.package import open_package
+from adapters.files.package import Package, open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import TextKind
+from adapters.files.texts.old_objects import take_out_of_slides
 from adapters.files.texts.old_office import LOCKABLE, old_words, refuse_locked
-from adapters.files.texts.old_slides import take_out_of_slides
 from adapters.files.texts.package_words import words_left_out
 from adapters.files.texts.rich_text import take_out_objects, with_all_words
 from adapters.ports import UnreadableDocument
@@ -54,6 +56,11 @@ _PACKAGES: Final = frozenset(
 _LEFT_OUT: Final = "not extracted"
 _NO_CELLS: Final = "Expecting a worksheet, got chartsheet"
 """Its words are read from the part of the chart."""
+_SKIPPED: Final = "Sheet '{}' worksheet range could not be read"
+_BINARY_BOOK, _BINARY_RELATIONS = "xl/workbook.bin", "xl/_rels/workbook.bin.rels"
+_RELATION: Final = re.compile(rb"<Relationship\s[^>]*>")
+_RELATION_ID: Final = re.compile(rb"\sId=[\"']([\w.-]+)[\"']", re.ASCII)
+_CHART_SHEET: Final = b"/chartsheet"
 _OLD: Final = frozenset({TextKind.DOC, TextKind.XLS})
 
 
@@ -74,13 +81,39 @@ def read_office(path: Path, kind: TextKind, into: Findings) -> None:
     found = _extracted(content, kind)
     into.add_text(f"{found.content}\n")
     _describe(found, into)
-    for warning in found.processing_warnings:
-        # What the library leaves out of a document of Word is read below.
-        is_known = kind is TextKind.DOC and _LEFT_OUT in warning.message
-        if not is_known and _NO_CELLS not in warning.message:
-            into.note(warning.message)
+    for message in _unexpected(found, path, kind):
+        into.note(message)
     for words in _left_out(path, kind, found.content, into):
         into.add_text(f"{words}\n")
+
+
+def _unexpected(found: xberg.ExtractedDocument, path: Path, kind: TextKind) -> list[str]:
+    """Warnings of the library, but for those about what is read from other places."""
+    expected = [_NO_CELLS]
+    if kind is TextKind.DOC:
+        expected = [_LEFT_OUT]
+    elif kind is TextKind.XLSB:
+        with open_package(path, "document") as package:
+            expected = [_SKIPPED.format(name) for name in _chart_sheets(package)]
+    messages = [warning.message for warning in found.processing_warnings]
+    return [each for each in messages if not any(known in each for known in expected)]
+
+
+def _chart_sheets(package: Package) -> Iterator[str]:
+    """Names of the sheets of a binary workbook that hold a chart alone.
+
+    Source: [MS-XLSB] 2.4.301 (BrtBundleSh).
+    """
+    if _BINARY_RELATIONS not in package:
+        return
+    book = package.read(_BINARY_BOOK)
+    for relation in _RELATION.findall(package.read(_BINARY_RELATIONS)):
+        found = _RELATION_ID.search(relation)
+        if found and _CHART_SHEET in relation:
+            mark = struct.pack("<L", len(found[1])) + found[1].decode().encode("utf-16-le")
+            name = book.partition(mark)[2]
+            length = int.from_bytes(name[:4], "little")
+            yield name[4 : 4 + 2 * length].decode("utf-16-le", "replace")
 
 
 def _left_out(path: Path, kind: TextKind, text: str, into: Findings) -> Iterator[str]:

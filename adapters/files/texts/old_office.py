@@ -1,7 +1,7 @@
 """Words of old Office files that a reader of them leaves out, and whether they are protected.
 
-Source: [MS-DOC] 2.5 (Fib) and 2.8.35 (pieces), [MS-XLS] 2.4, [MS-PPT] 2.3.2 (current user), of
-Microsoft's open specifications.
+Source: [MS-DOC] 2.5 (Fib) and 2.8.35 (pieces), [MS-XLS] 2.4, [MS-PPT] 2.3.2 and 2.3.3 (current user
+and edits), of Microsoft's open specifications.
 """
 
 import re
@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from adapters.files import limits
-from adapters.files.compound import DamagedCompound, stream
+from adapters.files.compound import DamagedCompound, whole_stream
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED, TextKind
 from adapters.files.texts.old_objects import take_out_of_old_office
@@ -28,6 +27,8 @@ _DIVIDED: Final = re.compile("[\x00-\x08\x0a-\x1f]+")
 _BIFF8: Final = 0x600
 _EOF: Final = 0x0A
 _ENCRYPTED_SLIDES: Final = 0xF3D1C4DF
+_EDIT_WITH_KEYS: Final = (0x0FF5, 0x20)
+"""Kind and size of a record."""
 _BOF, _FILEPASS, _CONTINUE, _TEXT_OBJECT = 0x809, 0x2F, 0x3C, 0x1B6
 _PAGE_TEXTS: Final = (0x14, 0x15)
 """Header and footer of a sheet."""
@@ -64,8 +65,12 @@ def _is_locked_workbook(path: Path) -> bool:
 
 
 def _is_locked_presentation(path: Path) -> bool:
-    (token,) = struct.unpack_from("<L", whole_stream(path, "current user"), 12)
-    return token == _ENCRYPTED_SLIDES
+    token, place = struct.unpack_from("<LL", whole_stream(path, "current user"), 12)
+    if token == _ENCRYPTED_SLIDES:
+        return True
+    # Some programs say it only where the last edit refers to its keys.
+    kind, size = struct.unpack_from("<2xHL", whole_stream(path, "powerpoint document"), place)
+    return (kind, size) == _EDIT_WITH_KEYS
 
 
 _LOCKED_KINDS: Final[Mapping[TextKind, Callable[[Path], bool]]] = {
@@ -152,17 +157,3 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
 def _characters(content: bytes) -> str:
     """Characters behind the byte that says how wide they are."""
     return content[1:].decode("utf-16-le" if content[:1] == b"\x01" else "latin-1", "replace")
-
-
-def whole_stream(path: Path, *names: str) -> bytes:
-    """A stream at the top of an old Office file.
-
-    Raises:
-        DamagedCompound: It is not there, or is damaged.
-    """
-    found = bytearray()
-    for sector in stream(path, names):
-        found += sector
-        if len(found) > limits.OFFICE_BYTES:
-            raise DamagedCompound("a stream does not end")
-    return bytes(found)

@@ -18,11 +18,11 @@ _PARTS: Final = re.compile(
     r"|(.+/)?(content|styles)\.xml"
 )
 """Parts that hold words beside the cells of worksheets, which are read completely."""
-_HOLD_TEXT: Final = frozenset({"t", "text", "p", "h", "v"})
+_HOLD_TEXT: Final = frozenset({"t", "text", "p", "h", "v", "desc"})
 """Elements whose characters are text; of other elements they are, for one, names of effects."""
 _PARTED: Final = frozenset(
     {"p", "h", "tab", "s", "br", "line-break", "text", "comment", "cm", "v", "note", "annotation"}
-    | {"note-citation", "creator", "date"}
+    | {"note-citation", "creator", "date", "desc"}
 )
 _BESIDE_CELLS: Final = frozenset(
     {"annotation", "header", "footer", "header-left", "footer-left", "header-first", "footer-first"}
@@ -32,6 +32,8 @@ _BESIDE_CELLS: Final = frozenset(
 _CELL: Final = "table-cell"
 _CELL_TYPE: Final = "office:value-type"
 """A cell without it is none to who reads cells, whatever its text."""
+_NAMED, _IN_ITS_PLACE = "cNvPr", "descr"
+"""A picture or shape, and what stands in its place."""
 _PLACEHOLDER: Final = "ph"
 """A shape that says where the texts of slides go; its own text is shown nowhere."""
 _SHAPE: Final = "sp"
@@ -91,7 +93,9 @@ def _all_pieces(package: Package, into: Findings, *, has_cells: bool) -> Iterato
         if is_sheet:
             pieces = _page_texts(package, name, into)
         else:
-            pieces = _pieces(package, name, into, _BESIDE_CELLS if has_cells else None)
+            # What lies in a folder is an object within the document, such as a chart.
+            is_of_cells = has_cells and "/" not in name
+            pieces = _pieces(package, name, into, _BESIDE_CELLS if is_of_cells else None)
         for piece in pieces:
             if into.is_late:
                 into.note("comments and headers were not read to their end: time was over")
@@ -151,6 +155,8 @@ class _Pieces:
         if name == _CELL:
             self._cells.append(self._within is not None and _CELL_TYPE not in attributes)
             self._outer += self._cells[-1]
+        elif name == _NAMED and self._within is None:
+            self.found.append(attributes.get(_IN_ITS_PLACE, ""))
         elif name == _SHAPE:
             self._in_placeholder = False
         elif name == _PLACEHOLDER:

@@ -1,6 +1,7 @@
 """PDF documents."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,25 +12,21 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED
+from adapters.files.texts.package_words import missing_from
 from adapters.files.texts.pdf_forms import Annotations
+from adapters.files.texts.pdf_letters import check_letters
 from adapters.ports import UnreadableDocument
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 _EVERYWHERE = (-1e6, -1e6, 1e6, 1e6)
 """Left, bottom, right and top in points: pages have at most 14,400."""
-_LIGATURES = str.maketrans(
-    dict(
-        zip(
-            "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06",
-            ["ff", "fi", "fl", "ffi", "ffl", "st", "st"],
-            strict=True,
-        )
-    )
-)
-_NO_LETTER = re.compile("[\ufffd\ue000-\uf8ff\x01-\x08\x0e-\x1f]")
-"""What stands for a glyph whose font does not say which letter it is."""
-_MANY = 0.1
-"""Part of the characters that may be without a letter; bullets of symbol fonts are."""
+_LETTERS = {
+    **dict.fromkeys((*range(9), *range(14, 32)), "\ufffd"),
+    2: "\x02",
+    **{code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)},
+}
+"""Of ligatures, and of glyphs whose fonts do not say which letters they are; U+0002 divides a
+word."""
 _DESCRIBED = ("Subject", "Keywords", "Creator", "Producer")
 
 
@@ -49,7 +46,11 @@ def read_pdf(path: Path, into: Findings) -> None:
         ) from error
     with document:
         _describe(document, into)
-        _read_pages(document, Annotations(document, into), into)
+        check_letters(document, path, into)
+        annotations = Annotations(document, into)
+        _read_pages(document, annotations, into)
+        for value in annotations.of_no_page():
+            into.add_text(f"{value}\n")
         _read_outline(document, into)
         _take_out_files(document, into)
 
@@ -67,7 +68,7 @@ def _describe(document: PdfDocument, into: Findings) -> None:
 
 def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings) -> None:
     into.pages = count = len(document)
-    blank = unreadable = characters = unnamed = 0
+    blank = unreadable = 0
     for number in range(count):
         if into.is_late:
             into.cut_off(f"only the first {number:,} of {count:,} pages were read: time was over")
@@ -79,16 +80,9 @@ def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings)
             unreadable += 1
             continue
         blank += not text.strip()
-        characters += len(text)
-        unnamed += len(_NO_LETTER.findall(text))
         into.add_text(f"{text}\n\n")
     if unreadable:
         into.note(f"{unreadable:,} of {count:,} pages are damaged")
-    if unnamed > _MANY * characters:
-        into.note(
-            f"{unnamed:,} of {characters:,} characters are of fonts that do not say which letters"
-            " they are: print it to a new PDF and send that"
-        )
     if blank:
         into.note(f"{blank:,} of {count:,} pages hold no text: they are blank, or pictures")
 
@@ -99,12 +93,13 @@ def _page_text(document: PdfDocument, number: int, annotations: Annotations) -> 
         text = page.get_textpage()
         try:
             # Also what lies outside of the part that is shown.
-            words = text.get_text_bounded(*_EVERYWHERE).translate(_LIGATURES)
-            return "\n".join((words, *annotations.words(page)))
+            found = text.get_text_bounded(*_EVERYWHERE).translate(_LETTERS)
+            words = "\n".join((found, *annotations.words(page)))
         finally:
             text.close()
     finally:
         page.close()
+    return "\n".join((words, *missing_from(words, annotations.drawn(number))))
 
 
 def _read_outline(document: PdfDocument, into: Findings) -> None:

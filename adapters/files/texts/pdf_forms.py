@@ -1,4 +1,4 @@
-"""What people wrote into a PDF: values of forms, notes, and files attached to pages."""
+"""What people wrote into a PDF: values of forms, notes, stamps, and files attached to pages."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -8,6 +8,8 @@ import pypdfium2.raw as pdfium
 from pypdfium2 import PdfAttachment, PdfDocument, PdfPage
 
 from adapters.files.texts.findings import Findings
+from adapters.files.xml import XmlStream
+from adapters.ports import UnreadableDocument
 
 _LONGEST: Final = 1 << 20
 """Bytes of one value."""
@@ -16,6 +18,11 @@ _CHOICES: Final = (pdfium.FPDF_FORMFIELD_COMBOBOX, pdfium.FPDF_FORMFIELD_LISTBOX
 _NO_NOTES: Final = (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_LINK)
 """A popup repeats what the note holds that it belongs to."""
 _XFA: Final = (pdfium.FORMTYPE_XFA_FULL, pdfium.FORMTYPE_XFA_FOREGROUND)
+_XFA_VALUES: Final = "datasets"
+_KEYS: Final = (b"T", b"V")
+_OFF: Final = "Off"
+_DEPTH: Final = 5
+"""Drawings within drawings that are looked at."""
 
 
 class Annotations:
@@ -29,22 +36,56 @@ class Annotations:
     def __init__(self, document: PdfDocument, into: Findings) -> None:
         self._document = document
         self._into = into
+        self._are_drawn = False
+        self._known: set[str] = set()
         # Values are known to the form alone, which a document without fields has not.
         document.init_forms()
         self._form: Any = None if document.formenv is None else document.formenv.raw
         if document.get_formtype() in _XFA:
-            into.note("the form is one of XFA: of its values, those are read that PDF readers show")
+            into.note("the form is one of XFA: of it, values are read, and no fixed texts")
 
     def words(self, page: PdfPage) -> Iterator[str]:
         """Lines with the values and notes of a page; files that are attached to it are kept."""
+        self._are_drawn = False
         for number in range(pdfium.FPDFPage_GetAnnotCount(page.raw)):
             annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
             if not annotation:
                 continue
             try:
+                self._are_drawn |= bool(pdfium.FPDFAnnot_HasKey(annotation, b"AP"))
                 yield from filter(None, self._words_of(annotation))
             finally:
                 pdfium.FPDFPage_CloseAnnot(annotation)
+
+    def drawn(self, number: int) -> Iterator[str]:
+        """What those of the page draw that was read last: stamps, signatures, values as shown.
+
+        Their drawings become a part of the page, in memory.
+        """
+        if not self._are_drawn:
+            return
+        page = self._document[number]
+        before = pdfium.FPDFPage_CountObjects(page.raw)
+        outcome = pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY)
+        page.close()
+        if outcome != pdfium.FLATTEN_SUCCESS:
+            return
+        page = self._document[number]
+        text = page.get_textpage()
+        for place in range(before, pdfium.FPDFPage_CountObjects(page.raw)):
+            yield from _drawn(pdfium.FPDFPage_GetObject(page.raw, place), text.raw)
+        text.close()
+        page.close()
+
+    def of_no_page(self) -> Iterator[str]:
+        """Values of a form of XFA that were on no page that was read."""
+        values = _XfaValues()
+        try:
+            for content in _packets(self._document):
+                values.read(content)
+        except UnreadableDocument as error:
+            self._into.note(f"not all values of the form were read: {error}")
+        yield from (f"{name}: {value}" for name, value in values.found if value not in self._known)
 
     def _words_of(self, annotation: Any) -> Iterator[str]:
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
@@ -58,7 +99,9 @@ class Annotations:
 
     def _field(self, annotation: Any) -> str:
         if self._form is None:
-            return ""
+            # Programs that take pages out of a document leave its form behind.
+            name, value = (_text(pdfium.FPDFAnnot_GetStringValue, annotation, key) for key in _KEYS)
+            return f"{name}: {value}" if value not in ("", _OFF) else ""
         kind = pdfium.FPDFAnnot_GetFormFieldType(self._form, annotation)
         name = self._of_field(pdfium.FPDFAnnot_GetFormFieldAlternateName, annotation)
         name = name or self._of_field(pdfium.FPDFAnnot_GetFormFieldName, annotation)
@@ -70,6 +113,7 @@ class Annotations:
             value = self._of_field(pdfium.FPDFAnnot_GetFormFieldValue, annotation)
             if kind in _CHOICES:
                 value = "; ".join(self._chosen(annotation)) or value
+        self._known.add(value)
         return f"{name}: {value}" if value else ""
 
     def _chosen(self, annotation: Any) -> Iterator[str]:
@@ -87,6 +131,56 @@ class Annotations:
             return
         attached = PdfAttachment(raw, self._document)
         self._into.keep(attached.get_name(), bytes(attached.get_data()))
+
+
+def _drawn(drawing: Any, text: Any, depth: int = _DEPTH) -> Iterator[str]:
+    """Texts of a drawing, and of each one within it."""
+    words: list[str] = []
+    for number in range(max(pdfium.FPDFFormObj_CountObjects(drawing), 0)):
+        thing = pdfium.FPDFFormObj_GetObject(drawing, number)
+        if pdfium.FPDFPageObj_GetType(thing) == pdfium.FPDF_PAGEOBJ_TEXT:
+            words.append(_text(pdfium.FPDFTextObj_GetText, thing, text))
+        elif depth:
+            yield from _drawn(thing, text, depth - 1)
+    yield " ".join(words)
+
+
+class _XfaValues:
+    """Values of a form of XFA, with the names of their fields."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._open: list[str] = []
+        self._piece: list[str] = []
+
+    def read(self, content: bytes) -> None:
+        """Take the values of a packet of the form, or of the form as a whole.
+
+        Raises:
+            UnreadableDocument: It is damaged.
+        """
+        XmlStream(self._start, self._end, self._piece.append, what="form").feed(content, final=True)
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self._open.append(name)
+        self._piece.clear()
+
+    def _end(self, name: str) -> None:
+        value = "".join(self._piece).strip()
+        if value and _XFA_VALUES in self._open:
+            self.found.append((name, value))
+        self._open.pop()
+        self._piece.clear()
+
+
+def _packets(document: PdfDocument) -> Iterator[bytes]:
+    size = ctypes.c_ulong()
+    for number in range(pdfium.FPDF_GetXFAPacketCount(document.raw)):
+        pdfium.FPDF_GetXFAPacketContent(document.raw, number, None, 0, size)
+        content = ctypes.create_string_buffer(size.value)
+        pdfium.FPDF_GetXFAPacketContent(document.raw, number, content, size.value, size)
+        if _XFA_VALUES.encode() in content.raw:
+            yield content.raw
 
 
 def _text(get: Callable[..., int], *arguments: Any) -> str:

@@ -12,12 +12,18 @@ from adapters.files.texts.findings import Findings
 
 _REMARK: Final = re.compile(rb"\\\*\s*\\annotation(?![a-z])")
 _HIDDEN: Final = re.compile(rb"\\(?:v|webhidden)(?![a-z0-9-])")
+_SYMBOL: Final = re.compile(rb"\\(?:([~_])|.)", re.DOTALL)
+"""A backslash and the sign behind it, which may be another backslash."""
+_SYMBOLS: Final = {b"~": rb"\'20", b"_": rb"\'2d"}
+_OF_MAC: Final = re.compile(rb"(\{\\rtf1?\s*)\\mac(?![a-z])(?!.{0,40}\\ansicpg)", re.DOTALL)
 _OBJECT: Final = re.compile(rb"\\objdata(?![a-z])([0-9A-Fa-f\s]+)")
 
 
 def with_all_words(content: bytes) -> bytes:
-    """The document with remarks as footnotes, and nothing hidden."""
-    return _HIDDEN.sub(b"", _REMARK.sub(rb"\\footnote", content))
+    """The document with remarks as footnotes, nothing hidden, and signs that the library knows."""
+    content = _HIDDEN.sub(b"", _REMARK.sub(rb"\\footnote", content))
+    content = _OF_MAC.sub(rb"\1\\mac\\ansicpg10000", content)
+    return _SYMBOL.sub(lambda found: _SYMBOLS.get(found[1], found[0]), content)
 
 
 def take_out_objects(content: bytes, into: Findings) -> None:

@@ -29,6 +29,20 @@ _CUSTOM: Final = "/custom-properties"
 _SHOWN_ATTRIBUTES: Final = {"textpath": ("string",), "docPr": ("title", "descr")}
 """Watermarks, and what stands in the place of a picture."""
 _CHUNK: Final = "/aFChunk"
+_SIGNS: Final = {
+    ("Symbol", "B7"): "\u2022",
+    ("Wingdings", "6F"): "\u2610",
+    ("Wingdings", "78"): "\u2612",
+    ("Wingdings", "A8"): "\u25fb",
+    ("Wingdings", "E0"): "\u2192",
+    ("Wingdings", "FB"): "\u2718",
+    ("Wingdings", "FC"): "\u2714",
+    ("Wingdings", "FD"): "\u2612",
+    ("Wingdings", "FE"): "\u2611",
+    ("Wingdings 2", "52"): "\u2611",
+    ("Wingdings 2", "A3"): "\u2610",
+}
+"""Signs of symbol fonts that forms are ticked with, and bullets."""
 _BREAKS: Final = {"br": "\n", "cr": "\n", "tab": "\t", "noBreakHyphen": "-"}
 """Within a run of text; the definition of a tab stop is called `tab` as well."""
 
@@ -112,13 +126,15 @@ def _texts(root: Any) -> Iterator[str]:
     for fallback in list(root.iter("{*}Fallback")):
         # What older programs show in the place of a text box, which is there a second time.
         fallback.getparent().remove(fallback)
-    names = ("p", "t", "delText", "ddList", *_SHOWN_ATTRIBUTES, *_BREAKS)
+    names = ("p", "t", "sym", "delText", "ddList", *_SHOWN_ATTRIBUTES, *_BREAKS)
     for element in root.iter(*(f"{{*}}{name}" for name in names)):
         name = element.tag.rpartition("}")[2]
         if name == "p":
             yield "\n"
         elif name == "t":
             yield element.text or ""
+        elif name == "sym":
+            yield _sign(element)
         elif name == "delText":
             yield f"[deleted: {element.text or ''}]"
         elif name == "ddList":
@@ -129,6 +145,13 @@ def _texts(root: Any) -> Iterator[str]:
             )
         elif element.getparent().tag.endswith("}r"):
             yield _BREAKS[name]
+
+
+def _sign(element: Any) -> str:
+    """A sign of a symbol font, such as a box that is ticked; one that is not known is named."""
+    found = {name.rpartition("}")[2]: value for name, value in element.items()}
+    font, code = found.get("font", ""), found.get("char", "").upper().removeprefix("F0")
+    return _SIGNS.get((font, code)) or f"[{font} {code}]"
 
 
 def _chosen(listed: Any) -> str:

@@ -147,7 +147,6 @@ def old_word(
     header: str = "",
     end_note: str = "",
     *,
-    protected: bool = False,
     more: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """A Word document of 1997 to 2003 with one piece of text, a header, an end note, more streams.
@@ -157,8 +156,7 @@ def old_word(
     beside = f"{header}{end_note}\r" if header or end_note else ""
     content, start = f"{text}{beside}".encode("utf-16-le"), 0x400
     head = bytearray(start)
-    flags = 0x1300 if protected else 0x1200
-    struct.pack_into("<HHHHHH", head, 0, 0xA5EC, 0xC1, 0, 0x407, 0, flags)
+    struct.pack_into("<HHHHHH", head, 0, 0xA5EC, 0xC1, 0, 0x407, 0, 0x1200)
     struct.pack_into("<LL", head, 24, start, start + len(content))
     struct.pack_into("<H", head, 32, 14)
     struct.pack_into("<H", head, 62, 22)

@@ -203,9 +203,7 @@ async def test_an_encrypted_mail_is_reported(read: Reading) -> None:
     mail.set_content(b"sealed", maintype="application", subtype="pkcs7-mime", filename="smime.p7m")
     found = await read(mail.as_bytes())
     assert found.text == ""
-    assert found.notes == [
-        "the mail is encrypted or signed as a whole (S/MIME): its words are not read"
-    ]
+    assert found.notes == ["the mail is encrypted (S/MIME): its words are not read"]
     assert [file.filename for file in found.files] == ["smime.p7m"]
 
 
