@@ -106,7 +106,7 @@ class DocumentTable:
             findings,
             date1904=self.source.date1904,
             place=replace(self.place, width=self._width),
-            keeps=_keeps(message),
+            keeps=_keeps(message, self.sheet.name, findings),
             keep_cells=keep_cells,
             pack=pack,
         )
@@ -168,7 +168,9 @@ class DocumentTables:
         if self._spec.needed is not None and _needs_it(self._message):
             _refuse_keys_alone(self._spec, self._spec.needed, tables)
         if len(tables) > 1:
+            _refuse_lines_of_several(self._message.keep_lines, tables)
             self._compare(tables)
+        self._findings.titles = {each.place.sheet: each.surveyed.header.titles for each in tables}
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
         self._findings.hidden = [
             replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
@@ -298,12 +300,36 @@ class DocumentTables:
                 )
 
 
-def _keeps(message: TableMessage) -> Callable[[str | None, int], bool]:
-    """Whether a person keeps a row that is no data."""
-    if message.left_out == "keep":
-        return lambda sheet, line: True
-    lines = frozenset(message.keep_lines)
-    return lambda sheet, line: str(line) in lines or f"{sheet}!{line}" in lines
+def _keeps(message: TableMessage, sheet: str | None, findings: Findings) -> Callable[[int], bool]:
+    """Whether a person keeps a row of a sheet that is no data; such lines are noted."""
+    wanted = {text.casefold(): text for text in message.keep_lines}
+
+    def keeps(line: int) -> bool:
+        names = (str(line), f"{sheet}!{line}".casefold())
+        found = {wanted[name] for name in names if name in wanted}
+        findings.kept_lines |= found
+        return bool(found) or message.left_out == "keep"
+
+    return keeps
+
+
+def _refuse_lines_of_several(lines: Sequence[str], tables: Sequence[DocumentTable]) -> None:
+    """Refuse lines to keep that stand on several sheets.
+
+    Raises:
+        InvalidDocument: There is one.
+    """
+    for line in filter(str.isdecimal, lines):
+        sheets = [
+            f"{table.sheet.name}!{line}"
+            for table in tables
+            if table.header_line < int(line) <= table.last_line
+        ]
+        if len(sheets) > 1:
+            raise InvalidDocument(
+                f"keep_lines: line {line} stands on {len(sheets)} sheets; write {sheets[0]!r} or "
+                f"{sheets[1]!r}"
+            )
 
 
 def _needs_it(message: TableMessage) -> bool:

@@ -201,7 +201,7 @@ class RowImports:
             load.key,
             reading.titles,
             reading.memory,
-            reading.findings.skipped,
+            reading.findings.skipped_tables(),
         )
 
     async def _reread(self, reading: TableReader, mark: LoadMark, quick: bool) -> None:

@@ -307,7 +307,7 @@ class TestRowsThatAreNoData:
     def test_a_line_that_a_person_keeps_is_a_row(self, xlsx: Any) -> None:
         file = xlsx(one_sheet(*EQUIPMENT, ["Total", None, 30.5], ["Page 1"], ["Page 2"]))
         assert codes(read(file, keep_lines=["4"])) == ["E-1", "E-2", "Total"]
-        assert codes(read(file, keep_lines=["Sheet1!5"])) == ["E-1", "E-2"]
+        assert codes(read(file, keep_lines=["sheet1!5", "Other!6"])) == ["E-1", "E-2", "Page 1"]
         both = xlsx({"A": EQUIPMENT, "B": [EQUIPMENT[0], ["E-3", None, 1], ["Page 1"], ["Page 2"]]})
         assert codes(read(both, keep_lines=["B!4"])) == ["E-1", "E-2", "E-3", "Page 2"]
 
