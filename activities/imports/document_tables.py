@@ -179,6 +179,9 @@ class DocumentTables:
         self._findings.garbled = {
             text: said for each in tables for text, said in each.surveyed.garbled.items()
         }
+        self._findings.parts = {
+            title: parts for each in tables for title, parts in each.surveyed.parts.items()
+        }
         first = tables[0].surveyed
         self.memory = ReportMemory(first.notations, self._columns, first.percentages, first.dotted)
         return tables

@@ -66,6 +66,7 @@ class Findings:
         filled_down: Cells filled from the merged cell above, by title.
         repeated: Rows that stand on several sheets with the same values, counted once.
         garbled: Texts that were saved in a wrong encoding, and what was meant.
+        parts: Title of each column with years or months without a day, and some of them.
         cases: Codes that differ in the case of letters only.
         left_keys: What stands in the place of the key in rows that were left out.
         kept_lines: Lines of rows that a person keeps, as the message has them.
@@ -86,6 +87,7 @@ class Findings:
     filled_down: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     cases: LetterCases = field(default_factory=LetterCases)
     left_keys: set[str] = field(default_factory=set[str])
     kept_lines: set[str] = field(default_factory=set[str])
@@ -149,6 +151,9 @@ class Findings:
         if self.lone and 2 * len(self.lone) < self.judged:
             what = _taken(len(self.lone), "nothing but a key")
             yield f"{what} ({_lines(self.lone, len(self.lone))})."
+        for title, parts in self.parts.items():
+            texts = _listed(map(repr, parts), most)
+            yield f"{title!r} has dates without a day, read as the first or last one: {texts}."
         if self.garbled:
             texts = [f"{text!r} (meant: {said!r})" for text, said in self.garbled.items()]
             yield f"Saved in a wrong encoding and taken as they stand: {_listed(texts, most)}."

@@ -12,9 +12,7 @@ from typing import Final
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.records import SkippedRow
 from domain.spreadsheets.types.people import KEYS
-from domain.tabular.fields import ColumnKind, FieldSpec
-from domain.tabular.habits import plain_cells
-from domain.tabular.notations import number_readings
+from domain.tabular.habits import number_readings_of
 from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 from domain.tabular.words import footer_of, is_totals_word
@@ -35,7 +33,6 @@ _CHARACTERS: Final = 60
 _SUMMED: Final = 100
 """Rows that are compared with sums."""
 _TITLES: Final = 2
-_AMOUNT: Final = FieldSpec("amount", ColumnKind.DECIMAL)
 
 
 class SkippedRows:
@@ -159,16 +156,7 @@ def _nameless(filled: Sequence[Cell]) -> str | None:
 
 def _numbers(cell: Cell) -> set[Decimal]:
     """Each number that a cell may mean."""
-    match cell:
-        case bool() | None:
-            return set()
-        case int() | float():
-            return {Decimal(repr(cell))}
-        case str():
-            (plain,) = plain_cells(_AMOUNT, [cell])
-            return set(number_readings(plain.strip()).values()) if isinstance(plain, str) else set()
-        case _:
-            return set()
+    return set(number_readings_of(cell))
 
 
 def _has_letters(cell: Cell) -> bool:

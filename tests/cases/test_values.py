@@ -31,6 +31,7 @@ def test_values_become_these(tmp_path: Path, name: str) -> None:
         assert [_text(value, field) for value in found.column(field)] == values
     for reason in case.get("reasons", ()):
         assert all(reason in said for _, _, said in found.rejected)
+    assert case.get("note", "") in found.note
     assert bool(found.rejected) == ("reasons" in case)
 
 
