@@ -14,10 +14,11 @@ from domain.imports.letter_case import LetterCases
 from domain.imports.lines import LineSorter
 from domain.imports.packing import KEY_CHARACTERS
 from domain.imports.plain_columns import NUMBER_DIGITS, column_text, form_of
+from domain.imports.sections import figures_of
 from domain.imports.sheets import FoundSheet
 from domain.imports.survey import ReadingOptions, Survey, Surveyed
-from domain.imports.tables import SEQUENCE, TableSpec, scope_of
-from domain.tabular.columns import CellForm, ColumnText, NotPlain
+from domain.imports.tables import SECTION, SEQUENCE, TableSpec, scope_of
+from domain.tabular.columns import NULL, CellForm, ColumnText, NotPlain
 from domain.tabular.fields import FieldSpec
 from domain.tabular.packed import PackedLines, PackedRows, text_of
 from domain.tabular.rows import Cell
@@ -90,6 +91,8 @@ class ColumnTable:
         self._fields = [field for field in present if field.name not in spec.key]
         self._numbers = spec.numbered and SEQUENCE not in header.positions
         self.columns = (*spec.scope, *spec.key, *(field.name for field in self._fields))
+        self._has_sections = SECTION in spec.key and SECTION not in header.positions
+        self._figures = figures_of(spec, header)
         self._kinds = (
             *(spec.by_name[name].kind for name in spec.key),
             *(field.kind for field in self._fields),
@@ -153,6 +156,11 @@ class ColumnTable:
             name: self._text(block, spec.by_name[name], position, columns[position])
             for name, position in self.surveyed.header.positions.items()
         }
+        if self._has_sections and not any(
+            NULL not in texts[name].changed.values() for name in self._figures
+        ):
+            # A row without figures is a heading, and gives the rows below it their section.
+            raise NotPlain
         key = [
             self._key_text(name, texts) for name in spec.key if name in texts or name != SEQUENCE
         ]

@@ -14,14 +14,13 @@ from activities.imports.kept_rows import KeptRows
 from activities.imports.sheet_keys import SheetKeys
 from activities.seen_keys import SeenKeys
 from adapters.ports import TableBook, TableSource, UnreadableDocument
-from contracts.imports import Strategy, TableMessage
+from contracts.imports import EstimationMasterMessage, Strategy, TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.findings import Findings, HiddenParts
 from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
 from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
 from domain.imports.merged import fill_down
-from domain.imports.sections import has_figures
 from domain.imports.sheets import (
     FoundSheet,
     choose_sheets,
@@ -35,7 +34,7 @@ from domain.imports.validation import Place, RowValidator
 from domain.tabular.columns import NotPlain
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
-from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, Merge
+from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, Merge, is_filled
 from domain.tabular.values import column_letters
 
 PART_ROWS: Final = 5_000
@@ -53,7 +52,7 @@ class DocumentTable:
         source: Its rows.
         surveyed: How they are written.
         merges: Merged cells of the sheet.
-        kept: The rows, where they need not be read again.
+        kept: The rows, where they need not be read again; None: they are read by columns.
         last_line: Line number of the last one.
         place: Where they stand in the document.
         by_columns: Reads the rows by columns, as far as they are plain enough.
@@ -64,7 +63,7 @@ class DocumentTable:
     source: TableSource
     surveyed: Surveyed
     merges: Sequence[Merge]
-    kept: KeptRows
+    kept: KeptRows | None
     last_line: int
     place: Place = field(default_factory=Place)
     by_columns: ColumnTable | None = None
@@ -83,7 +82,8 @@ class DocumentTable:
     def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
         """The rows below the header, merged cells filled down."""
         header = self.surveyed.header
-        rows = self.kept.rows() or _below(self.source.rows(), header.line)
+        kept = None if self.kept is None else self.kept.rows()
+        rows = kept or _below(self.source.rows(), header.line)
         return fill_down(rows, self.merges, header, spec, filled)
 
     def validator(
@@ -106,7 +106,7 @@ class DocumentTable:
             findings,
             date1904=self.source.date1904,
             place=replace(self.place, width=self._width),
-            keeps=_keeps(message),
+            keeps=_keeps(message, self.sheet.name, findings),
             keep_cells=keep_cells,
             pack=pack,
         )
@@ -165,10 +165,12 @@ class DocumentTables:
         self._findings.sheets_left = left_sheets(found, chosen)
         self._findings.sheets_read = [sheet.name or "" for sheet in chosen]
         tables = _placed([self._survey(sheet, len(chosen) == 1) for sheet in chosen])
-        if self._spec.some and self._message.strategy is not Strategy.UPDATE_ONLY:
-            _refuse_keys_alone(self._spec, tables)
+        if self._spec.needed is not None and _needs_it(self._message):
+            _refuse_keys_alone(self._spec, self._spec.needed, tables)
         if len(tables) > 1:
+            _refuse_lines_of_several(self._message.keep_lines, tables)
             self._compare(tables)
+        self._findings.titles = {each.place.sheet: each.surveyed.header.titles for each in tables}
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
         self._findings.hidden = [
             replace(each.hidden, sheet=each.sheet.name if len(tables) > 1 else None)
@@ -176,6 +178,9 @@ class DocumentTables:
         ]
         self._findings.garbled = {
             text: said for each in tables for text, said in each.surveyed.garbled.items()
+        }
+        self._findings.parts = {
+            title: parts for each in tables for title, parts in each.surveyed.parts.items()
         }
         first = tables[0].surveyed
         self.memory = ReportMemory(first.notations, self._columns, first.percentages, first.dotted)
@@ -228,8 +233,7 @@ class DocumentTables:
         """Look at all rows of a sheet; `keep` few rows in memory for the reading."""
         assert sheet.header is not None
         source = self._book.table(sheet.name)
-        by_columns = self._by_columns and not self._spec.some
-        if by_columns and (table := self._plain(sheet, source)) is not None:
+        if self._by_columns and (table := self._plain(sheet, source)) is not None:
             return table
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         every = source.rows() if self._rest is None else chain(sheet.top, self._rest)
@@ -259,10 +263,9 @@ class DocumentTables:
         except NotPlain:
             return None
         self._held.callback(columns.close)
-        kept = KeptRows(self._folder, self._held, memory=False, aside=False)
         surveyed = columns.surveyed
         last_line = sheet.header.line + surveyed.rows
-        return DocumentTable(*(sheet, source, surveyed, (), kept, last_line), by_columns=columns)
+        return DocumentTable(*(sheet, source, surveyed, (), None, last_line), by_columns=columns)
 
     def _compare(self, tables: Sequence[DocumentTable]) -> None:
         """Sheets may share keys only with the same values.
@@ -300,28 +303,65 @@ class DocumentTables:
                 )
 
 
-def _keeps(message: TableMessage) -> Callable[[str | None, int], bool]:
-    """Whether a person keeps a row that is no data."""
-    if message.left_out == "keep":
-        return lambda sheet, line: True
-    lines = frozenset(message.keep_lines)
-    return lambda sheet, line: str(line) in lines or f"{sheet}!{line}" in lines
+def _keeps(message: TableMessage, sheet: str | None, findings: Findings) -> Callable[[int], bool]:
+    """Whether a person keeps a row of a sheet that is no data; such lines are noted."""
+    wanted = {text.casefold(): text for text in message.keep_lines}
+
+    def keeps(line: int) -> bool:
+        names = (str(line), f"{sheet}!{line}".casefold())
+        found = {wanted[name] for name in names if name in wanted}
+        findings.kept_lines |= found
+        return bool(found) or message.left_out == "keep"
+
+    return keeps
 
 
-def _refuse_keys_alone(spec: TableSpec, tables: Sequence[DocumentTable]) -> None:
-    """Refuse a document that fills none of the fields that its table needs somewhere.
+def _refuse_lines_of_several(lines: Sequence[str], tables: Sequence[DocumentTable]) -> None:
+    """Refuse lines to keep that stand on several sheets.
 
     Raises:
-        InvalidDocument: There are rows, and none with a key fills one of them.
+        InvalidDocument: There is one.
     """
-    found = (
-        has_figures(spec, table.surveyed.header, table.rows(spec, Counter())) for table in tables
-    )
-    if any(table.surveyed.rows for table in tables) and not any(found):
+    for line in filter(str.isdecimal, lines):
+        sheets = [
+            f"{table.sheet.name}!{line}"
+            for table in tables
+            if table.header_line < int(line) <= table.last_line
+        ]
+        if len(sheets) > 1:
+            raise InvalidDocument(
+                f"keep_lines: line {line} stands on {len(sheets)} sheets; write {sheets[0]!r} or "
+                f"{sheets[1]!r}"
+            )
+
+
+def _needs_it(message: TableMessage) -> bool:
+    """Whether a document must fill the field that its table needs."""
+    rates_only = isinstance(message, EstimationMasterMessage) and message.without_quantities
+    return not rates_only and message.strategy is not Strategy.UPDATE_ONLY
+
+
+def _refuse_keys_alone(spec: TableSpec, needed: str, tables: Sequence[DocumentTable]) -> None:
+    """Refuse a document of which no row with a key fills the field that its table needs.
+
+    The rows of a report that comes back were part of such a document.
+
+    Raises:
+        InvalidDocument: There are rows, and none does.
+    """
+    for table in tables:
+        if table.surveyed.header.wrong is not None:
+            return
+        positions = table.surveyed.header.positions
+        places = (positions[spec.key[0]], positions.get(needed, -1))
+        for _, cells in table.rows(spec, Counter()) if places[1] >= 0 else ():
+            if max(places) < len(cells) and all(is_filled(cells[place]) for place in places):
+                return
+    if any(table.surveyed.rows for table in tables):
         raise InvalidDocument(
-            f"no row with its {spec.key[0]} has a {spec.some[0]}. Name the column that holds it"
-            " with map, put figures that stand one row below their item beside it, or"
-            " set strategy update_only to change other columns of stored rows"
+            f"no row with its {spec.key[0]} has a {needed}. Name the column that holds it with "
+            "map, or put figures that stand one row below their item beside it. If the list has "
+            f"no {needed}, set without_quantities (--set without_quantities=true)"
         )
 
 

@@ -17,6 +17,7 @@ from domain.imports.tables import TABLES, TableSpec
 _LATER: Final = (
     *("unknown_fields", "map", "date_order"),
     *("decimal", "leading_zeros", "max_rejected_share", "left_out", "keep_lines"),
+    "without_quantities",
 )
 """Fields of a message that earlier releases did not have."""
 
@@ -133,7 +134,8 @@ def _identity(message: TableMessage, source: BlobRef | None) -> str:
     later = {
         name
         for name in _LATER
-        if getattr(message, name) == fields[name].get_default(call_default_factory=True)
+        if name in fields
+        and getattr(message, name) == fields[name].get_default(call_default_factory=True)
     }
     content = message.model_dump_json(exclude=later)
     return hashlib.sha256(f"{content}\n{version}".encode()).hexdigest()

@@ -11,7 +11,7 @@ from contracts.blobs import BlobRef
 from contracts.imports import PROBLEMS_IN_RESULT, Problem, encoded
 from domain.imports.chunks import TaskKey
 from domain.imports.memory import ReportMemory
-from domain.tabular.rows import RejectedRow
+from domain.tabular.rows import RejectedRow, SkippedTable
 
 
 def report_name(key: TaskKey) -> str:
@@ -43,7 +43,7 @@ async def write_report(
     key: TaskKey,
     header: Sequence[str],
     memory: ReportMemory | None = None,
-    left_out: Sequence[RejectedRow] = (),
+    left_out: Sequence[SkippedTable] = (),
 ) -> BlobRef:
     """Write every rejected row of an import into a spreadsheet in the blob store.
 
@@ -58,7 +58,7 @@ async def write_report(
         key: The import.
         header: Titles of its columns.
         memory: What the report is to remember for the day it comes back.
-        left_out: Rows that are no data.
+        left_out: Rows that are no data, by sheet.
     """
     remembered = () if memory is None else memory.rows()
     with scratch_folder(scratch) as folder:

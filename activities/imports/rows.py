@@ -122,19 +122,30 @@ class RowImports:
                     # Nothing is left to write; what was left out shows only when it is read.
                     await self._reread(reading, mark, quick)
                 else:
-                    mark = await self._load(load, reading, mark, quick, heart)
+                    again = (
+                        None
+                        if load.staged
+                        else load.reader(self._documents, path, self._chunk_rows)
+                    )
+                    spelling = CodeSpelling(self._store, load.message, load.kind, load.spec, again)
+                    mark = await self._load(load, reading, spelling, mark, quick, heart)
             return await self._outcome(load, mark, reading)
 
     def _is_quick(self, path: Path) -> bool:
         return path.stat().st_size <= INLINE_BYTES and not self._documents.is_container(path)
 
     async def _load(
-        self, load: Load, reading: TableReader, mark: LoadMark, quick: bool, heart: Heartbeater
+        self,
+        load: Load,
+        reading: TableReader,
+        spelling: CodeSpelling,
+        mark: LoadMark,
+        quick: bool,
+        heart: Heartbeater,
     ) -> LoadMark:
         fresh = mark == LoadMark()
         if not load.is_under_way(mark):
             mark = LoadMark()
-        spelling = CodeSpelling(self._store, load.message, load.kind, load.spec)
         await spelling.begin()
         async with WorkerThread(inline=quick) as thread:
             try:
@@ -190,7 +201,7 @@ class RowImports:
             load.key,
             reading.titles,
             reading.memory,
-            reading.findings.skipped,
+            reading.findings.skipped_tables(),
         )
 
     async def _reread(self, reading: TableReader, mark: LoadMark, quick: bool) -> None:

@@ -1,7 +1,11 @@
 """Settles, chunk by chunk, whether rows of a file are stored ones that are written otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Final
 
+from activities.imports.table_reader import TableReader
+from activities.threads import WorkerThread
 from adapters.ports import ImportStore
 from contracts.imports import DocumentType, Strategy, TableMessage
 from domain.errors import InvalidDocument
@@ -11,12 +15,16 @@ from domain.imports.leading_zeros import (
     QUESTION,
     code_columns,
     code_fields,
+    codes_of,
     may_differ,
     settled,
     spellings,
 )
 from domain.imports.tables import SECTION, TableSpec, scope_of
 from domain.tabular.packed import PackedRows
+
+_ITEMS: Final = 200_000
+"""Items of a file among which those that stand once are looked for."""
 
 
 class CodeSpelling:
@@ -27,11 +35,20 @@ class CodeSpelling:
         message: What to import.
         kind: Type of its document.
         spec: What the table holds.
+        again: Reads the document once more; None: stored rows are not to change before all of
+            it is read.
     """
 
     def __init__(
-        self, store: ImportStore, message: TableMessage, kind: DocumentType, spec: TableSpec
+        self,
+        store: ImportStore,
+        message: TableMessage,
+        kind: DocumentType,
+        spec: TableSpec,
+        again: TableReader | None = None,
     ) -> None:
+        self._again = again
+        self._single: Mapping[str, str] | None = None
         self._store = store
         self._message = message
         self._spec = spec
@@ -86,8 +103,10 @@ class CodeSpelling:
     async def _check_sections(self, chunk: RowChunk) -> None:
         """See that no line with a section is stored without one: it would stand there twice.
 
+        A stored line whose item stands once in the table and once in the file gets its section.
+
         Raises:
-            InvalidDocument: Lines were stored before headings gave them their sections.
+            InvalidDocument: Other lines were stored before headings gave them their sections.
         """
         if SECTION not in self._spec.key or self._message.strategy is Strategy.REPLACE:
             return
@@ -97,19 +116,16 @@ class CodeSpelling:
         within = sorted({item for item, section in found if section})
         if not within:
             return
-        known = await self._store.known_codes(
-            self._key, self._spec.table, scope_of(self._message), self._names, within
-        )
-        stored = {(codes[places[0]], codes[places[1]]): own for codes, own in known.items()}
         lines = {pair: line for pair, line in zip(found, chunk.lines, strict=True)}
-        bare = [
-            pair
-            for pair in lines
-            if pair[1]
-            and pair not in stored
-            and (pair[0], "") not in lines
-            and stored.get((pair[0], "")) is False
-        ]
+        bare = await self._without_section(lines, within)
+        if bare and self._again is not None:
+            if self._single is None:
+                self._single = await _single_items(self._again)
+            sections = {item: section for item, section in bare if item in self._single}
+            table, scope = self._spec.table, scope_of(self._message)
+            if sections:
+                await self._store.give_sections(self._key, table, scope, sections)
+            bare = await self._without_section(lines, within)
         if bare:
             item, section = bare[0]
             raise InvalidDocument(
@@ -117,3 +133,35 @@ class CodeSpelling:
                 "stored without one: send the file once with strategy 'replace', so that no line "
                 "stands twice"
             )
+
+    async def _without_section(
+        self, lines: Mapping[tuple[str, str], int], items: Sequence[str]
+    ) -> Sequence[tuple[str, str]]:
+        """Items and sections of a file, where the item is stored without a section alone."""
+        known = await self._store.known_codes(
+            self._key, self._spec.table, scope_of(self._message), self._names, items
+        )
+        places = [self._names.index(name) for name in (self._spec.key[0], SECTION)]
+        stored = {(codes[places[0]], codes[places[1]]): own for codes, own in known.items()}
+        return [
+            pair
+            for pair in lines
+            if pair[1]
+            and pair not in stored
+            and (pair[0], "") not in lines
+            and stored.get((pair[0], "")) is False
+        ]
+
+
+async def _single_items(reading: TableReader) -> Mapping[str, str]:
+    """Items that stand once in a document, and their sections; none of a very long one."""
+    found: dict[str, str | None] = {}
+    async with WorkerThread() as thread:
+        with closing(reading):
+            await thread.run(reading.open)
+            while (chunk := await thread.run(reading.next_chunk)) is not None:
+                for item, section in codes_of(chunk, ("item_code", SECTION)):
+                    found[item] = None if item in found else section
+                if len(found) > _ITEMS:
+                    return {}
+    return {item: section for item, section in found.items() if section}

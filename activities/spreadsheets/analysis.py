@@ -12,7 +12,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from activities.scratch import fetched
 from activities.spreadsheets.contexts import fields_of
-from activities.spreadsheets.staged_rows import is_blank
+from activities.spreadsheets.staged_rows import is_blank as holds_nothing
 from activities.threads import WorkerThread
 from adapters.ports import Blobs, Documents, SpreadsheetStore, TableSource
 from contracts.spreadsheets import (
@@ -26,7 +26,6 @@ from contracts.spreadsheets import (
     SpreadsheetOrder,
 )
 from domain.errors import InvalidDocument, RuleViolation
-from domain.spreadsheets.blanks import blanks_among
 from domain.spreadsheets.column_matches import column_name, match_columns
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.header import (
@@ -41,9 +40,10 @@ from domain.spreadsheets.header import (
 )
 from domain.spreadsheets.records import Preview
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.tabular.blanks import is_blank
 from domain.tabular.line_ranges import listed_lines
 from domain.tabular.rows import Cell
-from domain.tabular.values import readable
+from domain.tabular.values import cell_text, readable
 
 PREVIEW_ROWS: Final = 20
 """From the header on."""
@@ -137,10 +137,7 @@ class _Top:
                 for line, cells in rows
             ],
             [self.distinct(index, SAMPLES) for index, _ in titles],
-            [
-                blanks_among((cells[index] for cells in self._reaching(index)), field)[:BLANKS]
-                for (index, _), field in zip(titles, targets, strict=True)
-            ],
+            [self._blanks(index, field) for (index, _), field in zip(titles, targets, strict=True)],
             self.other_sheets,
             self.lines_above,
             hidden.rows,
@@ -158,6 +155,12 @@ class _Top:
                 if len(found) == limit:
                     break
         return list(found)
+
+    def _blanks(self, index: int, field: SheetField | None) -> Sequence[str]:
+        """The first texts of a column that count as blank, each once."""
+        spec = None if field is None else field.spec
+        texts = dict.fromkeys(cell_text(cells[index]).strip() for cells in self._reaching(index))
+        return [text for text in texts if is_blank(text, spec)][:BLANKS]
 
     def _reaching(self, index: int) -> Iterator[Sequence[Cell]]:
         return (cells for _, cells in self.rows if index < len(cells))
@@ -267,7 +270,9 @@ class SpreadsheetAnalysis:
             if not layout.no_header:
                 header = find_header(top, fields, header_line=layout.header_line)
             below = (
-                row for row in chain(top, rows) if row[0] > header.line and not is_blank(row[1])
+                row
+                for row in chain(top, rows)
+                if row[0] > header.line and not holds_nothing(row[1])
             )
             sampled = list(islice(below, SAMPLED_ROWS))
             found = _as_found(source, header.line)
@@ -290,7 +295,7 @@ class SpreadsheetAnalysis:
         if len(sheet) > _SHEET_CHARACTERS:
             return True
         with self._documents.open_table(path, filename=filename, sheet=sheet) as source:
-            filled = (row for row in source.rows() if not is_blank(row[1]))
+            filled = (row for row in source.rows() if not holds_nothing(row[1]))
             return len(list(islice(filled, 2))) == 2
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from temporalio.exceptions import ApplicationError
 
-from activities.spreadsheets.staged_reader import Plan
+from activities.spreadsheets.staged_reader import HEAD_ROWS, Plan
 from activities.spreadsheets.staged_rows import rows_of
 from activities.threads import WorkerThread
 from adapters.ports.spreadsheet_reviews import SpreadsheetReviews
@@ -24,7 +24,6 @@ from contracts.spreadsheets.reviews import (
     Split,
     UndoOperation,
 )
-from domain.spreadsheets.conversion import HEAD_ROWS
 from domain.spreadsheets.edits import Comparison, Edits, same
 from domain.spreadsheets.operations import active, changed_columns, changed_rows
 from domain.spreadsheets.review import PROBLEMS, RowProblem, problems_of

@@ -12,10 +12,9 @@ from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.staged_rows import StagedRows
 from contracts.spreadsheets import ColumnMapping
 from domain.spreadsheets.bibs import BibMatcher
-from domain.spreadsheets.conversion import HEAD_ROWS, hours_of
 from domain.spreadsheets.edits import Edits
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import PeopleAnswers, PeopleMatcher
 from domain.spreadsheets.records import ParkedRow, SheetChunk, SheetMark
@@ -28,10 +27,14 @@ from domain.spreadsheets.validation import (
     ValidatedRows,
 )
 from domain.spreadsheets.value_book import ValueBook
+from domain.tabular.fields import ColumnKind
 from domain.tabular.notations import Notation
+from domain.tabular.times import hours_of
 
 CHUNK_ROWS: Final = 5_000
 """Rows of one transaction."""
+HEAD_ROWS: Final = 1_000
+"""Rows that settle how the columns of a file write numbers and dates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Plan:
         return {
             str(each.target): each.index
             for each in self.columns
-            if kinds.get(str(each.target)) is CellKind.DURATION
+            if kinds.get(str(each.target)) is ColumnKind.DURATION
         }
 
     def hours(self, rows: Iterable[SourceRow]) -> Mapping[str, int]:

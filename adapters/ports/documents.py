@@ -8,7 +8,7 @@ from typing import Protocol
 
 from adapters.ports.columns import ColumnSource
 from domain.imports.schedule_items import ScheduleItem, ScheduleProject
-from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts
+from domain.tabular.rows import Cell, Merge, RejectedRow, SheetFacts, SkippedTable
 
 
 class TableSource(Protocol):
@@ -183,7 +183,7 @@ class ReportWriter(Protocol):
         *,
         comments: bool = False,
         memory: Sequence[Sequence[str]] = (),
-        left_out: Sequence[RejectedRow] = (),
+        left_out: Sequence[SkippedTable] = (),
     ) -> None:
         """The user's own rows plus a first column that says what is wrong with each.
 
@@ -196,6 +196,7 @@ class ReportWriter(Protocol):
             comments: Put each problem as a comment on the cell of its column as well, as far as
                 memory allows.
             memory: Rows of a hidden sheet: what the report remembers.
-            left_out: Rows of a sheet of its own: those that are no data, each with the reason.
+            left_out: Rows of a sheet of its own: those that are no data, below the titles of
+                their tables, each with the reason.
         """
         ...

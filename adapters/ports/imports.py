@@ -213,6 +213,19 @@ class ImportStore(Protocol):
         """
         ...
 
+    async def give_sections(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
+    ) -> None:
+        """Give stored lines without a section theirs, if their item stands there once.
+
+        Args:
+            key: The task.
+            table: Where they are.
+            scope: Column values that bound them.
+            sections: By item code.
+        """
+        ...
+
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
         ...

@@ -187,6 +187,8 @@ class EstimationMasterMessage(TableMessage):
 
     document_type: Literal[DocumentType.ESTIMATION_MASTER]
     service_id: Key
+    without_quantities: bool = False
+    """Whether the list may have no quantity in any row, as a list of rates."""
 
 
 class UniversalTableMessage(TableMessage):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +12,7 @@ from domain.imports.letter_case import LetterCases
 from domain.imports.lines import Left
 from domain.imports.survey import UnusedColumn
 from domain.tabular.line_ranges import listed_lines
-from domain.tabular.rows import Cell, RejectedRow, is_filled
+from domain.tabular.rows import Cell, RejectedRow, SkippedTable, is_filled
 from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
@@ -65,9 +66,11 @@ class Findings:
         filled_down: Cells filled from the merged cell above, by title.
         repeated: Rows that stand on several sheets with the same values, counted once.
         garbled: Texts that were saved in a wrong encoding, and what was meant.
+        parts: Title of each column with years or months without a day, and some of them.
         cases: Codes that differ in the case of letters only.
         left_keys: What stands in the place of the key in rows that were left out.
-        kept_lines: Lines of rows that a person keeps, also with their sheet.
+        kept_lines: Lines of rows that a person keeps, as the message has them.
+        titles: Titles of the columns by sheet.
     """
 
     sheets_read: Sequence[str] = ()
@@ -84,9 +87,13 @@ class Findings:
     filled_down: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     cases: LetterCases = field(default_factory=LetterCases)
     left_keys: set[str] = field(default_factory=set[str])
     kept_lines: set[str] = field(default_factory=set[str])
+    titles: Mapping[str | None, Sequence[str]] = field(
+        default_factory=dict[str | None, Sequence[str]]
+    )
 
     def leave_out(
         self, why: Left, sheet: str | None, line: int, cells: Sequence[Cell], key: object
@@ -114,6 +121,11 @@ class Findings:
         if len(lines) < _LINES_NAMED:
             lines.append(place_of(sheet, line))
 
+    def skipped_tables(self) -> Sequence[SkippedTable]:
+        """Return the titles of each sheet, and its rows that were left out."""
+        by_sheet = groupby(self.skipped, key=lambda row: row.problems[0].sheet)
+        return [(self.titles.get(sheet, ()), list(rows)) for sheet, rows in by_sheet]
+
     def sentences(self, room: int) -> Sequence[str]:
         """Everything that a person has to know, most important first.
 
@@ -139,6 +151,9 @@ class Findings:
         if self.lone and 2 * len(self.lone) < self.judged:
             what = _taken(len(self.lone), "nothing but a key")
             yield f"{what} ({_lines(self.lone, len(self.lone))})."
+        for title, parts in self.parts.items():
+            texts = _listed(map(repr, parts), most)
+            yield f"{title!r} has dates without a day, read as the first or last one: {texts}."
         if self.garbled:
             texts = [f"{text!r} (meant: {said!r})" for text, said in self.garbled.items()]
             yield f"Saved in a wrong encoding and taken as they stand: {_listed(texts, most)}."

@@ -7,11 +7,11 @@ that are numbered in its way; rows that continue its number (`1.1` below `1`) na
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from domain.imports.header import TableHeader
-from domain.imports.tables import SEQUENCE, TableSpec
+from domain.imports.tables import TableSpec
 from domain.tabular.fields import ColumnKind
 from domain.tabular.habits import number_readings_of
 from domain.tabular.rows import Cell, is_filled
@@ -44,12 +44,7 @@ class Sections:
 
     def __init__(self, spec: TableSpec, header: TableHeader) -> None:
         self._key = spec.key[0]
-        names = [name for name in header.positions if name not in spec.key]
-        self._figures = [
-            name
-            for name in names
-            if name == "unit" or (spec.by_name[name].kind in _NUMBERS and name != SEQUENCE)
-        ]
+        self._figures = figures_of(spec, header)
         self._used = frozenset(header.positions.values())
         self._wrong = header.wrong
         self._open: list[_Heading] = []
@@ -127,20 +122,13 @@ class Sections:
                 return
 
 
-def has_figures(
-    spec: TableSpec, header: TableHeader, rows: Iterable[tuple[int, Sequence[Cell]]]
-) -> bool:
-    """Whether some row with a key fills the fields that a table needs somewhere."""
-    positions = header.positions
-    key, first = positions[spec.key[0]], spec.some[0]
-    wanted = (first,) if first in positions else spec.some
-    places = [positions[name] for name in wanted if name in positions]
-    return any(
-        key < len(cells)
-        and is_filled(cells[key])
-        and any(place < len(cells) and is_filled(cells[place]) for place in places)
-        for _, cells in rows
-    )
+def figures_of(spec: TableSpec, header: TableHeader) -> list[str]:
+    """Return the fields of which a heading fills none."""
+    return [
+        name
+        for name in header.positions
+        if name not in spec.key and (name == "unit" or spec.by_name[name].kind in _NUMBERS)
+    ]
 
 
 def _heading_of(text: str) -> _Heading:

@@ -17,22 +17,20 @@ from domain.imports.titles import Specificity
 from domain.tabular.conversion import Flaw, convert_column, transpose
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 from domain.tabular.garbled import GarbledTexts
-from domain.tabular.habits import NAMES_CURRENCY, is_percentage, plain_cells
+from domain.tabular.habits import NAMES_CURRENCY, is_percentage, part_of_date, plain_cells
 from domain.tabular.notations import (
     Notation,
     date_readings,
     decide,
     number_notations,
-    only,
+    settle,
     slashed,
 )
 from domain.tabular.rows import Cell
-from domain.tabular.values import column_letters
+from domain.tabular.values import cell_text, column_letters
 
 SAMPLE_ROWS: Final = 5_000
 """Rows that decide between columns which fit one field."""
-_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
-_DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
 _MANY_POINTS: Final = re.compile(r"\.[0-9]{3}\.|[^\S\n]|['\u2019]")
 _PLAIN_POINTS: Final = re.compile(r"(?:(?:[0-9]{1,15}(?:\.[0-9]{1,2})?)?\n)*")
 """Lines of which each is a number in decimal points, or in either notation, or blank."""
@@ -88,6 +86,7 @@ class Surveyed:
         doubtful: Fields whose real dates may have day and month exchanged.
         currencies: Field to the currency that most of its amounts name.
         garbled: Texts that were saved in a wrong encoding, and what was meant.
+        parts: Title of each column with years or months that have no day, and some of them.
         dotted: Some date with dots can only have its month first: dots say no more than slashes.
     """
 
@@ -101,6 +100,7 @@ class Surveyed:
     currencies: Mapping[str, str] = field(default_factory=dict[str, str])
     dotted: bool = False
     garbled: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 class Survey:
@@ -130,6 +130,7 @@ class Survey:
             for position, field in self._written.items()
             if field.kind is ColumnKind.DATE
         }
+        self._parts: dict[int, dict[str, None]] = {}
         self._filled: list[int] = []
         self._sample: dict[int, list[Cell]] = {
             position: [] for places in header.candidates.values() for position in places
@@ -200,6 +201,8 @@ class Survey:
         spec, found = self._written[position], self._found[position]
         if position in self._orders:
             self._orders[position].add(cells)
+            parts = (each for each in dict.fromkeys(cells) if part_of_date(spec, each))
+            self._parts.setdefault(position, {}).update(dict.fromkeys(map(cell_text, parts)))
         texts = [cell for cell in cells if isinstance(cell, str)]
         if not texts:
             return
@@ -274,6 +277,11 @@ class Survey:
             },
             dotted,
             self._garbled.found,
+            {
+                header.titles[place]: list(self._parts[place])
+                for place in at.values()
+                if self._parts.get(place)
+            },
         )
 
     def _doubtful(self, at: Mapping[str, int], options: ReadingOptions) -> frozenset[str]:
@@ -287,21 +295,16 @@ class Survey:
         )
 
     def _settle(self, at: Mapping[str, int], options: ReadingOptions) -> dict[str, Notation | None]:
-        """A person's word, the report's, the column's own values, those of its neighbours.
-
-        Columns of dates in one file are written by one hand: one odd value is no other order.
-        """
+        """A person's word, the report's, or what the columns show."""
         everywhere = {notation for position in at.values() for notation in self._found[position]}
         settled: dict[str, Notation | None] = {}
         for name, position in at.items():
             is_date = self._written[position].kind is ColumnKind.DATE
-            chosen = options.dates if is_date else options.numbers
-            if chosen is None and name in options.carried:
+            settled[name] = options.dates if is_date else options.numbers
+            if settled[name] is None and name in options.carried:
                 settled[name] = options.carried[name]
-                continue
-            own = self._found[position]
-            near = everywhere & _DATES if is_date else own or everywhere & _NUMBERS
-            settled[name] = chosen or only(near)
+            elif settled[name] is None:
+                settled[name] = settle(self._found[position], everywhere, dates=is_date)
         return settled
 
     def _choose(self, spec: FieldSpec, places: Sequence[int]) -> int:

@@ -27,7 +27,7 @@ class TableSpec:
         fields: Every field of the file.
         row: What a person calls the key of a row.
         period: The fields of which the second must not be a day before the first.
-        some: A document fills the first of these in some row, or without such a column another.
+        needed: A document fills this field in some row, unless its message says otherwise.
     """
 
     table: str
@@ -36,7 +36,7 @@ class TableSpec:
     fields: tuple[FieldSpec, ...]
     row: str
     period: tuple[str, str] | None = None
-    some: tuple[str, ...] = ()
+    needed: str | None = None
 
     @property
     def natural_key(self) -> tuple[str, ...]:
@@ -150,7 +150,6 @@ MTO: Final = TableSpec(
     row="drawing, commodity code, size and sequence",
 )
 
-_COSTS = ("labour_cost", "material_cost", "equipment_cost", "subcontract_cost")
 ESTIMATE: Final = TableSpec(
     "estimate_lines",
     _SERVICE,
@@ -193,7 +192,7 @@ ESTIMATE: Final = TableSpec(
         ),
     ),
     row="item code, section and sequence",
-    some=("quantity", "unit_rate", "man_hours", *_COSTS, "markup"),
+    needed="quantity",
 )
 
 _CURRENCY = code("currency", "curr", "currency code", "währung", "waehrung", "whg")
@@ -327,6 +326,7 @@ CREW_MEMBER: Final = TableSpec(
             ColumnKind.DATE,
             required=True,
             aliases=("from", "from date", "start", "start date", "von", "gültig ab", "gueltig ab"),
+            part="first",
         ),
         _NAME,
         code("crew", "crew code", "crew no", "kolonne"),
@@ -336,6 +336,7 @@ CREW_MEMBER: Final = TableSpec(
             "valid_to",
             ColumnKind.DATE,
             aliases=("to", "to date", "end", "end date", "until", "bis", "gültig bis"),
+            part="last",
         ),
     ),
     row="employee and date",

@@ -71,7 +71,7 @@ class Place:
     width: int = 0
 
 
-def _keeps_none(sheet: str | None, line: int) -> bool:
+def _keeps_none(line: int) -> bool:
     return False
 
 
@@ -99,7 +99,7 @@ class RowValidator:
         findings: Collects what is left out.
         date1904: Day numbers count from 1904.
         place: Where the rows stand in the document.
-        keeps: Whether a person keeps a row that would be left out, by its sheet and line.
+        keeps: Whether a person keeps a row that would be left out, by its line.
         keep_cells: Hand out the cells of rows that go in as well.
         pack: Hand out rows as lines of text where nothing speaks against it.
     """
@@ -115,7 +115,7 @@ class RowValidator:
         *,
         date1904: bool = False,
         place: Place | None = None,
-        keeps: Callable[[str | None, int], bool] = _keeps_none,
+        keeps: Callable[[int], bool] = _keeps_none,
         keep_cells: bool = False,
         pack: bool = False,
     ) -> None:
@@ -213,8 +213,7 @@ class RowValidator:
         keys, sheet = values[self._spec.key[0]], self._place.sheet
         for i, verdict in self._sorter.sort(rows, columns, values).items():
             line, cells = rows[i]
-            if self._keeps(sheet, line):
-                self._findings.kept_lines |= {str(line), f"{sheet}!{line}"}
+            if self._keeps(line):
                 continue
             left.add(i)
             self._findings.leave_out(verdict, sheet, line, storable(cells[:SHOWN_CELLS]), keys[i])

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from contracts.spreadsheets import CellMapping
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import FILE_ROWS, PERSON, Identity, KnownPerson
 from domain.spreadsheets.records import FoundValue
+from domain.tabular.fields import ColumnKind
 from domain.tabular.occurrences import KeyOccurrences
 
 BIB: Final = "BIB"
@@ -19,7 +20,7 @@ SAME_BIB: Final = SheetField(
     "SAME_BIB",
     "Same bib",
     "event_participants.bib",
-    CellKind.ENTITY,
+    ColumnKind.ENTITY,
     resolver=BIBS,
     creates=True,
 )

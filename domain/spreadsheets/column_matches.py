@@ -8,8 +8,9 @@ from contracts.spreadsheets import COLUMNS, Alternative, ColumnMapping, MappingS
 from domain.spreadsheets.column_suggestions import ColumnSuggestions, FieldSuggestion
 from domain.spreadsheets.entities import EXACT, REMEMBERED, SPELLING, SUGGESTIONS
 from domain.spreadsheets.evidence import evidence
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import header_key
+from domain.tabular.fields import ColumnKind
 from domain.tabular.values import column_letters
 
 _UNNAMED: Final = re.compile(r"Column [A-Z]{1,3}")
@@ -184,7 +185,7 @@ def _claims_of_mails(
 ) -> Iterator[_Claim]:
     """The claim of the only column of mail addresses, where no header has claimed their field."""
     for number, field in enumerate(fields):
-        if field.kind is not CellKind.MAIL or number in given:
+        if field.kind is not ColumnKind.MAIL or number in given:
             continue
         found = [
             _Claim(MAILS, place, number, shown.words)

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from contracts.spreadsheets import GROUNDS
 from domain.spreadsheets.evidence import Evidence, evidence
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.similarity import POSSIBLE_FROM, SUGGESTED_FROM, Lookalikes
-from domain.tabular.fields import normalise
+from domain.tabular.fields import ColumnKind, normalise
 
 _ASIDES: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\*")
 _EITHER: Final = re.compile(r"[/|&]|\bor\b|\boder\b|\bu\.|\bund\b|\band\b", re.IGNORECASE)
@@ -115,7 +115,7 @@ def _weighed(field: SheetField, score: float, observed: Evidence | None) -> floa
     if observed.share < _CONTRADICTED:
         return 0.0
     if observed.telling and not score:
-        return _MAILS_ALONE if field.kind is CellKind.MAIL else _VALUES_ALONE
+        return _MAILS_ALONE if field.kind is ColumnKind.MAIL else _VALUES_ALONE
     if observed.telling and score >= SUGGESTED_FROM:
         return 1 - (1 - score) * _TELLING
     # The phone number of a column that is called `Notfallkontakt Telefon` is another person's.

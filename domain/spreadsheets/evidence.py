@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from domain.spreadsheets.blanks import says_nothing
-from domain.spreadsheets.conversion import is_mail, read_duration
 from domain.spreadsheets.countries import names_country
-from domain.spreadsheets.fields import CellKind, SheetField
-from domain.tabular.fields import normalise
-from domain.tabular.notations import Unreadable, date_readings, number_readings
+from domain.spreadsheets.fields import SheetField
+from domain.tabular.blanks import is_blank
+from domain.tabular.conversion import is_mail
+from domain.tabular.fields import ColumnKind, FieldSpec, normalise
+from domain.tabular.habits import date_readings_of, number_readings_of
+from domain.tabular.notations import Unreadable
+from domain.tabular.times import read_duration
 
 _MOSTLY: Final = 0.8
 _SEVERAL: Final = 2
@@ -37,7 +39,7 @@ def evidence(field: SheetField, samples: Sequence[str]) -> Evidence | None:
         field: The field.
         samples: Distinct values of the column, as a person sees them.
     """
-    values = [text for text in samples if not says_nothing(text)]
+    values = [text for text in samples if not is_blank(text)]
     if not values:
         return None
     for kind in _kinds(field):
@@ -46,7 +48,7 @@ def evidence(field: SheetField, samples: Sequence[str]) -> Evidence | None:
         telling = kind.telling and share >= _MOSTLY and len(values) >= kind.values
         words = f"{count} of {len(values)} values are {kind.title}" if share >= _MOSTLY else ""
         return Evidence(share, telling, words)
-    if field.kind in (CellKind.TEXT, CellKind.ENTITY):
+    if field.kind in (ColumnKind.TEXT, ColumnKind.ENTITY):
         # Names are neither addresses nor numbers.
         odd = sum(map(_is_no_name, values))
         return Evidence(1 - odd / len(values), False, "")
@@ -71,21 +73,21 @@ class _Kind(NamedTuple):
 
 def _kinds(field: SheetField) -> Iterator[_Kind]:
     match field.kind:
-        case CellKind.MAIL:
+        case ColumnKind.MAIL:
             yield _Kind("mail addresses", is_mail, True, 1)
-        case CellKind.DATE:
-            yield _Kind("dates", _is_date)
-        case CellKind.DURATION:
+        case ColumnKind.DATE:
+            yield _Kind("dates", partial(_is_date, field.spec))
+        case ColumnKind.DURATION:
             yield _Kind("times", _is_duration)
-        case CellKind.INTEGER | CellKind.DECIMAL | CellKind.PLACE:
+        case ColumnKind.INTEGER | ColumnKind.DECIMAL | ColumnKind.PLACE:
             yield _Kind("numbers", _is_number)
-        case CellKind.CHOICE:
+        case ColumnKind.CHOICE:
             known = field.spec.choice_of
             title = f"a {field.title.lower()}"
             yield _Kind(title, partial(_is_choice, known), True)
-        case CellKind.ENTITY if field.resolver == "countries":
+        case ColumnKind.ENTITY if field.resolver == "countries":
             yield _Kind("countries", names_country, True, 3)
-        case CellKind.CODE if field.column == "phone":
+        case ColumnKind.CODE if field.column == "phone":
             yield _Kind("phone numbers", _is_phone, True)
         case _:
             pass
@@ -95,12 +97,12 @@ def _is_choice(known: Mapping[str, str], text: str) -> bool:
     return normalise(text) in known
 
 
-def _is_date(text: str) -> bool:
-    return bool(date_readings(text))
+def _is_date(spec: FieldSpec, text: str) -> bool:
+    return bool(date_readings_of(spec, text))
 
 
 def _is_number(text: str) -> bool:
-    return bool(number_readings(text))
+    return bool(number_readings_of(text))
 
 
 def _is_duration(text: str) -> bool:

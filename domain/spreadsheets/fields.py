@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from contracts.spreadsheets import FIELD_TITLE, FieldFacts
 from domain.tabular.fields import (
@@ -37,44 +36,11 @@ def written(text: str) -> Iterator[str]:
         yield spelled_out
 
 
-class CellKind(Enum):
-    """How the cells of a column are read."""
-
-    TEXT = "text"
-    CODE = "code"
-    """An identifier: kept as it stands, except that a number cell 1200.0 reads `1200`."""
-    MAIL = "mail"
-    DECIMAL = "decimal"
-    INTEGER = "integer"
-    DATE = "date"
-    PLACE = "place"
-    """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`."""
-    DURATION = "duration"
-    """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
-    CHOICE = "choice"
-    ENTITY = "entity"
-    """A row of another table, found by the field's resolver."""
-
-
-_SPEC_KINDS: Final[Mapping[CellKind, ColumnKind]] = MappingProxyType(
+_MOST_CHARACTERS: Final[Mapping[ColumnKind, int]] = MappingProxyType(
     {
-        CellKind.TEXT: ColumnKind.TEXT,
-        CellKind.CODE: ColumnKind.CODE,
-        CellKind.MAIL: ColumnKind.CODE,
-        CellKind.DECIMAL: ColumnKind.DECIMAL,
-        CellKind.INTEGER: ColumnKind.INTEGER,
-        CellKind.PLACE: ColumnKind.INTEGER,
-        CellKind.DATE: ColumnKind.DATE,
-        CellKind.DURATION: ColumnKind.TEXT,
-        CellKind.CHOICE: ColumnKind.CHOICE,
-        CellKind.ENTITY: ColumnKind.TEXT,
-    }
-)
-_MOST_CHARACTERS: Final[Mapping[CellKind, int]] = MappingProxyType(
-    {
-        CellKind.CODE: CODE_CHARACTERS,
-        CellKind.MAIL: MAIL_CHARACTERS,
-        CellKind.TEXT: LINE_CHARACTERS,
+        ColumnKind.CODE: CODE_CHARACTERS,
+        ColumnKind.MAIL: MAIL_CHARACTERS,
+        ColumnKind.TEXT: LINE_CHARACTERS,
     }
 )
 
@@ -101,12 +67,14 @@ class SheetField:
         minimum: Smallest number.
         choices: Value to the other ways to write it.
         words: What stands for a number or date to the number or date: `frei` is a fee of 0.
+        part: The day that a year alone, or a month and a year, means; None: they are no dates.
+        past: Years of two digits are years that have been.
     """
 
     name: str
     title: str
     target: str
-    kind: CellKind = CellKind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
     required: bool = False
     either: str | None = None
     aliases: tuple[str, ...] = ()
@@ -119,9 +87,11 @@ class SheetField:
     minimum: int | None = None
     choices: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    part: Literal["first", "last"] | None = None
+    past: bool = False
 
     def __post_init__(self) -> None:
-        if (self.kind is CellKind.ENTITY) != (self.resolver is not None):
+        if (self.kind is ColumnKind.ENTITY) != (self.resolver is not None):
             raise ValueError(f"{self.name}: a field of kind ENTITY has a resolver, and no other")
 
     @property
@@ -165,11 +135,14 @@ class SheetField:
         """How the document imports would read it."""
         return FieldSpec(
             self.name,
-            _SPEC_KINDS[self.kind],
+            self.kind,
             self.required and self.either is None,
             max_length=self.max_length or _MOST_CHARACTERS.get(self.kind, TEXT_CHARACTERS),
             minimum=self.minimum,
             choices=self.choices,
+            words=self.words,
+            part=self.part,
+            past=self.past,
         )
 
     @property

@@ -1,14 +1,12 @@
-"""How lists write the names of people and their dates of birth."""
+"""How lists write the names of people."""
 
 import re
-from datetime import date
 from typing import Final
 
 from domain.tabular.rows import Cell
 
 _NO_NAME: Final = re.compile(r"\s*(?:[-\u2010-\u2015\u2212]+|\.)\s*")
 _SUFFIX: Final = re.compile(r"(?:jr|sr|jun|sen|[ivx]+|ph\.? ?d|m\.? ?d|esq)\.?", re.IGNORECASE)
-_SHORT_YEAR: Final = re.compile(r"\s*([0-9]{1,2}[./-][0-9]{1,2}[./-])([0-9]{2})\s*", re.ASCII)
 
 
 def stored_name(cell: Cell) -> Cell:
@@ -24,12 +22,3 @@ def given_and_family(cell: Cell) -> tuple[Cell, Cell]:
     if not family or not given or _SUFFIX.fullmatch(given):
         return None, cell
     return given, family
-
-
-def expanded_year(cell: Cell, today: date) -> Cell:
-    """A date of birth with its whole year: two digits mean the last year that has been."""
-    found = _SHORT_YEAR.fullmatch(cell) if isinstance(cell, str) else None
-    if found is None:
-        return cell
-    century = 2000 if 2000 + int(found[2]) <= today.year else 1900
-    return f"{found[1]}{century + int(found[2])}"

@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from domain.spreadsheets.fields import CellKind, SheetField, written
-from domain.tabular.fields import normalise
+from domain.spreadsheets.fields import SheetField, written
+from domain.tabular.fields import ColumnKind, normalise
 
 PERSONS_TABLE: Final = "persons"
 PEOPLE: Final = "people"
@@ -20,7 +20,7 @@ PERSON: Final = SheetField(
     "PERSON",
     "Person",
     f"{PERSONS_TABLE}.person_key",
-    CellKind.ENTITY,
+    ColumnKind.ENTITY,
     resolver=PEOPLE,
     creates=True,
 )

@@ -5,7 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from contracts.spreadsheets import FieldFacts
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
+from domain.tabular.fields import ColumnKind
 
 _RECORDS: Final = MappingProxyType(
     {
@@ -49,7 +50,7 @@ def column_titles(fields: Iterable[SheetField]) -> Mapping[tuple[str, str], Shee
 
 def shown_value(field: SheetField | None, value: str | None) -> str | None:
     """A stored value as people write it: a time in hours, minutes and seconds."""
-    if field is None or value is None or field.kind is not CellKind.DURATION:
+    if field is None or value is None or field.kind is not ColumnKind.DURATION:
         return value
     if not value.isascii() or not value.isdecimal():
         return value

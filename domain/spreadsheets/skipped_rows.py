@@ -11,10 +11,9 @@ from typing import Final
 
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.records import SkippedRow
+from domain.spreadsheets.remarks import NAMES, remark_on_name
 from domain.spreadsheets.types.people import KEYS
-from domain.tabular.fields import ColumnKind, FieldSpec
-from domain.tabular.habits import plain_cells
-from domain.tabular.notations import number_readings
+from domain.tabular.habits import number_readings_of
 from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable
 from domain.tabular.words import footer_of, is_totals_word
@@ -27,15 +26,18 @@ FOOTER: Final = "is the footer of a printed page, as on other pages"
 NO_NAME: Final = "holds one cell and no name; it is taken for a note"
 NO_NAME_TOTAL: Final = "holds no name; it is taken for a total"
 SUSPECT: Final = "looks like a total or a note; it is imported unless you leave it out"
-REASONS: Final = (REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT)
+ODD_NAME: Final = "holds an odd name; it is imported unless you leave it out"
+NAME_ALONE: Final = "holds nothing but a name; it is imported unless you leave it out"
+REASONS: Final = (REPEATED, TOTAL, FOOTER, NO_NAME, NO_NAME_TOTAL, SUSPECT, ODD_NAME, NAME_ALONE)
 SHOWN: Final = 200
 """Rows whose cells are kept for a person to see; of further ones the line and the reason."""
+_REMARKS: Final = 1_000
+"""Rows with a remark that are kept."""
 _CELLS: Final = 8
 _CHARACTERS: Final = 60
 _SUMMED: Final = 100
 """Rows that are compared with sums."""
 _TITLES: Final = 2
-_AMOUNT: Final = FieldSpec("amount", ColumnKind.DECIMAL)
 
 
 class SkippedRows:
@@ -49,12 +51,20 @@ class SkippedRows:
         self._titles = {column.index: _bare(column.header) for column in columns}
         mapped = [each for each in columns if each.target and each.status != MappingStatus.IGNORED]
         self._keys = [column.index for column in mapped if column.target in KEYS]
+        self._names = frozenset(column.index for column in mapped if column.target in NAMES)
+        self._rows = 0
+        self._alone: list[tuple[int, Sequence[Cell]]] = []
         self._found: dict[int, SkippedRow] = {}
         self._footers: dict[str, dict[int, str]] = defaultdict(dict)
         self._totals: dict[int, Sequence[Cell]] = {}
 
     def add(self, line: int, cells: Sequence[Cell]) -> None:
         """Look at the next row."""
+        self._look_at_row(line, cells)
+        if line not in self._found:
+            self._look_at_names(line, cells)
+
+    def _look_at_row(self, line: int, cells: Sequence[Cell]) -> None:
         keys = [(i, cells[i]) for i in self._keys if i < len(cells) and is_filled(cells[i])]
         if len(keys) > 1 or not self._keys:
             if keys and self._is_title(*keys[0]) and self._repeats(cells):
@@ -67,6 +77,16 @@ class SkippedRows:
             self._note(line, cells, REPEATED)
         elif isinstance(key := keys[0][1], str):
             self._look_at_key(line, cells, keys[0][0], key)
+
+    def _look_at_names(self, line: int, cells: Sequence[Cell]) -> None:
+        """Note names that may be none; they are imported."""
+        self._rows += 1
+        filled = {i for i, cell in enumerate(cells) if is_filled(cell)}
+        if len(self._alone) < _REMARKS and filled and filled <= self._names:
+            self._alone.append((line, cells))
+        names = (str(cells[i]) for i in self._names & filled)
+        if len(self._found) < _REMARKS and any(map(remark_on_name, names)):
+            self._note(line, cells, ODD_NAME, is_skipped=False)
 
     def _is_title(self, place: int, cell: Cell) -> bool:
         return isinstance(cell, str) and _bare(cell) == self._titles.get(place)
@@ -81,6 +101,9 @@ class SkippedRows:
         Args:
             rows: Line and cells of all rows again, from the first.
         """
+        if 2 * len(self._alone) < self._rows:
+            for line, cells in self._alone:
+                self._note(line, cells, NAME_ALONE, is_skipped=False)
         for lines in self._footers.values():
             if len(set(lines.values())) > 1:
                 for line in lines:
@@ -159,16 +182,7 @@ def _nameless(filled: Sequence[Cell]) -> str | None:
 
 def _numbers(cell: Cell) -> set[Decimal]:
     """Each number that a cell may mean."""
-    match cell:
-        case bool() | None:
-            return set()
-        case int() | float():
-            return {Decimal(repr(cell))}
-        case str():
-            (plain,) = plain_cells(_AMOUNT, [cell])
-            return set(number_readings(plain.strip()).values()) if isinstance(plain, str) else set()
-        case _:
-            return set()
+    return set(number_readings_of(cell))
 
 
 def _has_letters(cell: Cell) -> bool:

@@ -9,16 +9,15 @@ from contracts.problems import Problem
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.bibs import BIB, BibMatcher, bearers_of
 from domain.spreadsheets.checked_rows import CheckedRows, SourceRow, ValidatedRows
-from domain.spreadsheets.conversion import convert, hours_of, notations_of
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import IDENTITY, PERSON, Identity, KnownPerson, PeopleQuery
 from domain.spreadsheets.people_matching import LEFT_OUT, PeopleMatcher, Resolved
 from domain.spreadsheets.records import ParkedRow
 from domain.spreadsheets.types.base import SheetType
 from domain.spreadsheets.types.people import IDENTIFYING, identities
 from domain.spreadsheets.value_book import IGNORED, OPEN, TO_CREATE, ValueBook
-from domain.tabular.conversion import Flaw, transpose
+from domain.tabular.conversion import Flaw, Notations, read_cells, settle_notations, transpose
 from domain.tabular.notations import Notation
 from domain.tabular.occurrences import KeyOccurrences
 from domain.tabular.rows import Cell, is_filled
@@ -89,15 +88,9 @@ class RowValidator:
         is_mapped = self._people is not None and has_bibs and BIB in self._headers
         self._bibs = bibs if is_mapped else None
         self._width = max(self._mapped, default=-1) + 1
-        cells = [row.cells for row in head]
-        self._notations = {**notations_of(self._mapped, cells), **(notations or {})}
-        self._hours = hours if hours is not None else self._hours_of(cells)
-
-    def _hours_of(self, head: Sequence[Sequence[Cell]]) -> Mapping[str, int]:
-        times = {i: each for i, each in self._mapped.items() if each.kind is CellKind.DURATION}
-        columns = transpose(head, self._width)
-        found = {each.name: hours_of(columns[i]) for i, each in times.items()}
-        return {name: hours for name, hours in found.items() if hours is not None}
+        first = transpose([row.cells for row in head], self._width)
+        found = settle_notations({e.name: (e.spec, first[i]) for i, e in self._mapped.items()})
+        self._written: Notations = {**found, **(hours or {}), **(notations or {})}
 
     def validate(self, rows: Sequence[SourceRow]) -> ValidatedRows:
         """Take the next rows, of people who are in no database."""
@@ -143,8 +136,8 @@ class RowValidator:
         for name, column in cells.items():
             each = self._by_name[name]
             if each.resolver is None:
-                notation, hours = self._notations.get(name), self._hours.get(name)
-                values, flawed = convert(each, column, notation, hours)
+                written, today = self._written.get(name), self._context.today
+                values, flawed = read_cells(each.spec, column, written, today=today)
             else:
                 values, flawed = self._refer(each, column, checked, counted)
             if flawed:

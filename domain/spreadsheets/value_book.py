@@ -6,12 +6,12 @@ from enum import Enum
 from typing import Final
 
 from contracts.spreadsheets import CellMapping, MappingStatus
-from domain.spreadsheets.blanks import says_nothing
 from domain.spreadsheets.entities import EXACT, REMEMBERED, ImportContext
 from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.match_keys import value_key
 from domain.spreadsheets.records import Entity, FoundValue, RememberedValue
 from domain.spreadsheets.resolution import CellValueResolver, Resolution, resolver_of
+from domain.tabular.blanks import is_blank
 from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 
@@ -156,7 +156,7 @@ class ValueBook:
         entity = None if remembered is None else self._remembered_entity(field, remembered)
         if entity is not None:
             return Resolution(entity, REMEMBERED)
-        if says_nothing(text, self._fields[field]):
+        if is_blank(text, self._fields[field].spec):
             return Resolution(None, EXACT, ignored=True)
         return resolution
 

@@ -7,6 +7,7 @@ texts: `Null`, `None` and `N/A` may be what their writer means there. An error o
 
 from typing import Final
 
+from domain.tabular.fields import ColumnKind, FieldSpec, normalise
 from domain.tabular.rows import Cell
 
 BLANKS: Final = frozenset(
@@ -22,15 +23,19 @@ BLANKS: Final = frozenset(
     )
 )
 """In lower case."""
-LONGEST: Final = max(map(len, BLANKS))
-SPELLINGS: Final = frozenset(
-    spelling
-    for blank in BLANKS
-    for spelling in (blank, blank.upper(), blank.capitalize(), blank.title())
-) | {"k.A.", "k. A.", "k/A"}
-"""As they are usually written: cells are looked up in it quickly."""
+_LONGEST: Final = max(map(len, BLANKS))
 
 
-def is_blank(cell: Cell) -> bool:
-    """Return whether a cell holds a text that means "no value"."""
-    return isinstance(cell, str) and len(cell) <= 2 * LONGEST and cell.strip().lower() in BLANKS
+def is_blank(cell: Cell, field: FieldSpec | None = None) -> bool:
+    """Return whether a cell holds a text that means "no value".
+
+    Args:
+        cell: The cell.
+        field: Field of its column. A name or a free text is never blank, nor is a text that the
+            field knows as one of its values, as `NA` is Namibia; None: that is not known.
+    """
+    if not isinstance(cell, str) or len(cell) > 2 * _LONGEST or cell.strip().lower() not in BLANKS:
+        return False
+    if field is None:
+        return True
+    return field.kind is not ColumnKind.TEXT and normalise(cell) not in field.choice_of

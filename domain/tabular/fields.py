@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 CODE_CHARACTERS: Final = 100
 LINE_CHARACTERS: Final = 255
@@ -47,6 +47,13 @@ class ColumnKind(Enum):
     INTEGER = auto()
     DATE = auto()
     CHOICE = auto()
+    MAIL = auto()
+    PLACE = auto()
+    """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`."""
+    DURATION = auto()
+    """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
+    ENTITY = auto()
+    """A row of another table, which is found by its text."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class FieldSpec:
         filled: A blank cell is a problem where the file has the column.
         units: Units that its header may name beside it, normalised; None: any that does not
             scale the values.
+        words: What stands for a number or date to the number or date: `frei` is a fee of 0.
+        part: The day that a year alone, or a month and a year, means; None: they are no dates.
+        past: Years of two digits are years that have been.
     """
 
     name: str
@@ -77,6 +87,9 @@ class FieldSpec:
     blank: str | None = None
     filled: bool = False
     units: tuple[str, ...] | None = None
+    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    part: Literal["first", "last"] | None = None
+    past: bool = False
 
     @cached_property
     def headers(self) -> frozenset[str]:
@@ -91,6 +104,11 @@ class FieldSpec:
             for value, spellings in self.choices.items()
             for spelling in (value, *spellings)
         }
+
+    @cached_property
+    def meaning_of(self) -> Mapping[str, str]:
+        """Normalised word to the number or date that it means."""
+        return {normalise(word): meaning for word, meaning in self.words.items()}
 
 
 def text(name: str, *aliases: str, max_length: int = LINE_CHARACTERS) -> FieldSpec:

@@ -13,10 +13,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, cast
 
-from domain.tabular.blanks import BLANKS, LONGEST, SPELLINGS
+from domain.tabular.blanks import BLANKS, is_blank
 from domain.tabular.fields import ColumnKind, FieldSpec, normalise
-from domain.tabular.notations import number_readings
+from domain.tabular.notations import date_readings, number_readings
 from domain.tabular.rows import Cell
+from domain.tabular.times import plain_place
+from domain.tabular.values import cell_text
 
 _NUMBER_BLANKS: Final = re.compile(
     r"[$\u20ac\u00a3\u00a5\s]*[-\u2013\u2014]+[$\u20ac\u00a3\u00a5\s]*"
@@ -51,8 +53,8 @@ _EPOCH_1904: Final = date(1904, 1, 1)
 _YEARS: Final = range(1900, 2200)
 _OPEN_FROM: Final = 2200
 """Years from which on a last day means that there is none."""
-_CENTURY: Final = 69
-"""Two digits from here on are years of the last century."""
+_LATEST: Final = 2068
+"""Two digits mean a year of the hundred up to this one."""
 
 _TIME: Final = re.compile(
     r"[T\s]+[0-9]{1,2}[:h][0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?\s*(?:[AaPp]\.?[Mm]\.?|Uhr)?"
@@ -72,6 +74,11 @@ _DAY_MONTH: Final = re.compile(
 )
 _MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})")
 _YEAR_MONTH: Final = re.compile(r"([0-9]{4})[\s./-]+([^\W\d_]{3,10})\.?[\s./-]+([0-9]{1,2})")
+_PART: Final = re.compile(
+    r"(?:(?P<m1>[0-9]{1,2})[./-](?P<y1>[0-9]{4})|(?P<y2>[0-9]{4})[./-](?P<m2>[0-9]{1,2})"
+    r"|(?P<name>[^\W\d_]{3,10})\.?[\s./-]*(?P<y3>[0-9]{4})|(?P<y4>[0-9]{4}))"
+)
+"""A month and a year, or a year."""
 _LATE: Final = re.compile(
     r"([2-9][0-9]{3})[-/.]?(?:12[-/.]?31|01[-/.]?01)|(?:31[-/.]12|12[-/.]31|01[-/.]01)[-/.]([2-9][0-9]{3})"
 )
@@ -103,7 +110,12 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def plain_cells(
-    field: FieldSpec, cells: Sequence[Cell], *, is_key: bool = False, date1904: bool = False
+    field: FieldSpec,
+    cells: Sequence[Cell],
+    *,
+    is_key: bool = False,
+    date1904: bool = False,
+    today: date | None = None,
 ) -> Sequence[Cell]:
     """The cells of a column with what they say in plain notation; the same cells where they are.
 
@@ -112,21 +124,40 @@ def plain_cells(
         cells: As read.
         is_key: A blank of this column names a row: texts that mean one are left as they stand.
         date1904: Day numbers count from 1904.
+        today: Day of the import; a field of the past has no year behind it.
     """
     match field.kind:
+        case ColumnKind.TEXT:
+            return cells
         case ColumnKind.DECIMAL | ColumnKind.INTEGER:
             if _are_plain(cells):
                 return cells
-            return _mapped(cells, _number, {str})
+            plain = _number
         case ColumnKind.DATE:
-            read = partial(_date, open_ended=not field.required, date1904=date1904)
-            return _mapped(cells, read, {str, int, float, datetime, date})
-        case ColumnKind.CODE | ColumnKind.CHOICE:
-            if (is_key and not field.required) or _are_long(cells) or SPELLINGS.isdisjoint(cells):
+            latest = today.year if field.past and today is not None else _LATEST
+            plain = _Dates(field, latest, date1904=date1904)
+            return _mapped(cells, plain, {str, int, float, datetime, date})
+        case ColumnKind.PLACE:
+            plain = _place
+        case _:
+            if is_key and not field.required:
                 return cells
-            return [None if cell in SPELLINGS else cell for cell in cells]
-        case ColumnKind.TEXT:
-            return cells
+            plain = partial(_unless_blank, field)
+    if field.words:
+        plain = partial(_meant, field.meaning_of, plain)
+    return _mapped(cells, plain, {str})
+
+
+def _unless_blank(field: FieldSpec, cell: Cell) -> Cell:
+    return None if is_blank(cell, field) else cell
+
+
+def _meant(meaning_of: Mapping[str, str], plain: Callable[[Cell], Cell], cell: Cell) -> Cell:
+    return meaning_of.get(normalise(str(cell))) or plain(cell)
+
+
+def _place(cell: Cell) -> Cell:
+    return None if is_blank(cell) else plain_place(str(cell))
 
 
 def _mapped(
@@ -151,14 +182,6 @@ def _are_plain(cells: Sequence[Cell]) -> bool:
     except TypeError:  # a cell that is not text
         joined = "".join(cell for cell in cells if isinstance(cell, str))
     return not joined.strip("0123456789.,") and "." not in cells
-
-
-def _are_long(cells: Sequence[Cell]) -> bool:
-    """Whether all cells are texts longer than any that means a blank; quick."""
-    try:
-        return min(map(len, cast("Sequence[str]", cells)), default=0) > LONGEST
-    except TypeError:  # a cell that is not text
-        return False
 
 
 def _number(cell: Cell) -> Cell:
@@ -225,80 +248,119 @@ def is_percentage(cell: Cell) -> bool:
     return isinstance(cell, str) and cell.rstrip(") \u00a0").endswith("%")
 
 
-def _date(cell: Cell, *, open_ended: bool, date1904: bool) -> Cell:
-    match cell:
-        case datetime():
-            return _bounded(cell.date(), cell, open_ended=open_ended)
-        case date():
-            return _bounded(cell, cell, open_ended=open_ended)
-        case bool() | None:
+def date_readings_of(field: FieldSpec, cell: str) -> Sequence[date]:
+    """Return every day that a text may mean by itself; empty if it is no date."""
+    (plain,) = plain_cells(field, [cell])
+    if isinstance(plain, str):
+        return tuple(dict.fromkeys(date_readings(plain.strip()).values()))
+    return (plain,) if isinstance(plain, date) else ()
+
+
+def part_of_date(field: FieldSpec, cell: Cell) -> date | None:
+    """Return the day that a year alone, or a month and a year, means in a column; None: it is
+    something else, or no such thing is read there."""
+    if field.part is None or isinstance(cell, bool | date | None):
+        return None
+    found = _PART.fullmatch(cell_text(cell).strip())
+    if found is None:
+        return None
+    year = int(found["y1"] or found["y2"] or found["y3"] or found["y4"])
+    is_year = found["y4"] is not None
+    named = _MONTHS.get(normalise(found["name"])) if found["name"] else None
+    month = named or int(found["m1"] or found["m2"] or 0)
+    if field.part == "first":
+        return _day(year, 1 if is_year else month, 1)
+    if is_year:
+        return _day(year, 12, 31)
+    next_month = _day(year + month // 12, month % 12 + 1, 1) if 1 <= month <= 12 else None
+    return next_month and next_month - timedelta(days=1)
+
+
+class _Dates:
+    """Dates of one column in plain notation.
+
+    Args:
+        field: What the column holds.
+        latest: Two digits mean a year of the hundred up to this one.
+        date1904: Day numbers count from 1904.
+    """
+
+    def __init__(self, field: FieldSpec, latest: int, *, date1904: bool) -> None:
+        self._field = field
+        self._open_ended = not field.required
+        self._latest = latest
+        self._epoch = _EPOCH_1904 if date1904 else _EPOCH
+
+    def __call__(self, cell: Cell) -> Cell:
+        match cell:
+            case datetime():
+                return self._bounded(cell.date(), cell)
+            case date():
+                return self._bounded(cell, cell)
+            case bool() | None:
+                return cell
+            case int() | float():
+                return self._of_number(cell)
+            case _:
+                return self._of_text(cell)
+
+    def _bounded(self, day: date, cell: Cell) -> Cell:
+        if day.year >= _OPEN_FROM and self._open_ended:
+            return None
+        return day if day is not cell else cell
+
+    def _of_number(self, cell: int | float) -> Cell:
+        if isinstance(cell, int) and _COMPACT.fullmatch(str(cell)):
+            return _compact(str(cell)) or cell
+        if int(cell) in _SERIALS if abs(cell) < 1e6 else False:
+            return self._epoch + timedelta(days=int(cell))
+        return part_of_date(self._field, cell) or cell
+
+    def _of_text(self, cell: str) -> Cell:
+        text = cell.strip()
+        if len(text) > _LONGEST:
             return cell
-        case int() | float():
-            return _of_number(cell, date1904=date1904)
-        case _:
-            return _of_text(cell, open_ended=open_ended, date1904=date1904)
+        if text.lower() in BLANKS or _NO_DATE.fullmatch(text):
+            return None
+        bare = _MARKED.sub("", _TIME.sub("", _MARKED.sub("", text))).strip()
+        if (named := self._named_month(bare)) is not None:
+            return named
+        if weekday := _WEEKDAY.match(bare):
+            bare = bare[weekday.end() :]
+        late = _LATE.fullmatch(bare) if self._open_ended else None
+        if late and int(late[1] or late[2]) >= _OPEN_FROM:
+            return None
+        if (part := part_of_date(self._field, bare)) is not None:
+            return part
+        if bare.isdecimal():
+            return _compact(bare) or self._of_number(int(bare))
+        if found := _NUMERIC.fullmatch(bare):
+            first, mark, second, year = found.groups()
+            return f"{first}{mark}{second}{mark}{self._whole_year(year)}"
+        named = self._named_month(bare)
+        return cell if named is None and bare == text else (named or bare)
 
+    def _named_month(self, text: str) -> date | None:
+        if found := _DAY_MONTH.fullmatch(text):
+            day, month, year = found.groups()
+        elif found := _MONTH_DAY.fullmatch(text):
+            month, day, year = found.groups()
+        elif found := _YEAR_MONTH.fullmatch(text):
+            year, month, day = found.groups()
+        else:
+            return None
+        number = _MONTHS.get(normalise(month))
+        return None if number is None else _day(self._whole_year(year), number, int(day))
 
-def _bounded(day: date, cell: Cell, *, open_ended: bool) -> Cell:
-    if day.year >= _OPEN_FROM and open_ended:
-        return None
-    return day if day is not cell else cell
-
-
-def _of_number(cell: int | float, *, date1904: bool) -> Cell:
-    if isinstance(cell, int) and _COMPACT.fullmatch(str(cell)):
-        return _compact(str(cell)) or cell
-    if int(cell) in _SERIALS if abs(cell) < 1e6 else False:
-        return (_EPOCH_1904 if date1904 else _EPOCH) + timedelta(days=int(cell))
-    return cell
-
-
-def _of_text(cell: str, *, open_ended: bool, date1904: bool) -> Cell:
-    text = cell.strip()
-    if len(text) > _LONGEST:
-        return cell
-    if text.lower() in BLANKS or _NO_DATE.fullmatch(text):
-        return None
-    bare = _MARKED.sub("", _TIME.sub("", _MARKED.sub("", text))).strip()
-    if (named := _named_month(bare)) is not None:
-        return named
-    if weekday := _WEEKDAY.match(bare):
-        bare = bare[weekday.end() :]
-    if open_ended and (late := _LATE.fullmatch(bare)) and int(late[1] or late[2]) >= _OPEN_FROM:
-        return None
-    if bare.isdecimal():
-        return _compact(bare) or _of_number(int(bare), date1904=date1904)
-    if found := _NUMERIC.fullmatch(bare):
-        first, mark, second, year = found.groups()
-        return f"{first}{mark}{second}{mark}{_whole_year(year)}"
-    named = _named_month(bare)
-    return cell if named is None and bare == text else (named or bare)
-
-
-def _named_month(text: str) -> date | None:
-    if found := _DAY_MONTH.fullmatch(text):
-        day, month, year = found.groups()
-    elif found := _MONTH_DAY.fullmatch(text):
-        month, day, year = found.groups()
-    elif found := _YEAR_MONTH.fullmatch(text):
-        year, month, day = found.groups()
-    else:
-        return None
-    number = _MONTHS.get(normalise(month))
-    return None if number is None else _day(_whole_year(year), number, int(day))
+    def _whole_year(self, text: str) -> int:
+        year = int(text)
+        return year if len(text) > 2 else self._latest - (self._latest - year) % 100
 
 
 def _compact(text: str) -> date | None:
     if _COMPACT.fullmatch(text) is None:
         return None
     return _day(int(text[:4]), int(text[4:6]), int(text[6:]))
-
-
-def _whole_year(text: str) -> int:
-    year = int(text)
-    if len(text) > 2:
-        return year
-    return year + (1900 if year >= _CENTURY else 2000)
 
 
 def _day(year: int, month: int, day: int) -> date | None:

@@ -27,6 +27,10 @@ class Notation(Enum):
     MONTH_FIRST = "months before days"
 
 
+_OF_NUMBERS: Final = frozenset({Notation.POINT, Notation.COMMA})
+_OF_DATES: Final = frozenset({Notation.DAY_FIRST, Notation.MONTH_FIRST})
+
+
 class Unreadable(ValueError):
     """A cell does not hold what its column asks for; the message says why, without the value."""
 
@@ -54,15 +58,15 @@ _PLAIN_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _PLAIN_POINT: Final = re.compile(r"[+-]?[0-9]{1,30}\.[0-9]{1,20}")
 _GROUPING: Final = MappingProxyType(str.maketrans("", "", _SPACES))
 
-_OF_NUMBERS: Final = (
+_NUMBER_REMEDY: Final = (
     "write it without thousands separators, or set the option decimal of an import to . or ,"
 )
-_OF_DATES: Final = "write 2025-03-04, or set the option date_order of an import to dmy or mdy"
+_DATE_REMEDY: Final = "write 2025-03-04, or set the option date_order of an import to dmy or mdy"
 
 _MIDNIGHT: Final = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _YEAR_FIRST: Final = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})")
 _YEAR_LAST: Final = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
-_YEARS: Final = range(1900, 2200)
+YEARS: Final = range(1900, 2200)
 
 _LIMIT: Final = Decimal(10) ** DECIMAL_DIGITS
 _STEP: Final = Decimal(1).scaleb(-DECIMAL_PLACES)
@@ -122,7 +126,7 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
         return Decimal(text)
     if notation is Notation.POINT and _PLAIN_POINT.fullmatch(text):
         return Decimal(text)
-    return _choose(number_readings(text), notation, "is not a number", _OF_NUMBERS)
+    return _choose(number_readings(text), notation, "is not a number", _NUMBER_REMEDY)
 
 
 def date_readings(text: str) -> dict[Notation, date]:
@@ -157,13 +161,30 @@ def read_date(text: str, notation: Notation | None) -> date:
         Unreadable: It is not a date, or open to two readings.
     """
     return _choose(
-        date_readings(text), notation, "is not a date; write it as 2025-03-04", _OF_DATES
+        date_readings(text), notation, "is not a date; write it as 2025-03-04", _DATE_REMEDY
     )
 
 
 def decide(values: Iterable[Collection[Notation]]) -> set[Notation]:
     """The notations that some value can be read in no other way than."""
     return {notation for notations in values if len(notations) == 1 for notation in notations}
+
+
+def settle(
+    own: Collection[Notation], everywhere: Collection[Notation], *, dates: bool
+) -> Notation | None:
+    """How a column is written; None: that is open.
+
+    Columns of dates in one file are written by one hand, so that all of them have to agree. A
+    column of numbers shows it itself, or else the others do.
+
+    Args:
+        own: Of `decide`, for this column.
+        everywhere: Of `decide`, for all columns.
+        dates: The column holds dates.
+    """
+    of_kind = set(everywhere) & (_OF_DATES if dates else _OF_NUMBERS)
+    return only(of_kind if dates else own or of_kind)
 
 
 def only(found: Collection[Notation]) -> Notation | None:
@@ -177,7 +198,7 @@ def only(found: Collection[Notation]) -> Notation | None:
 def _dates(parts: dict[Notation | None, tuple[str, str, str]]) -> dict[Notation, date]:
     readings: dict[Notation, date] = {}
     for notation, (year, month, day) in parts.items():
-        if int(year) not in _YEARS:
+        if int(year) not in YEARS:
             continue
         try:
             found = date(int(year), int(month), int(day))

@@ -58,6 +58,10 @@ class RejectedRow:
     problems: Sequence[Problem]
 
 
+SkippedTable = tuple[Sequence[str], Sequence[RejectedRow]]
+"""Titles of a table, and its rows that are no data."""
+
+
 def is_filled(cell: Cell) -> bool:
     """Whether a cell holds anything but blanks."""
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None

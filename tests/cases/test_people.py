@@ -1,5 +1,6 @@
 """Lists of people as clubs and timekeepers have them: what goes in, and what does not and why."""
 
+import json
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from datetime import date
@@ -83,6 +84,10 @@ async def test_lists_of_people(setup: SpreadsheetSetup, name: str) -> None:
     said = {str(line): text for line, outcome, text in messages if outcome not in _IN}
     expected = {**case.get("skipped", {}), **case.get("errors", {})}
     assert (processed.parked, said) == (case.get("parked", 0), expected)
+    [(preview,)] = await setup.select("spreadsheet_imports", "preview")
+    found = json.loads(preview).get("skipped", ())
+    noted = {str(line): reason for line, reason, is_skipped, _ in found if not is_skipped}
+    assert noted == case.get("noted", {})
     assert await _rows(setup, case) == [tuple(row) for row in case["rows"]]
 
 

@@ -26,11 +26,12 @@ def test_values_become_these(tmp_path: Path, name: str) -> None:
         with pytest.raises(InvalidDocument, match=parks):
             read(file, case["type"])
         return
-    found = read(file, case["type"])
+    found = read(file, case["type"], **case.get("options", {}))
     for field, values in case["fields"].items():
         assert [_text(value, field) for value in found.column(field)] == values
     for reason in case.get("reasons", ()):
         assert all(reason in said for _, _, said in found.rejected)
+    assert case.get("note", "") in found.note
     assert bool(found.rejected) == ("reasons" in case)
 
 

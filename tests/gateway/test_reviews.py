@@ -42,8 +42,12 @@ async def test_rows_are_corrected_before_anything_is_written(stack: Stack) -> No
         assert effect["examples"][0]["after"] == "rosa@example.org"
         assert (await settled(anna, uuid))["wrongRows"] == 3
         await change(anna, uuid, **replace)
-        await change(anna, uuid, kind="SET", cells=[{"row": 4, "column": 2, "value": "Diaz"}])
+        await change(anna, uuid, kind="SET", cells=[{"row": 4, "column": 2, "value": "Diaz 2"}])
         assert (await settled(anna, uuid))["wrongRows"] == 0
+        names = {each["rowNumber"]: each["cells"][1] for each in await rows(anna, uuid)}
+        assert [row for row, cell in names.items() if cell["remark"]] == [4]
+        assert names[4]["remark"] == "is a name with digits"
+        await change(anna, uuid, kind="SET", cells=[{"row": 4, "column": 2, "value": "Diaz"}])
         await change(anna, uuid, kind="EXCLUDE", rows=[5])
         [left_out] = await rows(anna, uuid, filter="EXCLUDED")
         assert (left_out["rowNumber"], left_out["excludedBy"]) == (5, "anna")

@@ -4,7 +4,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Text, and_, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkEngine
@@ -87,5 +100,32 @@ async def known(
     return {tuple(row[:-1]): row[-1] == key.task_id for row in rows}
 
 
-def _within(table: Table, scope: Mapping[str, Any]) -> ColumnElement[bool]:
+async def give_sections(
+    connection: AsyncConnection,
+    table: str,
+    scope: Mapping[str, Any],
+    sections: Mapping[str, str],
+) -> None:
+    """Give stored lines without a section theirs, if their item stands there once."""
+    lines, others = metadata.tables[table], metadata.tables[table].alias()
+    item, section = bindparam("item", type_=Text), bindparam("within", type_=Text)
+    several = exists().where(
+        _within(others, scope),
+        others.c.item_code == item,
+        or_(
+            others.c.section == section,
+            and_(others.c.section == "", others.c.sequence != lines.c.sequence),
+        ),
+    )
+    given = (
+        update(lines)
+        .where(_within(lines, scope), lines.c.item_code == item, lines.c.section == "", ~several)
+        .values(section=section, sequence=1)
+    )
+    await connection.execute(
+        given, [{"item": item, "within": section} for item, section in sections.items()]
+    )
+
+
+def _within(table: FromClause, scope: Mapping[str, Any]) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in scope.items()))

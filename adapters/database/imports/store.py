@@ -123,8 +123,7 @@ class SqlImportStore:
         """Write one chunk; `replace`, which needs the whole file, is for `swap` alone."""
         if strategy is Strategy.REPLACE:
             raise ValueError("strategy 'replace' is staged and swapped, not written by chunks")
-        batch = batch_of(chunk)
-        stamp = Stamp(key.task_id, _now())
+        batch, stamp = batch_of(chunk), Stamp(key.task_id, _now())
         async with self._opened(
             key, table=chunk.table, alone=needs_table_alone(batch, strategy), now=stamp.now
         ) as (connection, load):
@@ -210,6 +209,13 @@ class SqlImportStore:
         async with self._database.reading() as connection:
             return await answers.known(connection, self._bulk, key, table, scope, names, firsts)
 
+    async def give_sections(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
+    ) -> None:
+        """Give stored lines without a section theirs, if their item stands there once."""
+        async with self._opened(key, table=table, alone=True) as (connection, _):
+            await answers.give_sections(connection, table, scope, sections)
+
     async def finish(self, key: TaskKey) -> LoadMark:
         """Mark a load that was written chunk by chunk as finished."""
         async with self._opened(key) as (connection, load):
@@ -258,7 +264,7 @@ class SqlImportStore:
     async def begin_schedule(
         self, key: TaskKey, header: Sequence[str], claim: ScheduleClaim
     ) -> LoadMark | HeldBy | None:
-        """Begin to load a schedule, or continue; or who has to end first, or None: look again."""
+        """Begin a schedule's load, or continue; or who has to end first, or None: look again."""
         stamp = Stamp(key.task_id, _now())
         async with self._opened(key, now=stamp.now) as (connection, load):
             if load is None:

@@ -21,9 +21,9 @@ from adapters.database.spreadsheets.records import LearntColumn, LearntValue, Pa
 from adapters.database.spreadsheets.statuses import count, paged
 from contracts.spreadsheets import ColumnMapping, MappingStatus
 from domain.spreadsheets.bibs import QUESTIONS
-from domain.spreadsheets.blanks import says_nothing
 from domain.spreadsheets.match_keys import header_key, value_key
 from domain.spreadsheets.records import RememberedValue
+from domain.tabular.blanks import is_blank
 
 _DECIDED = (MappingStatus.MANUAL_MATCHED, MappingStatus.IGNORED)
 _BY_A_PERSON = 1.0
@@ -129,7 +129,7 @@ async def learn_values(
             "decided_by": clean(by),
         }
         for row in chosen
-        if row.target_id is not None or not says_nothing(row.value)
+        if row.target_id is not None or not is_blank(row.value)
     }
     await _write(connection, bulk, remembered_values, list(rows.values()))
 

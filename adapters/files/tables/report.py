@@ -11,7 +11,7 @@ from xlsxwriter.worksheet import Worksheet
 from adapters.files import limits
 from adapters.files.tables.workbook_options import row_by_row
 from contracts.problems import Problem
-from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, RejectedRow
+from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, RejectedRow, SkippedTable
 
 WHAT_IS_WRONG: Final = "what is wrong"
 """Header of the first column; a reader of the report leaves this column out."""
@@ -37,7 +37,7 @@ class XlsxReportWriter:
         *,
         comments: bool = False,
         memory: Sequence[Sequence[str]] = (),
-        left_out: Sequence[RejectedRow] = (),
+        left_out: Sequence[SkippedTable] = (),
     ) -> None:
         """Write the header, then a row for each rejected one; memory stays bounded.
 
@@ -66,13 +66,16 @@ class XlsxReportWriter:
                 line += 1
             if sheet is None:
                 self._new_sheet(workbook, bold, header)
-            if left_out:
-                sheet = self._new_sheet(workbook, bold, header, LEFT_OUT_SHEET)
-                for line, row in enumerate(left_out, start=1):
-                    said = f"line {_place_of(row)}: {_what_is_wrong(row)}"
-                    sheet.write_string(line, 0, fitting(said), wrong)
+            sheet, line = None, 0
+            for titles, skipped in left_out:
+                sheet = sheet or self._new_sheet(workbook, bold, titles, LEFT_OUT_SHEET)
+                _write_titles(sheet, line, titles, bold)
+                for row in skipped:
+                    line += 1
+                    sheet.write_string(line, 0, fitting(_why_skipped(row)), wrong)
                     for column, value in enumerate(row.cells, start=1):
                         writer.write(sheet, line, column, value)
+                line += 1
             if memory:
                 self._remember(workbook, memory)
 
@@ -89,15 +92,19 @@ class XlsxReportWriter:
         sheet: Worksheet = workbook.add_worksheet(name)
         sheet.set_column(0, 0, 60)
         sheet.freeze_panes(1, 1)
-        for column, name in enumerate((WHAT_IS_WRONG, *header)):
-            sheet.write_string(0, column, fitting(name), bold)
+        _write_titles(sheet, 0, header, bold)
         return sheet
 
 
-def _place_of(row: RejectedRow) -> str:
-    """Return the line of a row as a person finds it."""
-    sheet = next((problem.sheet for problem in row.problems), None)
-    return str(row.line) if sheet is None else f"{row.line} of {sheet!r}"
+def _write_titles(sheet: Worksheet, line: int, titles: Sequence[str], bold: Any) -> None:
+    for column, title in enumerate((WHAT_IS_WRONG, *titles)):
+        sheet.write_string(line, column, fitting(title), bold)
+
+
+def _why_skipped(row: RejectedRow) -> str:
+    """Return the place of a row and the reason."""
+    place = "" if row.problems[0].sheet else f"line {row.line}: "
+    return f"{place}{_what_is_wrong(row)}"
 
 
 class _Cells:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from contracts.spreadsheets import FIELDS, TypeName
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.people import PERSONS_TABLE
 from domain.spreadsheets.records import CustomList, TargetRows
+from domain.tabular.fields import ColumnKind
 from domain.tabular.rows import Cell
 
 CUSTOM_LIST: Final = "CUSTOM_LIST_"
@@ -21,8 +22,8 @@ _LIST_KEY: Final = re.compile(r"[A-Z0-9_]{1,52}")
 
 __all__ = [
     "CUSTOM_LIST",
-    "CellKind",
     "Cells",
+    "ColumnKind",
     "ContextSpec",
     "Fault",
     "SheetField",
@@ -211,7 +212,7 @@ def _list_field(choices: CustomList) -> SheetField:
         CUSTOM_LIST + choices.key,
         choices.name,
         target=f"{_LIST_VALUES}.custom_list_item_id",
-        kind=CellKind.ENTITY,
+        kind=ColumnKind.ENTITY,
         resolver=f"custom_list/{choices.id}",
         creates=choices.open,
     )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from domain.spreadsheets.types.base import CellKind, ContextSpec, SheetField, SheetType
+from domain.spreadsheets.types.base import ColumnKind, ContextSpec, SheetField, SheetType
 from domain.spreadsheets.types.people import (
     PERSON_FIELDS,
     PERSONS,
@@ -34,12 +34,13 @@ TYPE: Final = SheetType(
             "REGISTERED_ON",
             "Registered on",
             f"{_TABLE}.registered_on",
-            CellKind.DATE,
+            ColumnKind.DATE,
             aliases=(
                 *("registered", "registration date", "date of registration", "signup date"),
                 *("Anmeldedatum", "angemeldet am", "Datum der Anmeldung", "Meldedatum"),
             ),
             examples=("2026-01-03",),
+            part="first",
         ),
         notes(_TABLE),
     ),

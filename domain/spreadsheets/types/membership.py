@@ -6,7 +6,7 @@ from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.types.base import (
-    CellKind,
+    ColumnKind,
     ContextSpec,
     Fault,
     SheetField,
@@ -29,23 +29,25 @@ _JOINED: Final = SheetField(
     "JOINED_ON",
     "Joined on",
     f"{_TABLE}.joined_on",
-    CellKind.DATE,
+    ColumnKind.DATE,
     aliases=(
         *("joined", "join date", "date joined", "entry date", "member since", "start date"),
         *("Eintritt", "Eintrittsdatum", "eingetreten am", "Mitglied seit", "Beitrittsdatum"),
     ),
     examples=("2024-01-01",),
+    part="first",
 )
 _LEFT: Final = SheetField(
     "LEFT_ON",
     "Left on",
     f"{_TABLE}.left_on",
-    CellKind.DATE,
+    ColumnKind.DATE,
     aliases=(
         *("left", "leaving date", "date left", "exit date", "end date", "member until"),
         *("Austritt", "Austrittsdatum", "ausgetreten am", "Mitglied bis"),
     ),
     examples=("2026-12-31",),
+    part="last",
 )
 
 _NO_FEE: Final[Mapping[str, str]] = MappingProxyType(
@@ -76,7 +78,7 @@ TYPE: Final = SheetType(
             "MEMBERSHIP_TYPE_ID",
             "Membership type",
             f"{_TABLE}.membership_type_id",
-            CellKind.ENTITY,
+            ColumnKind.ENTITY,
             required=True,
             aliases=(
                 *("membership", "member type", "type of membership", "membership category"),
@@ -96,7 +98,7 @@ TYPE: Final = SheetType(
             "MEMBER_NO",
             "Member no.",
             f"{_TABLE}.member_no",
-            CellKind.CODE,
+            ColumnKind.CODE,
             aliases=(
                 *("member number", "membership number", "membership no", "member id"),
                 *("Mitgliedsnummer", "Mitgliedsnr.", "Mitglieds-Nr.", "MgNr"),
@@ -109,7 +111,7 @@ TYPE: Final = SheetType(
             "FEE",
             "Fee",
             f"{_TABLE}.fee",
-            CellKind.DECIMAL,
+            ColumnKind.DECIMAL,
             aliases=(
                 *("membership fee", "annual fee", "dues", "amount"),
                 *("Beitrag", "Jahresbeitrag", "Mitgliedsbeitrag"),

@@ -5,11 +5,11 @@ from types import MappingProxyType
 from typing import Final
 
 from domain.spreadsheets.entities import ImportContext
-from domain.spreadsheets.names import expanded_year, given_and_family, stored_name
+from domain.spreadsheets.names import given_and_family, stored_name
 from domain.spreadsheets.people import IDENTITY, PERSON, PERSONS_TABLE, Identity, identity_of
 from domain.spreadsheets.types.base import (
-    CellKind,
     Cells,
+    ColumnKind,
     Fault,
     SheetField,
     SheetRows,
@@ -54,7 +54,7 @@ EMAIL: Final = SheetField(
     "EMAIL",
     "Email",
     "persons.email",
-    CellKind.MAIL,
+    ColumnKind.MAIL,
     aliases=(
         *("e-mail address", "mail", "mail address", "email id", "contact email"),
         *("E-Mail-Adresse", "Mailadresse", "elektronische Post"),
@@ -65,18 +65,19 @@ BIRTHDATE: Final = SheetField(
     "BIRTHDATE",
     "Date of birth",
     "persons.birthdate",
-    CellKind.DATE,
+    ColumnKind.DATE,
     aliases=(
         *("dob", "birthday", "birth day", "born", "born on", "date birth"),
         *("Geburtsdatum", "Geb.-Datum", "Geburtstag", "geboren", "geboren am", "geb.", "geb. am"),
     ),
     examples=("1990-05-31", "31.05.1990"),
+    past=True,
 )
 GENDER: Final = SheetField(
     "GENDER",
     "Gender",
     "persons.gender",
-    CellKind.CHOICE,
+    ColumnKind.CHOICE,
     aliases=("sex", "m/f", "f/m", "m/w", "w/m", "m/w/d", "w/m/d", "Geschlecht"),
     examples=("female", "m", "divers"),
     choices=MappingProxyType(
@@ -102,7 +103,7 @@ PHONE: Final = SheetField(
     "PHONE",
     "Phone",
     "persons.phone",
-    CellKind.CODE,
+    ColumnKind.CODE,
     aliases=(
         *("phone number", "telephone", "telephone number", "mobile", "mobile phone", "cell"),
         *("cell phone", "tel", "Telefon", "Telefonnummer", "Tel.-Nr.", "Handy", "Handynummer"),
@@ -125,7 +126,7 @@ POSTCODE: Final = SheetField(
     "POSTCODE",
     "Postcode",
     "persons.postcode",
-    CellKind.CODE,
+    ColumnKind.CODE,
     aliases=("post code", "postal code", "zip", "zip code", "PLZ", "Postleitzahl"),
     examples=("10115", "SW1A 1AA"),
 )
@@ -140,7 +141,7 @@ COUNTRY: Final = SheetField(
     "ID_COUNTRY",
     "Country",
     "persons.country_id",
-    CellKind.ENTITY,
+    ColumnKind.ENTITY,
     aliases=(
         *("nation", "nationality", "country code", "country of residence", "nat", "noc", "ioc"),
         *("Land", "Staat", "Ländercode", "Länderkürzel", "Nationalität", "Staatsangehörigkeit"),
@@ -236,7 +237,7 @@ def check_person(rows: SheetRows, context: ImportContext) -> Iterator[Fault]:
 
 
 def arrange_person(cells: Cells, context: ImportContext) -> Cells:
-    """Read the names of people as one list writes them, and their years of birth.
+    """Read the names of people as one list writes them.
 
     A list without a column of first names may write `Ferreira, Jo\u00e3o` in one column.
     """
@@ -249,8 +250,4 @@ def arrange_person(cells: Cells, context: ImportContext) -> Cells:
     for name in (FIRST_NAME.name, LAST_NAME.name):
         if name in arranged:
             arranged[name] = list(map(stored_name, arranged[name]))
-    if BIRTHDATE.name in cells:
-        arranged[BIRTHDATE.name] = [
-            expanded_year(cell, context.today) for cell in cells[BIRTHDATE.name]
-        ]
     return arranged

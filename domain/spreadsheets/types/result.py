@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
-from domain.spreadsheets.blanks import says_nothing
 from domain.spreadsheets.entities import ImportContext
 from domain.spreadsheets.types.base import (
-    CellKind,
     Cells,
+    ColumnKind,
     ContextSpec,
     Fault,
     SheetField,
@@ -24,6 +23,7 @@ from domain.spreadsheets.types.people import (
     person_keys,
 )
 from domain.spreadsheets.types.shared import bib, category
+from domain.tabular.blanks import is_blank
 from domain.tabular.fields import normalise
 from domain.tabular.rows import is_filled
 
@@ -34,7 +34,7 @@ _TIME: Final = SheetField(
     "FINISH_TIME",
     "Finish time",
     f"{_TABLE}.finish_time_ms",
-    CellKind.DURATION,
+    ColumnKind.DURATION,
     aliases=(
         *("time", "result", "result time", "net time", "chip time", "finishing time", "total time"),
         *("official time", "finish", "gun time", "Bruttozeit", "Netto", "Brutto", "Zeit netto"),
@@ -46,7 +46,7 @@ _RANK: Final = SheetField(
     "RANK",
     "Rank",
     f"{_TABLE}.rank",
-    CellKind.PLACE,
+    ColumnKind.PLACE,
     aliases=(
         *("place", "position", "pos", "placing", "overall rank", "overall place", "finish place"),
         *("Rang", "Platz", "Pl.", "Platzierung", "Gesamtplatz", "Gesamtrang"),
@@ -58,7 +58,7 @@ _STATUS: Final = SheetField(
     "STATUS",
     "Status",
     f"{_TABLE}.status",
-    CellKind.CHOICE,
+    ColumnKind.CHOICE,
     aliases=("result status", "finish status", "Wertung", "Ergebnisstatus"),
     examples=("finished", "DNF"),
     choices=MappingProxyType(
@@ -123,7 +123,7 @@ def _arrange(cells: Cells, context: ImportContext) -> Cells:
 
 
 def _status_of(text: str) -> str | None:
-    return None if says_nothing(text) else _STATUS.spec.choice_of.get(normalise(text))
+    return None if is_blank(text) else _STATUS.spec.choice_of.get(normalise(text))
 
 
 TYPE: Final = SheetType(

@@ -1,6 +1,6 @@
 """Fields that several import types have, each in a table of its own."""
 
-from domain.spreadsheets.types.base import CellKind, SheetField
+from domain.spreadsheets.types.base import ColumnKind, SheetField
 
 
 def bib(table: str) -> SheetField:
@@ -9,7 +9,7 @@ def bib(table: str) -> SheetField:
         "BIB",
         "Bib",
         f"{table}.bib",
-        CellKind.CODE,
+        ColumnKind.CODE,
         aliases=(
             *("bib number", "bib no", "start number", "race number", "start no"),
             *("Startnummer", "Startnr.", "Start-Nr.", "StNr"),
@@ -24,7 +24,7 @@ def category(table: str, resolver: str, *, creates: bool = False) -> SheetField:
         "EVENT_CATEGORY_NAME",
         "Category",
         f"{table}.category_id",
-        CellKind.ENTITY,
+        ColumnKind.ENTITY,
         aliases=(
             *("event category", "category name", "age group", "age category", "division"),
             *("competition class", "Kategorie", "Altersklasse", "AK", "Wertungsklasse"),

@@ -132,3 +132,16 @@ async def test_a_task_knows_the_codes_that_it_has_written_itself(store: SqlImpor
     assert list(await store.zero_led_lengths(KEY, "equipment", scope, ["code"])) == [2]
     known = await store.known_codes(KEY, "equipment", scope, ["code"], ["007", "08", "8"])
     assert known == {("007",): True, ("08",): False}
+
+
+async def test_lines_that_stand_once_get_a_section(any_store: ImportStore) -> None:
+    columns = "project_id service_id item_code section sequence"
+    items = (("A", "", 1), ("B", "", 1), ("B", "", 2), ("C", "", 1), ("D", "Roof", 1))
+    rows = [("p1", "s1", *item) for item in items]
+    await any_store.write(KEY, chunk("estimate_lines", columns, *rows), Strategy.MERGE)
+    given = dict.fromkeys("ABD", "Walls")
+    for _ in range(2):
+        await any_store.give_sections(NEXT, "estimate_lines", SERVICE, given)
+    names = ("item_code", "section")
+    known = await any_store.known_codes(NEXT, "estimate_lines", SERVICE, names, list("ABCD"))
+    assert sorted(known) == [("A", "Walls"), ("B", ""), ("C", ""), ("D", "Roof")]

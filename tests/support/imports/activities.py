@@ -30,7 +30,7 @@ from contracts.imports import (
 from domain.imports.chunks import LoadMark, RowChunk, TaskKey
 from domain.imports.leading_zeros import code_fields, codes_of, lookalikes
 from domain.imports.registry import REGISTRY
-from domain.imports.tables import TABLES, scope_of
+from domain.imports.tables import ESTIMATE, TABLES, scope_of
 from domain.tabular.rows import RejectedRow
 
 KEY = TaskKey("P1", "T1")
@@ -137,6 +137,16 @@ class MemoryStore:
     ) -> Mapping[tuple[str, ...], bool]:
         found = self._codes(table, scope, names)
         return {codes: False for codes in found if codes[0] in firsts}
+
+    async def give_sections(
+        self, key: TaskKey, table: str, scope: Mapping[str, Any], sections: Mapping[str, str]
+    ) -> None:
+        rows = self.tables.get(table, {})
+        for item, section in sections.items():
+            bare = [k for k, v in rows.items() if (v["item_code"], v["section"]) == (item, "")]
+            if len(bare) == 1:
+                row = {**rows.pop(bare[0]), "section": section}
+                rows[tuple(row[name] for name in ESTIMATE.natural_key)] = row
 
     def _codes(
         self, table: str, scope: Mapping[str, Any], names: Sequence[str]

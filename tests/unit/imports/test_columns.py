@@ -323,6 +323,21 @@ def test_most_of_a_long_table_is_read_by_columns(
     assert len(row_by_row.rejected) == 1
 
 
+def test_a_bill_is_read_by_columns_up_to_its_first_heading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "BLOCK_BYTES", 2_000)
+    rows = [(f"{n}", "Concrete", f"{n}.5", "2", "") for n in range(400)]
+    rows[300] = ("", "Part two", "", "", "")
+    rows.append(("399", "again", "1", "1", ""))
+    file = tmp_path / "file.csv"
+    file.write_bytes(_csv([HEADERS["estimation_master"], *rows], "\n", csv.QUOTE_MINIMAL, ","))
+    by_columns = _read(file, "estimation_master")
+    assert 100 < by_columns.packed < 301
+    monkeypatch.setattr(column_table, "COLUMN_BYTES", 1 << 60)
+    assert by_columns.comparable() == _read(file, "estimation_master").comparable()
+
+
 @pytest.mark.parametrize("size", [100_000, 1_200_000])
 def test_a_long_cell_is_a_problem_of_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int

@@ -231,7 +231,7 @@ async def test_a_column_without_a_title_whose_header_has_a_field_is_named_only(
 
 async def test_a_column_of_percentages_stays_one_in_the_report(ports: ActivityPorts) -> None:
     item = {"document_type": "estimation_master", "service_id": "S1"}
-    content = b"Item,Markup\nA,10%\nB,12%\nC,12.50\n"
+    content = b"Item,Qty,Markup\nA,1,10%\nB,1,12%\nC,,12.50\n"
     first = await load(ports, content, **item)
     assert first.counts == Counts(created=2, rejected=1)
     again = await load_report(ports, first, {}, task_id="T2", **item)

@@ -193,7 +193,7 @@ class TestValues:
         assert read(csv("Code;Rate", "n/a;5")).rejected == [(2, "Code", "is missing")]
 
     def test_in_a_column_of_percentages_other_numbers_are_doubtful(self, csv: Any) -> None:
-        found = read(csv("Item;Markup", "A;10%", "B;12%", "C;12"), "estimation_master")
+        found = read(csv("Item;Qty;Markup", "A;1;10%", "B;1;12%", "C;1;12"), "estimation_master")
         assert found.column("markup") == [Decimal("0.1"), Decimal("0.12")]
         assert found.rejected[0][:2] == (4, "Markup")
 
@@ -235,8 +235,8 @@ class TestValues:
         assert dmy.column("valid_from") == [date(2025, 4, 3), date(2025, 4, 2)]
 
     def test_amounts_in_several_currencies_are_problems(self, csv: Any) -> None:
-        rows = ("A;$1.50;1 EUR", "B;US$ 2.50;\u20ac2", "C;\u20ac 3.00;3", "D;(4.00 USD);CHF 4")
-        found = read(csv("Item;Rate;Material Cost", *rows), "estimation_master")
+        rows = ("A;$1.50;1 EUR;1", "B;US$ 2.50;\u20ac2;", "C;\u20ac 3.00;3;", "D;(4.00 USD);CHF 4;")
+        found = read(csv("Item;Rate;Material Cost;Qty", *rows), "estimation_master")
         assert found.column("item_code") == ["A", "B"]
         assert found.rejected == [
             (4, "Rate", "is in \u20ac, and most of its column is in USD"),

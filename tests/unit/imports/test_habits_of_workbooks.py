@@ -113,7 +113,8 @@ class TestHeaders:
 
     def test_a_wage_is_no_cost(self, xlsx: Any) -> None:
         titles = ["Item", "Lohn \u20ac/h", "Qty per m", "Rate (per day)"]
-        found = read(xlsx(one_sheet(titles, ["A", 30, 2, 5])), "estimation_master")
+        sheet = one_sheet(titles, ["A", 30, 2, 5])
+        found = read(xlsx(sheet), "estimation_master", without_quantities=True)
         assert found.rows == [{"item_code": "A", "unit_rate": 5}]
         assert "'Lohn \u20ac/h' (1 value), 'Qty per m' (1 value)" in found.note
 
@@ -130,9 +131,9 @@ class TestHeaders:
 
     def test_a_title_over_several_columns(self, xlsx: Any) -> None:
         rows = (
-            ["Item", "Description", "Cost", None, None],
-            [None, None, "Labour", "Material", "Equipment"],
-            ["A", "Wall", 1, 2, 3],
+            ["Item", "Description", "Cost", None, None, "Qty"],
+            [None, None, "Labour", "Material", "Equipment", None],
+            ["A", "Wall", 1, 2, 3, 4],
         )
         found = read(xlsx(one_sheet(*rows), merged=[(0, 2, 0, 4)]), "estimation_master")
         assert found.rows[0] == {
@@ -141,6 +142,7 @@ class TestHeaders:
             "labour_cost": 1,
             "material_cost": 2,
             "equipment_cost": 3,
+            "quantity": 4,
         }
 
     def test_required_titles_in_two_rows(self, xlsx: Any) -> None:
@@ -195,7 +197,7 @@ class TestHeaders:
     def test_codes_are_distinguished_from_names_and_numbers(
         self, xlsx: Any, items: list[Any]
     ) -> None:
-        rows = (["Item", "Code", "Rate"], [items[0], "03.10", 1], [items[1], "03.20", 2])
+        rows = (["Item", "Code", "Qty"], [items[0], "03.10", 1], [items[1], "03.20", 2])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert found.column("item_code") == ["03.10", "03.20"]
         assert "'Item' (2 values, fits item_code too)" in found.note
@@ -305,7 +307,7 @@ class TestRowsThatAreNoData:
     def test_a_line_that_a_person_keeps_is_a_row(self, xlsx: Any) -> None:
         file = xlsx(one_sheet(*EQUIPMENT, ["Total", None, 30.5], ["Page 1"], ["Page 2"]))
         assert codes(read(file, keep_lines=["4"])) == ["E-1", "E-2", "Total"]
-        assert codes(read(file, keep_lines=["Sheet1!5"])) == ["E-1", "E-2"]
+        assert codes(read(file, keep_lines=["sheet1!5", "Other!6"])) == ["E-1", "E-2", "Page 1"]
         both = xlsx({"A": EQUIPMENT, "B": [EQUIPMENT[0], ["E-3", None, 1], ["Page 1"], ["Page 2"]]})
         assert codes(read(both, keep_lines=["B!4"])) == ["E-1", "E-2", "E-3", "Page 2"]
 
@@ -336,8 +338,9 @@ class TestRowsThatAreNoData:
             read(csv("Code,Description,Make", *lines))
 
     def test_a_header_of_two_rows_is_repeated(self, xlsx: Any) -> None:
-        header = (["Item", "Description", "Cost", None], [None, None, "Labour", "Material"])
-        rows = (*header, ["A1", "Wall", 1, 2], *header, ["A2", "Roof", 3, 4])
+        titles = ["Item", "Description", "Cost", None, "Qty"]
+        header = (titles, [None, None, "Labour", "Material", None])
+        rows = (*header, ["A1", "Wall", 1, 2, 5], *header, ["A2", "Roof", 3, 4, 5])
         found = read(xlsx(one_sheet(*rows)), "estimation_master")
         assert (found.column("item_code"), found.rejected) == (["A1", "A2"], [])
 

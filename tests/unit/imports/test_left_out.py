@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from adapters.files.documents import FileDocuments
 from contracts.imports import Counts, Retry, TableMessage
 from domain.errors import RuleViolation
 from domain.imports.corrections import changed
 from tests.support.imports.activities import ActivityPorts, message_of
+from tests.support.imports.documents import workbook
 from tests.support.imports.loads import codes, load
 
 FILE = b"Code,Description,Rate\nE-1,Crane,10\nE-2,Pump,20\nTotal,,30\n,Rented,\nPage 1\nPage 2\n"
@@ -39,6 +41,27 @@ async def test_the_report_keeps_what_is_left_out(ports: ActivityPorts, tmp_path:
         ["line 6: left out: page footer", "Page 1"],
         ["line 7: left out: page footer", "Page 2"],
     ]
+
+
+async def test_each_sheet_has_its_titles_and_lines(ports: ActivityPorts, tmp_path: Path) -> None:
+    sheets = {
+        "North": [["Code", "Rate"], ["E-1", 10], ["E-2", 20], ["Total", 30]],
+        "South": [["Note", "Code", "Rate"], ["x", "E-3", 1], ["y", "E-4", 2], [None, "Total", 3]],
+    }
+    content = workbook(tmp_path / "two.xlsx", sheets).read_bytes()
+    with pytest.raises(ApplicationError, match=r"line 4 stands on 2 sheets; write 'North!4' or"):
+        await load(ports, content, keep_lines=["4"])
+    outcome = await load(ports, content)
+    assert outcome.report is not None
+    assert await report_of(ports, outcome.report.name, tmp_path) == [
+        ["what is wrong", "Code", "Rate"],
+        ["'North' line 4: left out: total", "Total", 30],
+        ["what is wrong", "Note", "Code", "Rate"],
+        ["'South' line 4: left out: total", None, "Total", 3],
+    ]
+    kept = await load(ports, content, task_id="T2", keep_lines=["south!4"])
+    assert (kept.counts.created, kept.counts.unchanged) == (1, 4)
+    assert "No row" not in (kept.note or "")
 
 
 async def test_a_report_that_comes_back_holds_no_left_out_rows(

@@ -57,14 +57,20 @@ async def test_replace_by_an_empty_document_is_refused(ports: ActivityPorts) -> 
     assert len(codes(ports)) == 2
 
 
-async def test_lines_stored_without_their_section_are_not_doubled(ports: ActivityPorts) -> None:
+async def test_stored_lines_get_their_section_or_are_asked_about(ports: ActivityPorts) -> None:
     fields = {"type": "estimation_master", "service_id": "S1"}
-    await load(ports, b"Item,Description,Qty\nA,Dig,5\nB,Fill,7\n", **fields)
-    bill = b"Item,Description,Qty\n,Earthworks,\nA,Dig,5\nB,Fill,7\n"
+    await load(ports, b"Item,Description,Qty\nA,Dig,5\nB,Fill,7\n1,Walls,2\n", **fields)
+    twice = b"Item,Description,Qty\n,Part one,\n1,Walls,2\n,Part two,\n1,Roof,3\n"
     with pytest.raises(ApplicationError, match="stored without one: send the file"):
-        await load(ports, bill, task_id="T2", **fields)
-    assert len(ports.store.tables["estimate_lines"]) == 2
-    outcome = await load(ports, bill, task_id="T3", strategy="replace", **fields)
-    assert (outcome.counts.created, outcome.counts.deleted) == (2, 2)
-    again = await load(ports, bill, task_id="T4", **fields)
-    assert again.counts.unchanged == 2
+        await load(ports, twice, task_id="T2", **fields)
+    bill = b"Item,Description,Qty\n,Earthworks,\nA,Dig,5\nB,Fill,8\n"
+    outcome = await load(ports, bill, task_id="T3", **fields)
+    assert (outcome.counts.unchanged, outcome.counts.updated) == (1, 1)
+    rows = ports.store.tables["estimate_lines"].values()
+    assert [(row["item_code"], row["section"]) for row in rows] == [
+        ("1", ""),
+        ("A", "Earthworks"),
+        ("B", "Earthworks"),
+    ]
+    outcome = await load(ports, twice, task_id="T4", strategy="replace", **fields)
+    assert (outcome.counts.created, outcome.counts.deleted) == (2, 3)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.spreadsheets.blanks import blanks_among, says_nothing
 from domain.spreadsheets.sheet_types import SheetTypes
+from domain.tabular.blanks import is_blank
 from tests.support.spreadsheets.rules import source, validator
 
 RESULT = SheetTypes().get("RESULT")
@@ -12,23 +12,19 @@ FIELDS = {field.name: field for field in RESULT.fields}
 
 @pytest.mark.parametrize("text", ["n/a", "N/A", " - ", "--", "?", "???", ".", "k.A.", "Unbekannt"])
 def test_texts_that_say_nothing(text: str) -> None:
-    assert says_nothing(text)
-    assert says_nothing(text, FIELDS["BIRTHDATE"])
+    assert is_blank(text)
+    assert is_blank(text, FIELDS["BIRTHDATE"].spec)
 
 
 @pytest.mark.parametrize("text", ["0", "no", "x", "Na", "-5", "A-", "", "Nana", "?!x"])
 def test_texts_that_say_something(text: str) -> None:
-    assert not says_nothing(text, FIELDS["CLUB"])
+    assert not is_blank(text, FIELDS["CLUB"].spec)
 
 
 def test_a_field_knows_its_own_values_first() -> None:
-    assert not says_nothing("n.a.", FIELDS["STATUS"])
-    assert not says_nothing("n.a.", FIELDS["CLUB"])
-    assert not says_nothing("Null", FIELDS["LAST_NAME"])
-
-
-def test_they_are_named_once_each() -> None:
-    assert blanks_among(["n/a", "x", 5, None, "-", "n/a "], None) == ["n/a", "-"]
+    assert not is_blank("n.a.", FIELDS["STATUS"].spec)
+    assert not is_blank("n.a.", FIELDS["CLUB"].spec)
+    assert not is_blank("Null", FIELDS["LAST_NAME"].spec)
 
 
 def test_rows_hold_nothing_where_cells_say_nothing() -> None:

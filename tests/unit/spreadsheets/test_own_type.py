@@ -13,7 +13,7 @@ from domain.spreadsheets.records import Entity, EntityScope, ParkedRow, TargetRo
 from domain.spreadsheets.resolution import scope_of
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.types.base import (
-    CellKind,
+    ColumnKind,
     Fault,
     SheetField,
     SheetRows,
@@ -30,13 +30,13 @@ TYPE = SheetType(
     title="Volunteers",
     context=None,
     fields=(
-        SheetField("BADGE", "Badge", "volunteers.badge", CellKind.CODE, required=True),
-        SheetField("HOURS", "Hours", "volunteers.hours", CellKind.DECIMAL, aliases=("Stunden",)),
+        SheetField("BADGE", "Badge", "volunteers.badge", ColumnKind.CODE, required=True),
+        SheetField("HOURS", "Hours", "volunteers.hours", ColumnKind.DECIMAL, aliases=("Stunden",)),
         SheetField(
             "SHIFT",
             "Shift",
             "assignments.shift_id",
-            CellKind.ENTITY,
+            ColumnKind.ENTITY,
             aliases=("Schicht",),
             resolver="shifts",
             creates=True,

@@ -12,12 +12,13 @@ from adapters.database.models.people import TARGETS
 from contracts.spreadsheets import FIELDS
 from domain.errors import RuleViolation
 from domain.spreadsheets import sheet_types
-from domain.spreadsheets.conversion import convert
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.records import CustomList
 from domain.spreadsheets.sheet_types import SheetTypes, discover
 from domain.spreadsheets.types.base import SheetType, Target
 from domain.spreadsheets.types.people import PERSONS
+from domain.tabular.conversion import read_cells
+from domain.tabular.fields import ColumnKind
 from tests.support.spreadsheets.rules import SHIRTS, source, validator
 
 TYPES = tuple(SheetTypes())
@@ -64,7 +65,7 @@ def test_a_type_whose_declaration_contradicts_itself_is_refused() -> None:
     with pytest.raises(ValueError, match="two fields have the same name"):
         SheetType("T", "T", None, twice, (target,), "t", lambda rows: ())
     with pytest.raises(ValueError, match="A: a field of kind ENTITY has a resolver, and no other"):
-        SheetField("A", "A", "t.a", CellKind.ENTITY)
+        SheetField("A", "A", "t.a", ColumnKind.ENTITY)
 
 
 @every_type
@@ -119,7 +120,7 @@ def test_examples_are_right(sheet_type: SheetType) -> None:
     for field in sheet_type.fields:
         assert field.examples, field.name
         if field.resolver is None:
-            values, refused = convert(field, field.examples, None)
+            values, refused = read_cells(field.spec, field.examples, None)
             assert not refused, (field.name, values)
 
 

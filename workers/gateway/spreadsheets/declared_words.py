@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from domain.spreadsheets import plain_words
 from domain.spreadsheets.bibs import QUESTIONS
 from domain.spreadsheets.header import NO_ROWS, ONLY_HEADERS, SIDEWAYS
+from domain.spreadsheets.remarks import REMARKS
 from domain.spreadsheets.sheet_types import SheetTypes
 from domain.spreadsheets.skipped_rows import REASONS
 from workers.pipelines.spreadsheets import SPREADSHEETS
@@ -25,4 +26,4 @@ def declared_words() -> Iterator[str]:
     yield from (question.title for question in QUESTIONS.values())
     yield plain_words.record_title("custom_list_values")
     yield from (EMPTY_FILE, NO_ROWS, ONLY_HEADERS, SIDEWAYS)
-    yield from REASONS
+    yield from (*REASONS, *REMARKS)

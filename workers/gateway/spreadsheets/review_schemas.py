@@ -10,7 +10,6 @@ from contracts.spreadsheets.reviews import Operation
 from domain.spreadsheets.edits import Correction
 from domain.spreadsheets.operations import described
 from domain.spreadsheets.review import RememberedEdit, ReviewedRow, StoredOperation
-from domain.tabular.rows import Cell
 from domain.tabular.values import readable
 from workers.services.bodies import Body
 from workers.services.spreadsheets.reviews import ChangeOutcome, ReviewOverview
@@ -54,6 +53,10 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Any]]] = {
     "problems": ("What is wrong with the row as a whole, in words", ["duplicate of row 4"]),
     "value": ("What stands in the cell; null: nothing", "anna(at)example.org"),
     "problem": ("What is wrong with the cell, in words; null: nothing", "is not a mail address"),
+    "remark": (
+        "What to look at in the cell, which is imported as it stands; null: nothing",
+        "is a name with digits",
+    ),
     "original": ("What stands in the file, where the cell was corrected; else null", "anna@"),
     "correctedBy": ("Who corrected the cell last; null: it was not corrected", "ben@example.org"),
     "correctedAt": ("When; null: it was not corrected", "2026-01-03T10:02:00Z"),
@@ -124,6 +127,7 @@ class ReviewCellView(ReviewPart):
     column_id: int
     value: str | None
     problem: str | None
+    remark: str | None
     original: str | None
     corrected_by: str | None
     corrected_at: datetime | None
@@ -253,18 +257,19 @@ def _row_view(row: ReviewedRow, columns: Sequence[int]) -> ReviewRowView:
         row_number=row.line,
         excluded_by=row.excluded,
         problems=[each.reason for each in row.problems if each.column not in columns],
-        cells=[_cell_view(id, row.cells, problems.get(id), corrections.get(id)) for id in columns],
+        cells=[_cell_view(id, row, problems.get(id), corrections.get(id)) for id in columns],
     )
 
 
 def _cell_view(
-    id: int, cells: Sequence[Cell], problem: str | None, corrected: Correction | None
+    id: int, row: ReviewedRow, problem: str | None, corrected: Correction | None
 ) -> ReviewCellView:
-    cell = cells[id - 1] if id <= len(cells) else None
+    cell = row.cells[id - 1] if id <= len(row.cells) else None
     return ReviewCellView(
         column_id=id,
         value=readable(cell, _SHOWN) or None,
         problem=problem,
+        remark=row.remarks.get(id),
         original=None if corrected is None else readable(corrected.before, _SHOWN) or None,
         corrected_by=None if corrected is None else corrected.by,
         corrected_at=None if corrected is None else corrected.at,

@@ -9,23 +9,24 @@ from typing import Final
 from uuid import uuid4
 
 from adapters.files.tables.workbooks import WorkbookSheet, write_workbook
-from domain.spreadsheets.fields import CellKind, SheetField
+from domain.spreadsheets.fields import SheetField
 from domain.spreadsheets.types.base import SheetType
+from domain.tabular.fields import ColumnKind
 from workers.gateway.pages.language import N_, gettext, localised
 from workers.services.errors import NotFound
 from workers.services.spreadsheets.queries import ReportFile
 from workers.services.spreadsheets.service import SpreadsheetService
 
-_KINDS: Final[Mapping[CellKind, str]] = {
-    CellKind.TEXT: N_("Text"),
-    CellKind.CODE: N_("Identifier, kept as it stands"),
-    CellKind.MAIL: N_("Mail address"),
-    CellKind.DECIMAL: N_("Number"),
-    CellKind.INTEGER: N_("Whole number"),
-    CellKind.PLACE: N_("Whole number"),
-    CellKind.DATE: N_("Date"),
-    CellKind.DURATION: N_("Time as hours:minutes:seconds"),
-    CellKind.ENTITY: N_("Name of an existing entry"),
+_KINDS: Final[Mapping[ColumnKind, str]] = {
+    ColumnKind.TEXT: N_("Text"),
+    ColumnKind.CODE: N_("Identifier, kept as it stands"),
+    ColumnKind.MAIL: N_("Mail address"),
+    ColumnKind.DECIMAL: N_("Number"),
+    ColumnKind.INTEGER: N_("Whole number"),
+    ColumnKind.PLACE: N_("Whole number"),
+    ColumnKind.DATE: N_("Date"),
+    ColumnKind.DURATION: N_("Time as hours:minutes:seconds"),
+    ColumnKind.ENTITY: N_("Name of an existing entry"),
 }
 _CREATES: Final = N_("Name of an entry, existing or new")
 _ALIASES: Final = 4
@@ -34,7 +35,7 @@ _ALIASES: Final = 4
 
 def kind_words(field: SheetField) -> str:
     """What the cells of a field hold, in the language of the request."""
-    if field.kind is CellKind.CHOICE:
+    if field.kind is ColumnKind.CHOICE:
         return gettext("One of: %(choices)s", choices=", ".join(field.choices))
     return localised(_CREATES if field.creates else _KINDS[field.kind])
 

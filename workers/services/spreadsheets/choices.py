@@ -64,7 +64,7 @@ class Choices:
                 *(each.name, each.title, each.required, each.resolver),
                 *(each.creates, each.examples, each.either),
             )
-            for each in await self._declared(row)
+            for each in await self.declared(row)
         ]
 
     async def values(self, uuid: str, ids: Sequence[int]) -> Sequence[CellMapping]:
@@ -83,7 +83,7 @@ class Choices:
         if field == SAME_BIB.name:
             # Who keeps a bib stands beside each question.
             return ()
-        found = next((each for each in await self._declared(row) if each.name == field), None)
+        found = next((each for each in await self.declared(row) if each.name == field), None)
         if found is None:
             raise Refused("targetField: this import has no such field")
         if found.resolver is None:
@@ -98,7 +98,7 @@ class Choices:
     ) -> Sequence[Difference]:
         """Differences with what people call their rows, columns and values."""
         known = row.import_type in self._types
-        fields = column_titles(await self._declared(row) if known else ())
+        fields = column_titles(await self.declared(row) if known else ())
 
         def one(each: Difference) -> Difference:
             field = fields.get((each.table, each.column))
@@ -112,7 +112,7 @@ class Choices:
 
         return [one(each) for each in differences]
 
-    async def _declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
+    async def declared(self, row: SpreadsheetRow) -> Sequence[SheetField]:
         if row.import_type not in self._types:
             raise WrongState(f"imports of type {row.import_type} are not known here any more")
         return await fields_of(self._store, self._types, row)

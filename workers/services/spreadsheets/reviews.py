@@ -3,7 +3,7 @@
 import asyncio
 import uuid as uuids
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from contracts.spreadsheets.reviews import (
     SetCells,
 )
 from domain.spreadsheets.missing import missing_fields
+from domain.spreadsheets.remarks import remarks_on
 from domain.spreadsheets.review import (
     PROBLEMS,
     RememberedEdit,
@@ -166,7 +167,12 @@ class SpreadsheetReviewService:
         found = await self._rows.page(
             uuid, edits, state.counts, wanted, column, page, min(size, LARGEST_PAGE)
         )
-        return state, edits.columns, found
+        declared = {each.name: each for each in await self._choices.declared(row)}
+        fields = {
+            each.id: declared[each.target] for each in edits.columns if each.target in declared
+        }
+        rows = [replace(each, remarks=remarks_on(fields, each.cells)) for each in found.items]
+        return state, edits.columns, replace(found, items=rows)
 
     async def corrections(
         self, row: SpreadsheetRow, lines: Sequence[int]

@@ -75,6 +75,7 @@ class GridCell:
     seen: str
     """What the review has."""
     problem: str
+    remark: str
     hint: str
     """What stood in the file, and who corrected it."""
     is_long: bool
@@ -219,6 +220,7 @@ def _grid_row(row: ReviewRowView, columns: Sequence[ReviewColumn], kept: Correct
                 text,
                 seen,
                 cell.problem or "",
+                cell.remark or "",
                 hint,
                 len(seen) >= min(LONGEST, 500),
             )

@@ -1,4 +1,4 @@
-"""Mail addresses and lengths of time; the rest is the document imports' business."""
+"""Mail addresses, lengths of time, and columns of dates."""
 
 from datetime import date, datetime
 
@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.spreadsheets.conversion import convert, notations_of, read_duration
-from domain.spreadsheets.fields import CellKind, SheetField
 from domain.spreadsheets.sheet_types import SheetTypes
-from domain.tabular.conversion import Flaw
+from domain.tabular.conversion import Flaw, read_cells, settle_notations
+from domain.tabular.fields import ColumnKind, FieldSpec
 from domain.tabular.notations import Notation, Unreadable
 from domain.tabular.rows import Cell
+from domain.tabular.times import read_duration
 
-MAIL = SheetField("MAIL", "Mail", "t.mail", CellKind.MAIL)
-TIME = SheetField("TIME", "Time", "t.time", CellKind.DURATION)
-DAY = SheetField("DAY", "Day", "t.day", CellKind.DATE)
-FEE = SheetField("FEE", "Fee", "t.fee", CellKind.DECIMAL)
+MAIL = FieldSpec("MAIL", ColumnKind.MAIL, max_length=254)
+TIME = FieldSpec("TIME", ColumnKind.DURATION)
+DAY = FieldSpec("DAY", ColumnKind.DATE)
+FEE = FieldSpec("FEE", ColumnKind.DECIMAL)
 HOUR = 3_600_000
 
 
@@ -44,7 +44,7 @@ HOUR = 3_600_000
     ],
 )
 def test_lengths_of_time(cell: Cell, milliseconds: int | None) -> None:
-    assert convert(TIME, [cell], None) == ([milliseconds], False)
+    assert read_cells(TIME, [cell], None) == ([milliseconds], False)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_lengths_of_time(cell: Cell, milliseconds: int | None) -> None:
     ],
 )
 def test_what_is_no_length_of_time(cell: Cell, reason: str) -> None:
-    (flaw,), refused = convert(TIME, [cell], None)
+    (flaw,), refused = read_cells(TIME, [cell], None)
     assert refused
     assert isinstance(flaw, Flaw)
     assert reason in flaw.reason
 
 
 def test_true_is_not_one_second() -> None:
-    values, refused = convert(TIME, [1, True], None)
+    values, refused = read_cells(TIME, [1, True], None)
     assert (values[0], refused) == (1000, True)
 
 
@@ -106,7 +106,7 @@ def test_any_cell_is_a_length_of_time_or_a_clear_refusal(
     ],
 )
 def test_plausible_mail_addresses(mail: str) -> None:
-    assert convert(MAIL, [mail, f" {mail} ", None], None) == ([mail, mail, None], False)
+    assert read_cells(MAIL, [mail, f" {mail} ", None], None) == ([mail, mail, None], False)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_plausible_mail_addresses(mail: str) -> None:
     ],
 )
 def test_implausible_mail_addresses(mail: str) -> None:
-    (good, flaw), refused = convert(MAIL, ["anna@example.org", mail], None)
+    (good, flaw), refused = read_cells(MAIL, ["anna@example.org", mail], None)
     assert refused
     assert good == "anna@example.org"
     assert isinstance(flaw, Flaw)
@@ -127,19 +127,18 @@ def test_implausible_mail_addresses(mail: str) -> None:
 @pytest.mark.parametrize("blank", [(), (None,)])
 def test_cells_that_are_days_stay_what_they_are(blank: tuple[None, ...]) -> None:
     days = [date(2026, 4, 3), date(1899, 12, 31), date(1900, 1, 1), date(2199, 12, 31), *blank]
-    values, refused = convert(DAY, days, Notation.MONTH_FIRST)
+    values, refused = read_cells(DAY, days, Notation.MONTH_FIRST)
     assert refused
     assert isinstance(values.pop(1), Flaw)
-    assert convert(DAY, [*days[:1], *days[2:]], Notation.MONTH_FIRST) == (values, False)
+    assert read_cells(DAY, [*days[:1], *days[2:]], Notation.MONTH_FIRST) == (values, False)
     assert values == [*days[:1], *days[2:]]
 
 
 def test_columns_decide_how_they_write_dates_and_numbers() -> None:
-    head: list[list[Cell]] = [["03/04/2026", "1.234,50"], ["25/04/2026", "2"]]
-    notations = notations_of({0: DAY, 1: FEE}, head)
+    days, fees = ["03/04/2026", "25/04/2026"], ["1.234,50", "2"]
+    notations = settle_notations({"DAY": (DAY, days), "FEE": (FEE, fees)})
     assert notations == {"DAY": Notation.DAY_FIRST, "FEE": Notation.COMMA}
-    assert convert(DAY, ["03/04/2026"], notations["DAY"])[0] == [date(2026, 4, 3)]
-    assert notations_of({}, head) == {}
+    assert read_cells(DAY, ["03/04/2026"], notations["DAY"])[0] == [date(2026, 4, 3)]
 
 
 def test_every_field_of_every_type_takes_any_cell() -> None:
@@ -147,7 +146,7 @@ def test_every_field_of_every_type_takes_any_cell() -> None:
     for sheet_type in SheetTypes():
         for field in sheet_type.fields:
             if field.resolver is None:
-                values, _ = convert(field, cells, None)
+                values, _ = read_cells(field.spec, cells, None)
                 assert len(values) == len(cells)
 
 
