@@ -3,8 +3,10 @@
 An order is a `VectorOrder`; its answer is one piece, a `VectorAnswer`.
 """
 
+import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 from adapters.files import forks, gdal
 
@@ -38,6 +40,13 @@ def answer_to(order: VectorOrder) -> VectorAnswer:
         return VectorAnswer(question=str(error)[:1_000], parameter=error.parameter)
     except (Refused, UnreadableDocument) as error:
         return VectorAnswer(refused=str(error)[:1_000])
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The caller names it: an exit code would leave only a guess at what it was.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return VectorAnswer(unexpected=f"{type(error).__name__} at {where}: {error}"[:1_000])
 
 
 def _read(order: VectorOrder) -> SourceReport:

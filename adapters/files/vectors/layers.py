@@ -14,6 +14,8 @@ from domain.jobs.vectors.values import ordinal_of
 
 CHUNK: Final = 10_000
 """Features that are worked on at once."""
+NUL: Final = "its text holds NUL, which is replaced by U+FFFD"
+"""What is said of a text that no database takes."""
 
 _TYPES: Final = {
     ColumnType.TEXT: DataType.utf8(),
@@ -89,7 +91,7 @@ class Source:
     """What a file holds."""
 
     format: str
-    layers: Sequence[Layer]
+    layers: list[Layer]
     left_out: list[str] = field(default_factory=list[str])
 
 
@@ -139,14 +141,31 @@ def in_chunks(
     count = len(geometries)
     numbers = np.arange(1, count + 1) if numbers is None else numbers
     for start in range(0, max(count, 1), CHUNK):
-        end = min(start + CHUNK, count)
-        own = set(numbers[start:end].tolist())
-        yield Chunk(
-            numbers[start:end],
-            geometries[start:end],
-            [
-                array_of(each.type, column[start:end])
-                for each, column in zip(fields, values, strict=True)
-            ],
-            [problem for problem in problems if problem.feature in own],
-        )
+        own = slice(start, min(start + CHUNK, count))
+        there = set(numbers[own].tolist())
+        found = [problem for problem in problems if problem.feature in there]
+        columns = [
+            array_of(each.type, _without_nul(each, column[own], numbers[own], found))
+            for each, column in zip(fields, values, strict=True)
+        ]
+        yield Chunk(numbers[own], geometries[own], columns, found)
+
+
+def _without_nul(
+    field: SourceField,
+    values: Sequence[Any],
+    numbers: np.ndarray[Any, Any],
+    problems: list[FeatureProblem],
+) -> Sequence[Any]:
+    """Values of which each text can be stored; those that were changed are named."""
+    if field.type is not ColumnType.TEXT:
+        return values
+    found = list(values)
+    for place, value in enumerate(found):
+        if value is not None and "\0" in value:
+            found[place] = value.replace("\0", "\ufffd")
+            number = int(numbers[place])
+            problems.append(
+                FeatureProblem(feature=number, field=field.name, reason=NUL, is_rejected=False)
+            )
+    return found

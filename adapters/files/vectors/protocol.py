@@ -30,12 +30,14 @@ class VectorOrder(BaseModel):
 
 
 class VectorAnswer(BaseModel):
-    """What became of it; exactly one of the three."""
+    """What became of it; exactly one of the four."""
 
     model_config = ConfigDict(frozen=True)
 
     report: SourceReport | None = None
     refused: str | None = None
     question: str | None = None
+    unexpected: str | None = None
+    """An exception that the reader does not know."""
     parameter: str | None = None
     """Of the question."""

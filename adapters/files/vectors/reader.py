@@ -59,6 +59,11 @@ class VectorFiles:
             raise Unavailable("the process that reads vector data was lost; try again") from error
         if answer.question is not None and answer.parameter is not None:
             raise QuestionOpen(answer.parameter, answer.question)
+        if answer.unexpected is not None:
+            raise UnreadableDocument(
+                f"the reader of vector data met an unexpected {answer.unexpected}; this is a fault"
+                " of the reader, and the file may be sound: report it, with the file"
+            )
         if answer.report is None:
             raise UnreadableDocument(answer.refused or "the file could not be read")
         return answer.report

@@ -4,27 +4,25 @@ Only for processes of `adapters.files.vectors.child`.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
-import shapely
 
 from adapters.files import limits
 from adapters.files.package import Package, open_package
-from adapters.files.vectors import dbf, ogr
+from adapters.files.vectors import dbf, ogr, ogr_layers
 from adapters.files.vectors.layers import (
     Layer,
     Refused,
     Source,
     Unsure,
-    binary_of,
     bounds_of,
     in_chunks,
 )
-from adapters.files.vectors.surfaces import without_loss
+from contracts.jobs.vectors import FeatureProblem
 from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 
 _PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
@@ -146,11 +144,11 @@ def _unpacked(package: Package, name: str, group: Mapping[str, str], folder: Pat
 
 def _layer(parts: _Parts, encoding: str | None) -> Layer:
     layer = Layer(parts.name, (parts.text("prj") or "").strip() or None, (), lambda: iter(()))
-    geometries = _geometries(parts, layer)
+    geometries, problems = _geometries(parts, layer)
     layer.bounds = bounds_of(geometries)
     if "dbf" not in parts.files:
         layer.notes.append("there is no .dbf: features have no attributes")
-        layer.chunks = lambda: in_chunks(geometries, (), (), ())
+        layer.chunks = lambda: in_chunks(geometries, (), (), problems)
         return layer
     table = dbf.open_dbf(parts.files["dbf"])
     if table.records != len(geometries):
@@ -182,7 +180,7 @@ def _layer(parts: _Parts, encoding: str | None) -> Layer:
         layer.notes.append(f"{(~kept).sum():,} features are marked as deleted and are left out")
         values = [[value for value, keep in zip(c, kept, strict=True) if keep] for c in values]
     layer.chunks = lambda: in_chunks(
-        geometries[kept], layer.fields, values, attributes.problems, numbers
+        geometries[kept], layer.fields, values, problems + attributes.problems, numbers
     )
     return layer
 
@@ -213,8 +211,8 @@ def _shown(sample: bytes, codec: str) -> str:
         return "not valid"
 
 
-def _geometries(parts: _Parts, layer: Layer) -> np.ndarray[Any, Any]:
-    """All geometries; GDAL sees these two files alone."""
+def _geometries(parts: _Parts, layer: Layer) -> tuple[np.ndarray[Any, Any], list[FeatureProblem]]:
+    """All geometries, and what is wrong with them; GDAL sees these two files alone."""
     own = parts.files["shp"].parent / "geometry"
     own.mkdir()
     shutil.move(parts.files["shp"], own / "layer.shp")
@@ -223,14 +221,12 @@ def _geometries(parts: _Parts, layer: Layer) -> np.ndarray[Any, Any]:
     else:
         ogr.restore_indexes()
         layer.notes.append("the index .shx is missing, and was made from the .shp")
+    shapes: list[np.ndarray[Any, Any]] = [np.empty(0, dtype=object)]
+    problems: list[FeatureProblem] = []
     try:
-        return np.concatenate([np.empty(0, dtype=object), *_read(own / "layer.shp")])
+        for some, wrong in ogr_layers.geometries(own / "layer.shp"):
+            shapes.append(some)
+            problems += wrong
     except ogr.FAILURES as error:
         raise Refused(f"Shapefile {parts.name!r} is damaged ({ogr.first_line(error)})") from error
-
-
-def _read(path: Path) -> Iterator[np.ndarray[Any, Any]]:
-    with ogr.arrow(path, columns=[]) as (geometry, chunks):
-        for chunk in chunks:
-            binary = binary_of(chunk[geometry])
-            yield without_loss(binary, shapely.from_wkb(binary, on_invalid="fix"))
+    return np.concatenate(shapes), problems

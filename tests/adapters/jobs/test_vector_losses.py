@@ -4,6 +4,7 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import shapely
 
@@ -167,6 +168,33 @@ async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_
     assert found.problems() == [
         "2: 'nan' is not a number; left empty",
         "3: 'snan' is not a number; left empty",
+    ]
+
+
+async def test_values_of_a_geopackage_that_its_columns_deny_are_named(
+    read: Reading, tmp_path: Path
+) -> None:
+    columns = {"n": [1, 2], "r": [1.5, 2.5], "b": np.array([True, False]), "t": ["a", "b"]}
+    moments = np.array(["2024-01-02T03:04:05"] * 2, dtype="datetime64[ms]")
+    path = geopackage(tmp_path / "a.gpkg", [SQUARE] * 2, {**columns, "m": moments})
+    connection = sqlite3.connect(path)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    wrong = ("abc", "x", 7, "x\0y", "2024-13-01T00:00:00Z")
+    update = "UPDATE parcels SET n = ?, r = ?, b = ?, t = ?, m = ? WHERE fid = 2"
+    connection.execute(update, wrong)
+    connection.commit()
+    connection.close()
+    found = await read(path)
+    assert found.rows()[0][:4] == (1, 1.5, True, "a")
+    assert found.rows()[1][:-1] == (None, None, None, "x\ufffdy", None)
+    assert found.problems() == [
+        "2: 'abc' is not a whole number; left empty",
+        "2: 'x' is not a number; left empty",
+        "2: '7' is not a boolean; left empty",
+        "2: its text holds NUL, which is replaced by U+FFFD",
+        "2: '2024-13-01T00:00:00Z' is not a time; left empty",
     ]
 
 
