@@ -127,8 +127,8 @@ GEOJSON_BYTES: Final = 256 * MB
 KML_BYTES: Final = 256 * MB
 """A KML file: its reader holds the features."""
 
-SHAPEFILE_BYTES: Final = 2 << 30
-"""Unpacked files of the Shapefiles in one archive; ESRI's programs write at most 2 GB each."""
+VECTOR_BYTES: Final = 2 << 30
+"""Vector data in one archive, unpacked; ESRI's programs write at most 2 GB a file."""
 
 VECTOR_MEMORY_BYTES: Final = 4096 * MB
 """Address space of the process that reads vector data."""

@@ -179,7 +179,7 @@ class ProcessVectorParameters(Contract):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: BlobName
-    """In the bronze container: Shapefile (zipped), GeoPackage, GeoJSON or KML."""
+    """In the bronze container: any format of docs/jobs-vectors.md."""
     dataset: TableName | None = None
     """Names the tables; None: the file does."""
     layers: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=LAYERS)
@@ -190,7 +190,7 @@ class ProcessVectorParameters(Contract):
     source_crs: str | None = Field(default=None, max_length=10_000)
     """Of layers that do not say theirs: `EPSG:25832`, or WKT."""
     encoding: str | None = Field(default=None, max_length=50)
-    """Of a Shapefile's attributes, in place of what the file says."""
+    """Of a Shapefile's attributes or a text file, in place of what the file says."""
     allow_ballpark: bool = False
     """Take coordinates of a datum that no operation is known for as they are."""
     max_area_change: float = Field(default=0.05, ge=0)

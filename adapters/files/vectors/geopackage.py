@@ -63,8 +63,8 @@ def open_geopackage(path: Path) -> Source:
         elif geometry is None:
             source.left_out.append(f"layer {name!r} has no geometries, and is left out")
         else:
-            layer, _ = layer_of(path, name, _FORMAT, partial(_findings, path, name))
-            source.layers.append(layer)
+            check = partial(_findings, path, name)
+            source.layers.append(layer_of(path, name, _FORMAT, check))
     source.left_out += _others(path, {name for name, _ in names})
     return source
 

@@ -340,7 +340,7 @@ class _Reader:
             fields=fields,
             chunks=lambda: in_chunks(geometries, fields, values, self._problems),
             bounds=bounds_of(geometries),
-            encoding="as its XML says (KML)",
+            is_empty=not self._geometries,
             notes=notes,
         )
 

@@ -82,6 +82,8 @@ class Layer:
     bounds: tuple[float, float, float, float] | None = None
     """Of the coordinates, in the CRS of the layer."""
     encoding: str | None = None
+    is_empty: bool = False
+    """It has no features."""
     notes: list[str] = field(default_factory=list[str])
     """What was changed or left out; may grow while chunks are read."""
 

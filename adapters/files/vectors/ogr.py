@@ -40,7 +40,6 @@ class LayerInfo:
     fields: list[tuple[str, str, str]]
     """Name, type and subtype, as OGR calls them."""
     features: int
-    """How many; less than 0: it does not say."""
     key: str | None = None
     """Name of the column with the numbers of features, which is none of the fields."""
 
@@ -51,7 +50,8 @@ def layer_info(path: Path, layer: str, driver: str) -> LayerInfo:
     Raises:
         pyogrio.errors.DataSourceError: Another driver has read the file.
     """
-    meta = cast(dict[str, Any], _OGR.read_info(path, layer=layer, force_total_bounds=True))
+    found = _OGR.read_info(path, layer=layer, force_total_bounds=True, force_feature_count=True)
+    meta = cast(dict[str, Any], found)
     if meta["driver"] != driver:
         raise pyogrio.errors.DataSourceError(f"it is of another format, {meta['driver']}")
     types = zip(meta["fields"], meta["ogr_types"], meta["ogr_subtypes"], strict=True)

@@ -3,31 +3,27 @@
 Only for processes of `adapters.files.vectors.child`.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
-from arro3.core import Array, DataType
 
 from adapters.files.vectors import ogr
+from adapters.files.vectors.columns import converted, texts_of
 from adapters.files.vectors.layers import (
-    NUL,
     Chunk,
     Layer,
     Refused,
     Source,
     SourceField,
     array_of,
-    arrow_type,
     binary_of,
 )
 from adapters.files.vectors.surfaces import shapes_of
 from contracts.jobs.vectors import ColumnType, FeatureProblem
-from domain.jobs.vectors.values import Texts, from_texts
+from domain.jobs.vectors.values import Texts
 
 _NUMBERS: Final = frozenset({"fid", "ogc_fid"})
 """Names of keys that programs give; a key of another name is data."""
@@ -47,8 +43,6 @@ _TYPES: Final = {
     "OFTBinary": ColumnType.BINARY,
 }
 """Times become what their texts are; lists become JSON text."""
-_DAYS: Final = range(date.min.toordinal(), date.max.toordinal() + 1)
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +53,8 @@ class Format:
     driver: str
     has_types: bool = True
     """Otherwise all attributes come as text, and get the type that all texts of a column have."""
+    has_zones: bool = True
+    """Otherwise GDAL calls times UTC of which nothing says the zone."""
     is_fixed: bool = False
     """Its layers are the same in every file, so those without features say nothing."""
 
@@ -96,18 +92,16 @@ def open_layers(path: Path, format: Format) -> Source:
         if geometry is None:
             source.left_out.append(f"layer {name!r} has no geometries, and is left out")
             continue
-        layer, is_empty = layer_of(path, name, format)
-        if is_empty and format.is_fixed:
+        layer = layer_of(path, name, format)
+        if layer.is_empty and format.is_fixed:
             source.left_out.append(f"layer {name!r} has no features")
         else:
             source.layers.append(layer)
     return source
 
 
-def layer_of(
-    path: Path, name: str, format: Format, check: Check | None = None
-) -> tuple[Layer, bool]:
-    """Return a layer of a file, and whether it has no features.
+def layer_of(path: Path, name: str, format: Format, check: Check | None = None) -> Layer:
+    """Return a layer of a file.
 
     Args:
         path: The file.
@@ -127,23 +121,25 @@ def layer_of(
             if kind == _MOMENT or (kind == _TEXT and subtype != _JSON and not format.has_types)
         }
         _look(path, name, texts)
-        is_empty = not info.features
     except ogr.FAILURES as error:
         raise Refused(f"layer {name!r} is damaged ({ogr.first_line(error)})") from error
     fields = [SourceField(info.key, ColumnType.INTEGER)] if info.key and keeps_key else []
     for field, kind, subtype in info.fields:
         found = texts[field].kind if field in texts else _TYPES.get(kind, ColumnType.TEXT)
+        if found is ColumnType.INSTANT and not (format.has_zones or texts[field].note):
+            found = ColumnType.TIMESTAMP
         fields.append(SourceField(field, ColumnType.BOOLEAN if subtype == _BOOLEAN else found))
     layer = Layer(
         name=name,
         crs=info.crs,
         fields=fields,
-        chunks=lambda: _chunks(path, layer, keeps_key, info.key is not None, check),
+        chunks=lambda: _chunks(path, name, layer, keeps_key, info.key is not None, check),
         bounds=info.bounds,
         encoding=f"utf-8 ({format.title})",
+        is_empty=not info.features,
         notes=[f"field {field!r}: {each.note}" for field, each in texts.items() if each.note],
     )
-    return layer, is_empty
+    return layer
 
 
 def _look(path: Path, layer: str, texts: Mapping[str, Texts]) -> None:
@@ -153,7 +149,7 @@ def _look(path: Path, layer: str, texts: Mapping[str, Texts]) -> None:
     with ogr.arrow(path, layer, columns=list(texts), read_geometry=False) as (_, chunks):
         for chunk in chunks:
             for name, found in texts.items():
-                found.add(_texts(chunk[name], lambda *_, **__: None))
+                found.add(texts_of(chunk[name], lambda *_, **__: None))
 
 
 def geometries(path: Path) -> Iterator[tuple[np.ndarray[Any, Any], list[FeatureProblem]]]:
@@ -167,13 +163,13 @@ def geometries(path: Path) -> Iterator[tuple[np.ndarray[Any, Any], list[FeatureP
 
 
 def _chunks(
-    path: Path, layer: Layer, keeps_key: bool, has_key: bool, check: Check | None
+    path: Path, name: str, layer: Layer, keeps_key: bool, has_key: bool, check: Check | None
 ) -> Iterator[Chunk]:
     first = 1
     curved = 0
     is_renumbered = False
     attributes = layer.fields[1:] if keeps_key else layer.fields
-    with ogr.arrow(path, layer.name, return_fids=True) as (geometry, found):
+    with ogr.arrow(path, name, return_fids=True) as (geometry, found):
         for batch in found:
             fids = cast(np.ndarray[Any, Any], batch.column(0).to_numpy())
             binary = binary_of(batch[geometry])
@@ -181,13 +177,13 @@ def _chunks(
             is_renumbered |= not np.array_equal(fids, numbers)
             if curves := _curves(binary):
                 curved += len(curves)
-                straight = ogr.straightened(path, layer.name, first - 1, len(binary))
+                straight = ogr.straightened(path, name, first - 1, len(binary))
                 binary[curves] = straight[curves]
             shapes, problems = shapes_of(binary, numbers)
             findings = check(fids.tolist()) if check is not None and len(fids) else ()
             problems += _problems(findings, fids, numbers)
             columns = [
-                _converted(batch[each.name], each, numbers, problems, _values(findings, each, fids))
+                converted(batch[each.name], each, numbers, problems, _values(findings, each, fids))
                 for each in attributes
             ]
             if keeps_key:
@@ -225,65 +221,6 @@ def _values(
     if not found:
         return found
     return {place: found[fid] for place, fid in enumerate(fids.tolist()) if fid in found}
-
-
-def _converted(
-    column: Array,
-    field: SourceField,
-    numbers: np.ndarray[Any, Any],
-    problems: list[FeatureProblem],
-    others: Mapping[int, str | None],
-) -> Array:
-    """A column in the type of its field; what no column can hold is named."""
-
-    def problem(place: int, reason: str, *, is_rejected: bool = False) -> None:
-        problems.append(
-            FeatureProblem(
-                feature=int(numbers[place]),
-                field=field.name,
-                reason=reason,
-                is_rejected=is_rejected,
-            )
-        )
-
-    kind = field.type
-    if column.type in (DataType.utf8(), DataType.large_utf8()):
-        texts = [others.get(place, text) for place, text in enumerate(_texts(column, problem))]
-        return array_of(kind, from_texts(kind, texts))
-    if kind is ColumnType.TEXT and DataType.is_list(column.type):
-        lists = cast(list[Any], column.to_pylist())
-        return array_of(kind, [v and json.dumps(v, ensure_ascii=False) for v in lists])
-    if kind is ColumnType.DATE:
-        counted = cast(list[int | None], column.cast(DataType.int32()).to_pylist())
-        days = [None if place in others else day for place, day in enumerate(counted)]
-        for place, day in enumerate(days):
-            if day is not None and day + _EPOCH not in _DAYS:
-                days[place] = None
-                problem(place, "its date lies before the year 1 or after 9999; left empty")
-        return Array(days, type=DataType.int32()).cast(DataType.date32())
-    found = column if column.type == arrow_type(kind) else column.cast(arrow_type(kind))
-    if not others:
-        return found
-    values = cast(list[Any], found.to_pylist())
-    return array_of(kind, [others.get(place, value) for place, value in enumerate(values)])
-
-
-def _texts(column: Array, problem: Callable[..., None]) -> list[str | None]:
-    """Texts of a column; what is none is named. arro3 ends the process at invalid UTF-8."""
-    raw = cast(list[bytes | None], column.cast(DataType.binary()).to_pylist())
-    texts: list[str | None] = []
-    for place, content in enumerate(raw):
-        text = None
-        try:
-            text = None if content is None else content.decode()
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            problem(place, f"byte 0x{byte:02x} of its text is not valid in utf-8", is_rejected=True)
-        if text is not None and "\0" in text:
-            problem(place, NUL)
-            text = text.replace("\0", "\ufffd")
-        texts.append(text)
-    return texts
 
 
 def _curves(binary: np.ndarray[Any, Any]) -> list[int]:

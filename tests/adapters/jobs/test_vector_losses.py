@@ -152,13 +152,6 @@ async def test_utf_8_under_another_declared_encoding_is_named(
     assert found.noted("valid UTF-8", "0x57", "encoding=cp1252") is is_noted
 
 
-async def test_geojson_in_utf_16_is_called_so(read: Reading, tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text('{"type": "FeatureCollection", "features": []}', "utf-16")
-    with pytest.raises(UnreadableDocument, match="JSON in UTF-16; save it in UTF-8"):
-        await read(path)
-
-
 async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_path: Path) -> None:
     values = [[b"1.5"], [b"nan"], [b"snan"]]
     path = shapefile(tmp_path / "a", [SQUARE] * 3, dbf([(b"n", "N", 18, 4)], values))
