@@ -1,7 +1,7 @@
 """What the readers of vector formats give: layers, features in chunks, and what they refuse."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import numpy as np
 import shapely
 from arro3.core import Array, DataType
 
-from contracts.jobs.vectors import ColumnType, FeatureProblem
+from contracts.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
 from domain.jobs.vectors.values import ordinal_of
 
 CHUNK: Final = 10_000
@@ -95,6 +95,57 @@ class Source:
     format: str
     layers: list[Layer]
     left_out: list[str] = field(default_factory=list[str])
+
+
+class Columns:
+    """Attributes of features, whose names become known as they come; what one lacks is None."""
+
+    def __init__(self, values: dict[str, list[Any]] | None = None) -> None:
+        self.values: dict[str, list[Any]] = values or {}
+        self._features = 0
+
+    def add(self, feature: Mapping[str, Any]) -> None:
+        """Add the attributes of one more.
+
+        Raises:
+            Refused: There are more names than a table has columns.
+        """
+        for name, value in feature.items():
+            if name not in self.values:
+                self.values[name] = [None] * self._features
+                if len(self.values) > COLUMNS:
+                    raise Refused(f"features have more than {COLUMNS:,} different attributes")
+            self.values[name].append(value)
+        self._features += 1
+        for column in self.values.values():
+            if len(column) < self._features:
+                column.append(None)
+
+
+_BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
+_READERS: Final[Mapping[ColumnType, tuple[Callable[[str], Any], str]]] = {
+    ColumnType.INTEGER: (int, "a whole number"),
+    ColumnType.REAL: (float, "a number"),
+    ColumnType.BOOLEAN: (lambda text: _BOOLEANS[text.lower()], "a boolean"),
+}
+
+
+def typed(
+    kind: ColumnType, name: str, texts: Sequence[str | None], problems: list[FeatureProblem]
+) -> list[Any]:
+    """Values of texts of which a file says the type; what is none is left empty and named."""
+    read, noun = _READERS[kind]
+    found: list[Any] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            found.append(read(text) if text else None)
+        except (ValueError, KeyError):
+            found.append(None)
+            reason = f"{str(text)[:40]!r} is not {noun}; left empty"
+            problems.append(
+                FeatureProblem(feature=number, field=name, reason=reason, is_rejected=False)
+            )
+    return found
 
 
 def array_of(kind: ColumnType, values: Sequence[Any]) -> Array:

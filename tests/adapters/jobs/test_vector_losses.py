@@ -59,6 +59,15 @@ async def test_data_of_kml_of_one_name_have_columns_of_their_own(
     assert found.report.left_out == ("1 other elements, such as 'value'",)
 
 
+async def test_values_that_a_schema_of_kml_denies_are_named(read: Reading, tmp_path: Path) -> None:
+    schema = '<Schema id="s"><SimpleField type="int" name="n"/></Schema>'
+    values = '<SimpleData name="n">12x</SimpleData><SimpleData name="free">1</SimpleData>'
+    data = f'<ExtendedData><SchemaData schemaUrl="#s">{values}</SchemaData></ExtendedData>'
+    found = await read(kml(tmp_path / "a", f"<Point><coordinates/></Point>{data}", schema))
+    assert found.rows() == [(None, "own", None, "1", "POINT EMPTY")]
+    assert found.problems() == ["1: '12x' is not a whole number; left empty"]
+
+
 async def test_heights_of_kml_that_some_places_lack_are_kept_for_the_others(
     read: Reading, tmp_path: Path
 ) -> None:
