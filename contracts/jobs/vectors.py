@@ -35,6 +35,15 @@ class LoadMode(StrEnum):
     """Rows with the key of a feature are replaced, others are added."""
 
 
+class Antimeridian(StrEnum):
+    """What becomes of edges in degrees that are longer than 180 of them."""
+
+    CUT = "cut"
+    """They cross the antimeridian, and the feature is cut there."""
+    KEEP = "keep"
+    """They are as long as they say."""
+
+
 class ColumnType(StrEnum):
     """Types of attributes."""
 
@@ -171,6 +180,7 @@ class VectorOptions(Contract):
     encoding: str | None = None
     allow_ballpark: bool = False
     max_area_change: float = 0.05
+    antimeridian: Antimeridian = Antimeridian.CUT
 
 
 class ProcessVectorParameters(Contract):
@@ -195,6 +205,8 @@ class ProcessVectorParameters(Contract):
     """Take coordinates of a datum that no operation is known for as they are."""
     max_area_change: float = Field(default=0.05, ge=0)
     """A repair that changes the area by a larger share rejects the feature."""
+    antimeridian: Antimeridian = Antimeridian.CUT
+    """What becomes of edges of more than 180 degrees that do not reach from -180 to 180."""
     max_rejected: float = Field(default=0.1, ge=0, le=1)
     """Former name of `max_rejected_share`; 0.1, its default, allows nothing."""
     max_rejected_share: float = Field(default=0.0, ge=0, le=1)

@@ -84,7 +84,7 @@ def _written(layer: Layer, table: str, number: int, order: VectorOrder) -> Layer
         layer,
         table,
         projection,
-        options.max_area_change,
+        options,
         order.folder / f"{number}.parquet",
         order.folder / f"{number}.jsonl",
     )
