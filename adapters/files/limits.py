@@ -121,11 +121,8 @@ READER_SECONDS: Final = 300
 
 READER_FILE_BYTES: Final = 2 << 30
 """The largest file that a process writes while it reads one document."""
-GEOJSON_BYTES: Final = 256 * MB
-"""A GeoJSON file: its reader holds all of it."""
-
-KML_BYTES: Final = 256 * MB
-"""A KML file: its reader holds the features."""
+HELD_BYTES: Final = 256 * MB
+"""A JSON or KML file of vector data: its reader holds all of it."""
 
 VECTOR_BYTES: Final = 2 << 30
 """Vector data in one archive, unpacked; ESRI's programs write at most 2 GB a file."""

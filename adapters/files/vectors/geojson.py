@@ -16,7 +16,6 @@ from typing import Any, Final, cast
 import numpy as np
 import shapely
 
-from adapters.files import limits
 from adapters.files.vectors.geometry import Geometries
 from adapters.files.vectors.layers import (
     Columns,
@@ -67,13 +66,8 @@ def open_geojson(path: Path) -> Source:
     """Read a file.
 
     Raises:
-        Refused: It is not GeoJSON, damaged, or too large.
+        Refused: It is not GeoJSON, or damaged.
     """
-    if path.stat().st_size > limits.GEOJSON_BYTES:
-        raise Refused(
-            f"the file is larger than {limits.GEOJSON_BYTES // limits.MB:,} MB;"
-            " send it as GeoPackage"
-        )
     found = _Found()
     try:
         for feature in _features(path.read_text("utf-8-sig"), found):

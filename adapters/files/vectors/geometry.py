@@ -287,14 +287,14 @@ def _cut(geometry: BaseGeometry) -> BaseGeometry | None:
     return shapely.multipolygons(cut) if is_area else shapely.multilinestrings(cut)
 
 
-def _cut_part(part: Any) -> BaseGeometry | None:
+def _cut_part(part: BaseGeometry) -> BaseGeometry | None:
     """A polygon or a line, unrolled beyond 180 degrees, then cut there."""
-    is_area, has_z = shapely.get_dimensions(part) == 2, bool(shapely.has_z(part))
+    is_area, has_z = isinstance(part, shapely.Polygon), bool(shapely.has_z(part))
     unrolled: list[Geometries] = []
     for line in shapely.get_rings(part) if is_area else [part]:
         points = shapely.get_coordinates(line, include_z=has_z)
         points[:, 0] = np.unwrap(points[:, 0], period=_FULL_TURN)
-        if is_area and abs(points[0, 0] - points[-1, 0]) > _SLACK:
+        if isinstance(part, shapely.Polygon) and abs(points[0, 0] - points[-1, 0]) > _SLACK:
             # It goes around a pole.
             return None if has_z else antimeridian.fix_polygon(part, great_circle=False)
         # A hole goes where its outer ring is.

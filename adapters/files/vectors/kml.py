@@ -14,11 +14,9 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from adapters.files import limits
 from adapters.files.vectors.layers import (
     Columns,
     Layer,
-    Refused,
     Source,
     SourceField,
     bounds_of,
@@ -95,13 +93,9 @@ def open_kml(path: Path) -> Source:
     """Read a file.
 
     Raises:
-        Refused: It is too large.
+        Refused: It has more different data than a table has columns.
         UnreadableDocument: It is not XML, damaged or hostile.
     """
-    if path.stat().st_size > limits.KML_BYTES:
-        raise Refused(
-            f"the file is larger than {limits.KML_BYTES // limits.MB:,} MB; send it as GeoPackage"
-        )
     reader = _Reader()
     stream = XmlStream(reader.start, reader.end, reader.text, "KML file")
     with path.open("rb") as file:

@@ -1,7 +1,5 @@
 """A file of any format as a source of layers: found out, unpacked, brought to UTF-8, opened."""
 
-import mmap
-import re
 from pathlib import Path
 from typing import Final
 
@@ -15,17 +13,11 @@ from adapters.files.vectors.geoparquet_source import open_geoparquet
 from adapters.files.vectors.kml import open_kml
 from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
+from adapters.files.vectors.oversights import open_dxf, open_esri_json, open_gml, open_gpx
 from adapters.files.vectors.points import open_points
 from adapters.files.vectors.texts import in_utf8
 
-_WRONG: Final = re.compile(
-    rb"<(?:\w+:)?(?:pos|posList|coordinates)(?:\s[^>]*)?>([^<]*[^<\s\d.,eE+-][^<]*)<"
-)
-_SYSTEM: Final = re.compile(rb"""\ssrsName\s*=\s*["']([^"']+)""")
-_POINT: Final = re.compile(rb"<(?:\w+:)?(?:trkpt|rtept)\s")
-_HEIGHT: Final = re.compile(rb"<(?:\w+:)?(?:trkpt|rtept)\s[^>]*[^/]>\s*<(?:\w+:)?ele\W")
-_BINARY: Final = b"AutoCAD Binary DXF"
-_DXF_END: Final = 64
+_HELD: Final = JSON | {VectorFormat.KML}
 _DEPTH: Final = 2
 """An archive, and a file in it that is packed once more."""
 
@@ -63,6 +55,9 @@ def open_source(path: Path, folder: Path, encoding: str | None, depth: int = _DE
     named = own / f"source.{format.value}"
     named.symlink_to(path)
     said = None
+    if format in _HELD and path.stat().st_size > limits.HELD_BYTES:
+        most = limits.HELD_BYTES // limits.MB
+        raise Refused(f"the file is larger than {most:,} MB; send it as GeoPackage")
     if format in XML | JSON:
         named, said = in_utf8(named, own / f"utf8.{format.value}", encoding)
     source = _opened(named, format, encoding)
@@ -82,62 +77,17 @@ def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
         case VectorFormat.GEOPARQUET:
             return open_geoparquet(path)
         case VectorFormat.GML:
-            return _gml(path)
+            return open_gml(path)
         case VectorFormat.GPX:
-            return _gpx(path)
+            return open_gpx(path)
         case VectorFormat.DXF:
-            return _dxf(path)
+            return open_dxf(path)
+        case VectorFormat.ESRI_JSON:
+            return open_esri_json(path)
         case VectorFormat.CSV:
             return open_points(path, encoding)
         case _:
             return open_layers(path, GENERIC[format])
-
-
-def _gml(path: Path) -> Source:
-    """Open GML, of which GDAL takes positions that are no numbers for 0, and any mixture of CRS.
-
-    Raises:
-        Refused: There is one.
-    """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if found := _WRONG.search(content):
-            line = content[: found.start()].count(b"\n") + 1
-            shown = found[1][:40].decode(errors="replace")
-            raise Refused(f"a position of the GML file, {shown!r} in line {line:,}, is no number")
-        systems = {found[1].decode(errors="replace") for found in _SYSTEM.finditer(content)}
-    source = open_layers(path, GENERIC[VectorFormat.GML])
-    if len(systems) > 1 and (layer := next((each for each in source.layers if not each.crs), None)):
-        listed = ", ".join(map(repr, sorted(systems)[:5]))
-        raise Refused(
-            f"features of layer {layer.name!r} are in several coordinate reference systems"
-            f" ({listed}); send them in files of their own"
-        )
-    return source
-
-
-def _dxf(path: Path) -> Source:
-    """Open DXF, of which GDAL reads what is left of a file that was cut off.
-
-    Raises:
-        Refused: It was.
-    """
-    with path.open("rb") as file:
-        is_binary = file.read(len(_BINARY)) == _BINARY
-        file.seek(max(path.stat().st_size - _DXF_END, 0))
-        if not is_binary and b"EOF" not in file.read():
-            raise Refused("the DXF file is cut off: its end mark is missing; save it again")
-    return open_layers(path, GENERIC[VectorFormat.DXF])
-
-
-def _gpx(path: Path) -> Source:
-    """Open GPX; points without a height get 0 in a track whose others have one."""
-    source = open_layers(path, GENERIC[VectorFormat.GPX])
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        points = sum(1 for _ in _POINT.finditer(content))
-        heights = sum(1 for _ in _HEIGHT.finditer(content))
-    if 0 < heights < points:
-        source.left_out.append(f"{points - heights:,} points have no height (ele), and get 0")
-    return source
 
 
 def _inflated(path: Path, target: Path) -> Path:

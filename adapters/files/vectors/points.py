@@ -26,8 +26,9 @@ from domain.jobs.vectors.values import Texts, from_texts
 _DEGREES: Final = ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
 _METRES: Final = ({"x", "easting", "east"}, {"y", "northing", "north"})
 _TEXTS: Final = {"wkt", "geom", "geometry", "the_geom", "wkt_geom", "shape"}
-_COMMA: Final = re.compile(r"-?\d{1,3},\d+")
-"""In degrees nothing but a decimal."""
+_COMMA: Final = re.compile(r"-?\d+,\d+")
+_THOUSANDS: Final = re.compile(r"-?\d{1,3},\d{3}")
+"""In degrees nothing but a decimal; in metres nobody knows."""
 _SHOWN: Final = 40
 
 
@@ -114,18 +115,17 @@ def _places(names: Sequence[str]) -> _Places:
 
 
 def _degrees(cells: Sequence[str]) -> Any:
-    return _point([cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell for cell in cells])
-
-
-def _metres(cells: Sequence[str]) -> Any:
-    return _point(cells)
-
-
-def _point(cells: Sequence[str]) -> Any:
+    cells = [cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell for cell in cells]
     try:
         return shapely.Point(*(float(cell) for cell in cells))
     except ValueError as error:
         raise _NoPlace from error
+
+
+def _metres(cells: Sequence[str]) -> Any:
+    if any(map(_THOUSANDS.fullmatch, cells)):
+        raise _NoPlace
+    return _degrees(cells)
 
 
 def _well_known(cells: Sequence[str]) -> Any:

@@ -39,6 +39,7 @@ from tests.support.jobs.vector_reading import Reading
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GIVEN: Final = {"source_crs": "EPSG:4326"}
+UTM: Final = {"source_crs": "EPSG:32632"}
 DRIVERS: Final = {
     *("GPX", "GML", "DXF", "FlatGeobuf", "MapInfo File", "OpenFileGDB", "TopoJSON"),
     *("ESRIJSON", "GPKG", "ESRI Shapefile", "MEM"),
@@ -110,6 +111,7 @@ DRIVERS: Final = {
             {},
         ),
         (text("name;lon;lat\na;9,5;48,25\n"), "CSV", ["name"], ("a", "POINT (9.5 48.25)"), {}),
+        (text("x;y\n500000,5;5400000,25\n"), "CSV", ["x"], ("500000,5", "POINT (9.0"), UTM),
         (text('n,wkt\n1,"POINT (9 48)"\n'), "CSV", ["n"], (1, POINT), GIVEN),
     ],
 )
@@ -150,6 +152,11 @@ TWO: Final = (
         (text("!table\n!version 300\n"), "zip all files of its name"),
         (parquet({}), "the metadata of the GeoParquet file are damaged"),
         (parquet(geo(encoding="point")), "save them as WKB"),
+        (
+            text(json.dumps(ESRI).replace('{"n": 1}', '{"n": "bad"}')),
+            "feature 1: 'bad' is not a number, as field 'n' has to be",
+        ),
+        (text(json.dumps(ESRI).replace('"x": 9', '"curveRings": []')), "has arcs"),
         (text("PAR1 and more"), "damaged or cut off"),
         (text("fgb\x03 and more"), "no layer with geometries"),
         (text("  0\nSECTION\n  2\nENTITIES\n  0\n"), "cut off: its end mark is missing"),
@@ -181,14 +188,38 @@ async def test_what_a_file_does_not_say_is_asked(
     assert caught.value.parameter == parameter
 
 
+ENTITY: Final = "  0\nIMAGE\n  8\n0\n 10\n9\n 20\n48\n  0\nENDSEC\n  0\nEOF\n"
+EXTENSION: Final = "<extensions><hr>98</hr></extensions></trkpt>"
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (
+            text(f"  0\nSECTION\n  2\nENTITIES\n  0\nPOINT\n 10\n9\n 20\n48\n{ENTITY}"),
+            "1 entities of the kind IMAGE are left out",
+        ),
+        (text(GPX.replace("</trkpt>", EXTENSION)), "extensions of 1 elements are left out"),
+        (text(GPX), "1 points have no height (ele), and get 0"),
+        (text(GPX), "layer 'routes' has no features"),
+    ],
+)
+async def test_what_gdal_passes_over_is_reported(
+    read: Reading, tmp_path: Path, write: Callable[[Path], Path], said: str
+) -> None:
+    found = await read(write(tmp_path), **GIVEN)
+    assert said in found.report.left_out
+    assert found.report.layers[0].kept == 1
+
+
 async def test_rows_without_a_place_are_rejected_with_their_lines(
     read: Reading, tmp_path: Path
 ) -> None:
-    rows = ["lon,lat,n", "abc,48,1", ",,2", "9,48,3,4", "9,48,5"]
-    found = await read(text("\n".join(rows))(tmp_path))
+    rows = ["x,y,n", '"1,250",48,1', ",,2", "9,48,3,4", "9,48,5"]
+    found = await read(text("\n".join(rows))(tmp_path), **GIVEN)
     assert [row[-2:] for row in found.rows()] == [(2, None), (5, POINT)]
     assert found.problems() == [
-        "1: line 2: 'abc', '48' is no place",
+        "1: line 2: '1,250', '48' is no place",
         "3: line 4: it has 4 cells, and the header 3",
     ]
 
