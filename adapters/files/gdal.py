@@ -42,17 +42,40 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "OMP_NUM_THREADS": "1",
 }
 
+_OTHER_VECTORS: Final = (
+    # They read nothing that `adapters.files.vectors` takes, or what has a reader of its own.
+    *("PCIDSK", "PDS4", "VICAR", "PDF", "MBTiles", "OGCAPI", "GDALG", "LVBAG", "S57", "DGN"),
+    *("LIBKML", "KML", "GeoJSON", "GeoJSONSeq", "OGR_GMT", "SQLite", "WAsP", "PGDUMP", "GeoRSS"),
+    *("VFK", "OSM", "GPSBabel", "OGR_PDS", "EDIGEO", "Idrisi", "ODS", "XLSX", "Elasticsearch"),
+    *("SXF", "Selafin", "JML", "VDV", "MapML", "GTFS", "PMTiles", "JSONFG", "MiraMonVector"),
+    *("ADBC", "AVCBin", "AVCE00", "AIVector", "CSV"),
+)
+VECTORS: Final[Mapping[str, str]] = {
+    **ENVIRONMENT,
+    "GDAL_SKIP": ",".join((*_SKIPPED, *_OTHER_VECTORS)),
+    # A GML file names a schema and other files, on any host.
+    "GML_DOWNLOAD_SCHEMA": "NO",
+    "GML_SKIP_RESOLVE_ELEMS": "ALL",
+    # It says no types, and a guess would make 1234 of 01234.
+    "GML_FIELDTYPES": "ALWAYS_STRING",
+    "GPX_ELE_AS_25D": "YES",
+}
+"""Of processes that read vector data: no driver but those whose formats are read."""
+
 
 class NotHardened(Exception):
     """This process was started without the environment above."""
 
 
-def require() -> None:
+def require(environment: Mapping[str, str] = ENVIRONMENT) -> None:
     """Check that the environment stands, as the first thing in a reading process.
+
+    Args:
+        environment: The one that it was to be started with.
 
     Raises:
         NotHardened: It does not.
     """
-    missing = [name for name, value in ENVIRONMENT.items() if os.environ.get(name) != value]
+    missing = [name for name, value in environment.items() if os.environ.get(name) != value]
     if missing:
         raise NotHardened(f"GDAL is not hardened: {', '.join(missing)} differ")

@@ -130,14 +130,11 @@ READER_SECONDS: Final = 300
 
 READER_FILE_BYTES: Final = 2 << 30
 """The largest file that a process writes while it reads one document."""
-GEOJSON_BYTES: Final = 256 * MB
-"""A GeoJSON file: its reader holds all of it."""
+HELD_BYTES: Final = 256 * MB
+"""A JSON or KML file of vector data: its reader holds all of it."""
 
-KML_BYTES: Final = 256 * MB
-"""A KML file: its reader holds the features."""
-
-SHAPEFILE_BYTES: Final = 2 << 30
-"""Unpacked files of the Shapefiles in one archive; ESRI's programs write at most 2 GB each."""
+VECTOR_BYTES: Final = 2 << 30
+"""Vector data in one archive, unpacked; ESRI's programs write at most 2 GB a file."""
 
 VECTOR_MEMORY_BYTES: Final = 4096 * MB
 """Address space of the process that reads vector data."""

@@ -26,7 +26,7 @@ class Vectors(Protocol):
         """Read all layers of a file: validated, repaired, in EPSG:4326.
 
         Args:
-            path: The file, in a folder that nothing else is in; it is renamed by its format.
+            path: The file, in a folder that nothing else is in.
             folder: Takes `{n}.parquet` with the features and `{n}.jsonl` with the problems of
                 each layer, by its number in the report.
             options: What the job says about it.

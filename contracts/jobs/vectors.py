@@ -35,6 +35,15 @@ class LoadMode(StrEnum):
     """Rows with the key of a feature are replaced, others are added."""
 
 
+class Antimeridian(StrEnum):
+    """What becomes of edges in degrees that are longer than 180 of them."""
+
+    CUT = "cut"
+    """They cross the antimeridian, and the feature is cut there."""
+    KEEP = "keep"
+    """They are as long as they say."""
+
+
 class ColumnType(StrEnum):
     """Types of attributes."""
 
@@ -171,6 +180,7 @@ class VectorOptions(Contract):
     encoding: str | None = None
     allow_ballpark: bool = False
     max_area_change: float = 0.05
+    antimeridian: Antimeridian = Antimeridian.CUT
 
 
 class ProcessVectorParameters(Contract):
@@ -179,7 +189,7 @@ class ProcessVectorParameters(Contract):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: BlobName
-    """In the bronze container: Shapefile (zipped), GeoPackage, GeoJSON or KML."""
+    """In the bronze container: any format of docs/jobs-vectors.md."""
     dataset: TableName | None = None
     """Names the tables; None: the file does."""
     layers: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=LAYERS)
@@ -190,11 +200,13 @@ class ProcessVectorParameters(Contract):
     source_crs: str | None = Field(default=None, max_length=10_000)
     """Of layers that do not say theirs: `EPSG:25832`, or WKT."""
     encoding: str | None = Field(default=None, max_length=50)
-    """Of a Shapefile's attributes, in place of what the file says."""
+    """Of a Shapefile's attributes or a text file, in place of what the file says."""
     allow_ballpark: bool = False
     """Take coordinates of a datum that no operation is known for as they are."""
     max_area_change: float = Field(default=0.05, ge=0)
     """A repair that changes the area by a larger share rejects the feature."""
+    antimeridian: Antimeridian = Antimeridian.CUT
+    """What becomes of edges of more than 180 degrees that do not reach from -180 to 180."""
     max_rejected: float = Field(default=0.1, ge=0, le=1)
     """Former name of `max_rejected_share`; 0.1, its default, allows nothing."""
     max_rejected_share: float = Field(default=0.0, ge=0, le=1)

@@ -34,7 +34,11 @@ async def test_geo(files: VectorFiles, tmp_path: Path, name: str) -> None:
     assert found.layer.rejected == case.get("rejected", 0)
     assert found.layer.kept == found.layer.features > 0
     assert case.get("problem", "") in "\n".join(found.problems())
+    assert case.get("problems", found.problems()) == found.problems()
     assert case.get("note", "") in "\n".join(found.layer.notes)
+    assert case.get("encoding", found.layer.encoding) == found.layer.encoding
+    if "values" in case:
+        assert [str(value) for value in found.rows()[0][:-1]] == case["values"]
     if "row" in case:
         assert found.rows()[0][-1] == case["row"]
 

@@ -229,6 +229,7 @@ def _options(parameters: ProcessVectorParameters) -> VectorOptions:
         encoding=parameters.encoding,
         allow_ballpark=parameters.allow_ballpark,
         max_area_change=parameters.max_area_change,
+        antimeridian=parameters.antimeridian,
     )
 
 

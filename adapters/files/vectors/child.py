@@ -3,22 +3,21 @@
 An order is a `VectorOrder`; its answer is one piece, a `VectorAnswer`.
 """
 
+import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 from adapters.files import forks, gdal
 
-gdal.require()
+gdal.require(gdal.VECTORS)
 
 # They load GDAL, which reads its environment when it is loaded.
-from adapters.files.vectors.geojson import open_geojson  # noqa: E402
-from adapters.files.vectors.geopackage import open_geopackage  # noqa: E402
-from adapters.files.vectors.kml import open_kml  # noqa: E402
 from adapters.files.vectors.layers import Layer, Refused, Source, Unsure  # noqa: E402
+from adapters.files.vectors.opening import open_source  # noqa: E402
 from adapters.files.vectors.projection import to_degrees  # noqa: E402
-from adapters.files.vectors.protocol import VectorAnswer, VectorFormat, VectorOrder  # noqa: E402
+from adapters.files.vectors.protocol import VectorAnswer, VectorOrder  # noqa: E402
 from adapters.files.vectors.report import write_layer  # noqa: E402
-from adapters.files.vectors.shapefile import open_shapefiles  # noqa: E402
 from adapters.ports import UnreadableDocument  # noqa: E402
 from contracts.jobs.vectors import LAYERS, NOTES, LayerReport, SourceReport  # noqa: E402
 from domain.jobs.vectors.names import table_names  # noqa: E402
@@ -38,10 +37,17 @@ def answer_to(order: VectorOrder) -> VectorAnswer:
         return VectorAnswer(question=str(error)[:1_000], parameter=error.parameter)
     except (Refused, UnreadableDocument) as error:
         return VectorAnswer(refused=str(error)[:1_000])
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The caller names it: an exit code would leave only a guess at what it was.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return VectorAnswer(unexpected=f"{type(error).__name__} at {where}: {error}"[:1_000])
 
 
 def _read(order: VectorOrder) -> SourceReport:
-    source = _open(order)
+    source = open_source(order.path, order.folder, order.options.encoding)
     if len(source.layers) > LAYERS:
         raise Refused(f"the file has {len(source.layers):,} layers; at most {LAYERS} are read")
     layers, left_out = _chosen(source, order.options.layers)
@@ -51,20 +57,6 @@ def _read(order: VectorOrder) -> SourceReport:
     ]
     notes = (*source.left_out, *left_out)[:NOTES]
     return SourceReport(format=source.format, layers=tuple(reports), left_out=notes)
-
-
-def _open(order: VectorOrder) -> Source:
-    match order.format:
-        case VectorFormat.SHAPEFILE:
-            unpacked = order.folder / "unpacked"
-            unpacked.mkdir()
-            return open_shapefiles(order.path, unpacked, order.options.encoding)
-        case VectorFormat.GEOPACKAGE:
-            return open_geopackage(order.path)
-        case VectorFormat.GEOJSON:
-            return open_geojson(order.path)
-        case VectorFormat.KML:
-            return open_kml(order.path)
 
 
 def _chosen(source: Source, wanted: Sequence[str] | None) -> tuple[Sequence[Layer], list[str]]:
@@ -92,7 +84,7 @@ def _written(layer: Layer, table: str, number: int, order: VectorOrder) -> Layer
         layer,
         table,
         projection,
-        options.max_area_change,
+        options,
         order.folder / f"{number}.parquet",
         order.folder / f"{number}.jsonl",
     )

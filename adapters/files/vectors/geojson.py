@@ -16,10 +16,17 @@ from typing import Any, Final, cast
 import numpy as np
 import shapely
 
-from adapters.files import limits
 from adapters.files.vectors.geometry import Geometries
-from adapters.files.vectors.layers import Layer, Refused, Source, SourceField, bounds_of, in_chunks
-from contracts.jobs.vectors import COLUMNS, FeatureProblem
+from adapters.files.vectors.layers import (
+    Columns,
+    Layer,
+    Refused,
+    Source,
+    SourceField,
+    bounds_of,
+    in_chunks,
+)
+from contracts.jobs.vectors import FeatureProblem
 from domain.jobs.vectors.values import column_of
 
 _BLANK: Final = " \t\n\r\x1e"
@@ -41,7 +48,7 @@ class _Found:
     """What has been read so far."""
 
     geometries: list[str | None] = field(default_factory=list[str | None])
-    columns: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    columns: Columns = field(default_factory=Columns)
     problems: list[FeatureProblem] = field(default_factory=list[FeatureProblem])
     foreign: Counter[str] = field(default_factory=Counter[str])
     members: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -59,13 +66,8 @@ def open_geojson(path: Path) -> Source:
     """Read a file.
 
     Raises:
-        Refused: It is not GeoJSON, damaged, or too large.
+        Refused: It is not GeoJSON, or damaged.
     """
-    if path.stat().st_size > limits.GEOJSON_BYTES:
-        raise Refused(
-            f"the file is larger than {limits.GEOJSON_BYTES // limits.MB:,} MB;"
-            " send it as GeoPackage"
-        )
     found = _Found()
     try:
         for feature in _features(path.read_text("utf-8-sig"), found):
@@ -160,15 +162,7 @@ def _lone(members: dict[str, Any]) -> Iterator[Any]:
 def _take(feature: Any, found: _Found) -> None:
     number = len(found.geometries) + 1
     geometry, values = _parts(feature, number, found)
-    for name, value in values.items():
-        if (column := found.columns.get(name)) is None:
-            column = found.columns[name] = [None] * (number - 1)
-            if len(found.columns) > COLUMNS:
-                raise Refused(f"features have more than {COLUMNS:,} properties")
-        column.append(value)
-    for column in found.columns.values():
-        if len(column) < number:
-            column.append(None)
+    found.columns.add(values)
     found.geometries.append(None if geometry is None else json.dumps(geometry))
 
 
@@ -214,7 +208,7 @@ def _layer(found: _Found, geometries: Geometries) -> Layer:
     fields: list[SourceField] = []
     values: list[list[Any]] = []
     notes = list(_notes(found))
-    for key, column in found.columns.items():
+    for key, column in found.columns.values.items():
         name = "id" if key == _ID else key
         kind, converted, note = column_of(column)
         fields.append(SourceField(name, kind, all(value is None for value in column)))

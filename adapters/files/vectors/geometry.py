@@ -55,6 +55,9 @@ def clean(
     geometries: Geometries,
     transform: Callable[[Geometries], Geometries] | None,
     max_area_change: float,
+    *,
+    in_degrees: bool = True,
+    cuts: bool = True,
 ) -> Cleaned:
     """Make geometries valid, and bring them to longitude and latitude.
 
@@ -62,17 +65,24 @@ def clean(
         geometries: Of `shapely`; None stays None.
         transform: From their coordinates, shape (n, 2) or (n, 3), to degrees; None: they are.
         max_area_change: A repair that changes the area by a larger share rejects the geometry.
+        in_degrees: Coordinates are degrees, perhaps of another datum.
+        cuts: Edges of more than 180 of these degrees cross the antimeridian, and are cut there.
     """
     found = Cleaned(geometries.copy())
     _drop_measures(found)
     _fill_heights(found)
     _refuse_unreal(found, "it has coordinates that are not numbers")
+    if transform is None and cuts:
+        _cut_at_antimeridian(found)
     _repair(found, max_area_change)
     if transform is not None:
         source = found.geometries
         found.geometries = _transformed(source, transform)
         _refuse_unreal(found, "its coordinates cannot be brought to EPSG:4326")
-        _cut_at_antimeridian(found, source, transform)
+        if not in_degrees:
+            _cut_at_antimeridian(found, transform, source)
+        elif cuts:
+            _cut_at_antimeridian(found)
         _repair(found, max_area_change)
     _shift(found)
     _clip(found)
@@ -217,22 +227,26 @@ def _transformed(
 
 
 def _cut_at_antimeridian(
-    found: Cleaned, source: Geometries, transform: Callable[[Geometries], Geometries]
+    found: Cleaned,
+    transform: Callable[[Geometries], Geometries] | None = None,
+    source: Geometries | None = None,
 ) -> None:
-    """Cut what became as wide as the world because it crosses the antimeridian.
+    """Cut what is as wide as the world because it crosses the antimeridian.
 
-    An edge of more than 180 degrees crosses it, or is really as long: its pieces show which.
+    An edge of more than 180 degrees crosses it. One that was transformed may really be as long: its
+    pieces show which.
     """
     bounds = shapely.bounds(found.geometries)
     wide = np.flatnonzero(bounds[:, 2] - bounds[:, 0] > _HALF_TURN)
     for place in map(int, wide):
         geometry = found.geometries[place]
-        if shapely.get_dimensions(geometry) == 0 or not _jumps(geometry):
+        if not _jumps(geometry):
             continue
-        length = float(np.ptp(shapely.bounds(source[place]).reshape(2, 2), axis=0).max())
-        pieces = shapely.segmentize(source[place], max(length / _PIECES, 1e-9))
-        if not _jumps(shapely.transform(pieces, transform)):
-            continue
+        if transform is not None and source is not None:
+            length = float(np.ptp(shapely.bounds(source[place]).reshape(2, 2), axis=0).max())
+            pieces = shapely.segmentize(source[place], max(length / _PIECES, 1e-9))
+            if not _jumps(shapely.transform(pieces, transform)):
+                continue
         cut = _cut(geometry)
         if cut is None:
             _reject(found, place, "it crosses the antimeridian and cannot be cut there")
@@ -241,23 +255,62 @@ def _cut_at_antimeridian(
 
 
 def _jumps(geometry: BaseGeometry) -> bool:
+    """Whether an edge within the world is longer than its half; its own edge is as long."""
     lines = shapely.get_parts(shapely.get_rings(shapely.get_parts(geometry)))
     if len(lines) == 0:
         lines = shapely.get_parts(geometry)
-    return any(
-        (np.abs(np.diff(shapely.get_coordinates(line)[:, 0])) > _HALF_TURN).any() for line in lines
-    )
+    return any(map(_has_long_edge, lines))
+
+
+def _has_long_edge(line: BaseGeometry) -> bool:
+    if shapely.get_dimensions(line) != 1:
+        return False
+    x = shapely.get_coordinates(line)[:, 0]
+    is_inside = np.abs(x) < _HALF_TURN - _SLACK
+    return bool(((np.abs(np.diff(x)) > _HALF_TURN) & is_inside[1:] & is_inside[:-1]).any())
 
 
 def _cut(geometry: BaseGeometry) -> BaseGeometry | None:
-    cuts: dict[str, Any] = {
-        "Polygon": antimeridian.fix_polygon,
-        "MultiPolygon": antimeridian.fix_multi_polygon,
-        "LineString": antimeridian.fix_line_string,
-        "MultiLineString": antimeridian.fix_multi_line_string,
-    }
-    cut = cuts.get(geometry.geom_type)
-    return None if cut is None else cut(geometry)
+    kind = _TYPES[int(shapely.get_type_id(geometry))]
+    if kind is GeometryType.COLLECTION:
+        return None
+    cut: list[Any] = []
+    try:
+        for part in shapely.get_parts(geometry):
+            found = _cut_part(part) if _jumps(part) else part
+            if found is None:
+                return None
+            cut += shapely.get_parts(found).tolist()
+    except shapely.errors.GEOSException:
+        return None
+    is_area = shapely.get_dimensions(geometry) == 2
+    return shapely.multipolygons(cut) if is_area else shapely.multilinestrings(cut)
+
+
+def _cut_part(part: BaseGeometry) -> BaseGeometry | None:
+    """A polygon or a line, unrolled beyond 180 degrees, then cut there."""
+    is_area, has_z = isinstance(part, shapely.Polygon), bool(shapely.has_z(part))
+    unrolled: list[Geometries] = []
+    for line in shapely.get_rings(part) if is_area else [part]:
+        points = shapely.get_coordinates(line, include_z=has_z)
+        points[:, 0] = np.unwrap(points[:, 0], period=_FULL_TURN)
+        if isinstance(part, shapely.Polygon) and abs(points[0, 0] - points[-1, 0]) > _SLACK:
+            # It goes around a pole.
+            return None if has_z else antimeridian.fix_polygon(part, great_circle=False)
+        # A hole goes where its outer ring is.
+        away = unrolled[0][:, 0].mean() - points[:, 0].mean() if unrolled else 0.0
+        points[:, 0] += _FULL_TURN * np.round(away / _FULL_TURN)
+        unrolled.append(points)
+    west = float(unrolled[0][:, 0].min())
+    turns = _FULL_TURN * np.floor((west + _HALF_TURN) / _FULL_TURN)
+    for points in unrolled:
+        points[:, 0] -= turns
+    # Its functions take one geometry or many, and their types do not say which.
+    make: Any = shapely
+    if not is_area:
+        return _shifted(make.linestrings(unrolled[0]), west - turns)
+    outer, *holes = map(make.linearrings, unrolled)
+    return _shifted(make.polygons(outer, holes or None), west - turns)
 
 
 def _shift(found: Cleaned) -> None:
@@ -282,7 +335,7 @@ def _shifted(geometry: BaseGeometry, west: float) -> BaseGeometry | None:
     if west >= _HALF_TURN - _SLACK:
         return _moved(geometry, _westward)
     near: Any = shapely.intersection(geometry, shapely.box(-200, -100, _HALF_TURN, 100))
-    far: Any = shapely.intersection(geometry, shapely.box(_HALF_TURN, -100, 400, 100))
+    far: Any = shapely.intersection(geometry, shapely.box(_HALF_TURN, -100, 600, 100))
     parts = shapely.get_parts([near, _moved(far, _westward)])
     # Where it only touches the edge, what is left there has fewer dimensions.
     parts = [each for each in parts if shapely.get_dimensions(each) == size]

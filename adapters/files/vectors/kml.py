@@ -8,16 +8,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
+from xml.etree.ElementTree import Element, TreeBuilder
 
 import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from adapters.files import limits
-from adapters.files.vectors.layers import Layer, Refused, Source, SourceField, bounds_of, in_chunks
+from adapters.files.vectors.layers import (
+    Columns,
+    Layer,
+    Source,
+    SourceField,
+    bounds_of,
+    in_chunks,
+    typed,
+)
 from adapters.files.xml import XmlStream, parse
-from adapters.ports import UnreadableDocument
-from contracts.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
+from contracts.jobs.vectors import ColumnType, FeatureProblem
 from domain.jobs.vectors.values import text_column
 
 _BLOCK: Final = 1 << 16
@@ -38,7 +45,7 @@ _READ: Final = frozenset(
         *_SHAPES,
         *("outerBoundaryIs", "innerBoundaryIs", "coordinates"),
         *("ExtendedData", "SchemaData", "Data", "SimpleData", "value"),
-        *("TimeStamp", "TimeSpan", "open"),
+        *("TimeStamp", "TimeSpan", "open", "Schema", "SimpleField"),
     }
 )
 """Other elements of a placemark that are read, or say nothing of its data."""
@@ -70,6 +77,14 @@ _SOMETIMES: Final = {
 """Of those left out: elements that say something only if their text is another one."""
 
 
+_KINDS: Final = {
+    **dict.fromkeys(("int", "uint", "short", "ushort"), ColumnType.INTEGER),
+    **dict.fromkeys(("float", "double"), ColumnType.REAL),
+    "bool": ColumnType.BOOLEAN,
+}
+"""Types of fields in a schema; others are text."""
+
+
 class _Invalid(Exception):
     """A geometry is not one of KML."""
 
@@ -78,54 +93,44 @@ def open_kml(path: Path) -> Source:
     """Read a file.
 
     Raises:
-        Refused: It is too large.
+        Refused: It has more different data than a table has columns.
         UnreadableDocument: It is not XML, damaged or hostile.
     """
-    if path.stat().st_size > limits.KML_BYTES:
-        raise Refused(
-            f"the file is larger than {limits.KML_BYTES // limits.MB:,} MB; send it as GeoPackage"
-        )
     reader = _Reader()
     stream = XmlStream(reader.start, reader.end, reader.text, "KML file")
     with path.open("rb") as file:
         parse(iter(lambda: file.read(_BLOCK), b""), stream)
-    if not reader.is_kml:
-        raise UnreadableDocument("the file is XML, but no KML")
-    left_out = [f"{count:,} {what}" for what, count in sorted(reader.left_out.items())]
+    left_out = [f"{count:,} {what}" for what, count in sorted((+reader.left_out).items())]
     if reader.unread:
-        named = ", ".join(map(repr, sorted(reader.unread_names)))
-        left_out.append(f"{reader.unread:,} other elements, such as {named}")
+        named = ", ".join(map(repr, sorted(reader.unread)[:_LISTED]))
+        left_out.append(f"{reader.unread.total():,} other elements, such as {named}")
     return Source("KML", [reader.layer()], left_out)
 
 
 class _Reader:
-    """Takes the elements as they come."""
+    """Takes the elements as they come, and each placemark as a tree."""
 
     def __init__(self) -> None:
-        self.is_kml = False
         self.left_out: Counter[str] = Counter()
-        self.unread = 0
+        self.unread: Counter[str] = Counter()
         """Elements that are none of those known here."""
-        self.unread_names: set[str] = set()
         self._path: list[str] = []
         self._skipped = 0
         """Open elements below one that is left out."""
         self._folders: list[str] = []
         self._text: list[str] = []
-        self._values: dict[str, str] | None = None
-        """Of the placemark that is open."""
-        self._key: str | None = None
-        self._shapes: list[list[BaseGeometry | None]] = []
-        """Open multiple geometries; the first is the placemark."""
-        self._outer: list[np.ndarray[Any, Any]] = []
-        self._holes: list[np.ndarray[Any, Any]] = []
+        self._placemark: TreeBuilder | None = None
+        self._depth = 0
+        """Open elements of the placemark."""
+        self._schema = ""
+        self._kinds: dict[tuple[str, str], ColumnType] = {}
+        """Types by schema and field."""
+        self._typed: dict[str, set[ColumnType]] = {}
+        """Column to what the schemas of its values say."""
         self._filled = 0
         """Lists of coordinates of which some lack a height."""
-        self._coordinates: np.ndarray[Any, Any] | None = None
-        self._reason: str | None = None
-        self._track: list[str] = []
         self._geometries: list[BaseGeometry | None] = []
-        self._columns: dict[str, list[str | None]] = {"folder": [], "name": []}
+        self._columns = Columns({"folder": [], "name": []})
         self._problems: list[FeatureProblem] = []
         self._document: str | None = None
 
@@ -134,49 +139,27 @@ class _Reader:
         self._text.clear()
         if self._skipped:
             self._skipped += 1
-            return
-        if name in _LEFT_OUT and name not in _SOMETIMES:
+        elif self._placemark is not None or name == "Placemark":
+            self._placemark = self._placemark or TreeBuilder()
+            self._placemark.start(name, attributes)
+            self._depth += 1
+        elif name in _LEFT_OUT and name not in _SOMETIMES:
             self.left_out[_LEFT_OUT[name]] += 1
             self._skipped = 1
-            return
-        if self._values is not None and not self._is_read(name):
-            self._leave(name)
-            self._skipped = 1
-            return
-        self._path.append(name)
-        match name:
-            case "kml":
-                self.is_kml = True
-            case "Document" | "Folder":
+        else:
+            self._path.append(name)
+            if name in _FOLDERS:
                 self._folders.append("")
-            case "Placemark":
-                self._values, self._shapes, self._reason = {}, [[]], None
-                if identity := attributes.get("id"):
-                    self._values["id"] = identity
-            case "Data" | "SimpleData":
-                self._key = attributes.get("name")
-            case _ if name in _MULTIPLES:
-                self._shapes.append([])
-            case "Track":
-                self._track = []
-            case "Polygon":
-                self._outer, self._holes = [], []
-            case _:
-                pass
-
-    def _is_read(self, name: str) -> bool:
-        """Whether an element of the open placemark is one that is known where it lies."""
-        plain = _PLAIN.get(self._path[-1], frozenset())
-        return name in _READ or name in _LEFT_OUT or name in plain or self._path[-1] == "Track"
-
-    def _leave(self, name: str) -> None:
-        self.unread += 1
-        if len(self.unread_names) < _LISTED:
-            self.unread_names.add(name[:100])
+            elif name == "Schema":
+                self._schema = attributes.get("id") or attributes.get("name", "")
+            elif name == "SimpleField" and (kind := _KINDS.get(attributes.get("type", ""))):
+                self._kinds[self._schema, attributes.get("name", "")] = kind
 
     def text(self, text: str) -> None:
         """Some text of the open element."""
-        if not self._skipped:
+        if self._placemark is not None:
+            self._placemark.data(text)
+        elif not self._skipped:
             self._text.append(text)
 
     def end(self, name: str) -> None:
@@ -184,62 +167,131 @@ class _Reader:
         if self._skipped:
             self._skipped -= 1
             return
+        if self._placemark is not None:
+            self._placemark.end(name)
+            self._depth -= 1
+            if not self._depth:
+                placemark, self._placemark = self._placemark.close(), None
+                self._sort_out(placemark)
+                self._take(placemark)
+            return
         text = "".join(self._text).strip()
         self._text.clear()
         self._path.pop()
         if name in _FOLDERS:
             self._folders.pop()
-        elif self._values is None:
-            self._named(name, text)
-        elif name == "Placemark":
-            self._finish()
-        elif name == "coordinates":
-            self._coordinates = self._parsed(text)
-        elif self._path[-1] == "Track":
-            # Its moments and angles are no data of the placemark.
-            self._track += [",".join(text.split())] if name == "coord" else []
-        elif name in _SHAPES:
-            self._shape(name)
-        else:
-            self._value(name, text)
-
-    def _named(self, name: str, text: str) -> None:
-        if name == "name" and self._path and self._path[-1] in _FOLDERS:
+        elif name == "name" and self._path and self._path[-1] in _FOLDERS:
             self._folders[-1] = text
             if len(self._folders) == 1 and self._document is None:
                 self._document = text
         elif name in _LEFT_OUT:
             self._count(name, text)
         elif text and name not in _READ:
-            self._leave(name)
-
-    def _value(self, name: str, text: str) -> None:
-        assert self._values is not None
-        if name in ("value", "SimpleData"):
-            if self._key is None:
-                self._leave(name)
-            else:
-                # A name of its own, so that data called "name" are not the placemark's.
-                self._keep(f"\0{self._key}", text)
-        elif name in _LEFT_OUT:
-            self._count(name, text)
-        elif text and name not in _READ:
-            self._keep(name, text)
-
-    def _keep(self, key: str, text: str) -> None:
-        """Add a value; a second one of the same name gets a column of its own."""
-        assert self._values is not None
-        place, number = key, 1
-        while place in self._values:
-            number += 1
-            place = f"{key}\0{number}"
-        self._values[place] = text
+            self.unread[name[:100]] += 1
 
     def _count(self, name: str, text: str) -> None:
-        if text not in ("", _SOMETIMES.get(name)):
+        if name not in _SOMETIMES or text not in ("", _SOMETIMES[name]):
             self.left_out[_LEFT_OUT[name]] += 1
 
-    def _parsed(self, text: str) -> np.ndarray[Any, Any] | None:
+    def _sort_out(self, element: Element) -> None:
+        """Count and remove what is not read of a placemark."""
+        kept: list[Element] = []
+        plain = _PLAIN.get(element.tag, frozenset())
+        for child in element:
+            if child.tag in _LEFT_OUT:
+                self._count(child.tag, _text_of(child))
+            elif child.tag in _READ or child.tag in plain or element.tag == "Track":
+                self._sort_out(child)
+                kept.append(child)
+            else:
+                self.unread[child.tag[:100]] += 1
+        element[:] = kept
+
+    def _take(self, placemark: Element) -> None:
+        """Add the feature of a placemark."""
+        values = {"folder": "/".join(self._folders) or None}
+        if identity := placemark.get("id"):
+            values["id"] = identity
+        shapes: list[BaseGeometry | None] = []
+        number = len(self._geometries) + 1
+        try:
+            for child in placemark:
+                if child.tag in _SHAPES:
+                    shapes.append(self._shape(child))
+        except _Invalid as error:
+            self._problems.append(FeatureProblem(feature=number, reason=str(error)))
+        for child in placemark:
+            if child.tag in _PLAIN["Placemark"]:
+                _keep(values, child.tag, child)
+            elif child.tag in _PLAIN:
+                for each in child:
+                    _keep(values, each.tag, each)
+            elif child.tag == "ExtendedData":
+                self._data(values, child, None)
+        moments = [_text_of(each) for each in placemark.iter("when") if "when" not in values]
+        if moments:
+            # Those of a track; the columns are the ones of a span.
+            values = {"begin": moments[0], "end": moments[-1], **values}
+            self.left_out["moments of tracks between their ends"] += max(len(moments) - 2, 0)
+        self._columns.add(values)
+        self._geometries.append(shapes[0] if len(shapes) == 1 else _collected(shapes))
+
+    def _data(self, values: dict[str, str | None], element: Element, schema: str | None) -> None:
+        for each in element:
+            if each.tag == "SchemaData":
+                self._data(values, each, each.get("schemaUrl", "").rpartition("#")[2])
+                continue
+            name = each.get("name")
+            for value in [each] if each.tag == "SimpleData" else each:
+                if name is None:
+                    self.unread[value.tag] += 1
+                    continue
+                # A name of its own, so that data called "name" are not the placemark's.
+                key = _keep(values, f"\0{name}", value)
+                kind = self._kinds.get((schema or "", name), ColumnType.TEXT)
+                self._typed.setdefault(key, set()).add(kind)
+
+    def _shape(self, element: Element) -> BaseGeometry | None:
+        """A geometry of KML; None: it has no coordinates.
+
+        Raises:
+            _Invalid: It is none.
+        """
+        # Its functions take one geometry or many, and their types do not say which.
+        make: Any = shapely
+        name = element.tag
+        try:
+            if name in _MULTIPLES:
+                return _collected([self._shape(each) for each in element])
+            if name == "Polygon":
+                outer, holes = self._rings(element, "outer"), self._rings(element, "inner")
+                if len(outer) > 1 or (holes and not outer):
+                    raise ValueError("a polygon has one outer ring")
+                rings = [make.linearrings(ring) for ring in [*outer, *holes] if len(ring)]
+                return make.polygons(rings[0], rings[1:] or None) if rings else None
+            if name == "Track":
+                # Its moments and angles are no data of the placemark.
+                coords = (_text_of(each) for each in element if each.tag == "coord")
+                points = self._points(" ".join(",".join(each.split()) for each in coords))
+            elif (found := element.find("coordinates")) is None:
+                return None
+            else:
+                points = self._points(_text_of(found))
+            if name == "Point" and len(points) > 1:
+                raise ValueError("a point has one place")
+            if len(points) == 0:
+                return make.Point() if name == "Point" else make.LineString()
+            if name == "Point" or (name == "Track" and len(points) == 1):
+                return make.points(points[0])
+            return make.linestrings(points)
+        except (ValueError, shapely.errors.GEOSException) as error:
+            raise _Invalid(f"its {name} is not a geometry: {error}") from error
+
+    def _rings(self, polygon: Element, place: str) -> list[np.ndarray[Any, Any]]:
+        found = polygon.iterfind(f"{place}BoundaryIs/LinearRing/coordinates")
+        return [self._points(_text_of(each)) for each in found]
+
+    def _points(self, text: str) -> np.ndarray[Any, Any]:
         try:
             # Some programs write a comma too many, or a measure behind the height.
             tuples = [
@@ -248,83 +300,28 @@ class _Reader:
             widths = {len(each) for each in tuples}
             if widths - {2, 3}:
                 raise ValueError
-            width = max(widths, default=2)
-            self._filled += len(widths) > 1
-            # KML: a height that is not given is 0.
-            full = [[*each, 0.0][:width] for each in tuples]
-            return np.array(full).reshape(-1, width)
         except ValueError:
-            self._reason = f"coordinates {text[:40]!r} cannot be read"
-            return None
-
-    def _shape(self, name: str) -> None:
-        points, self._coordinates = self._coordinates, None
-        # Its functions take one geometry or many, and their types do not say which.
-        make: Any = shapely
-        try:
-            match name:
-                case "Point" if points is not None:
-                    if len(points) != 1:
-                        raise _Invalid("a point has one place")
-                    self._shapes[-1].append(make.points(points[0]))
-                case "LineString" if points is not None:
-                    self._shapes[-1].append(make.linestrings(points))
-                case "Track" if (track := self._parsed(" ".join(self._track))) is not None:
-                    if len(track) == 1:
-                        self._shapes[-1].append(make.points(track[0]))
-                    elif len(track):
-                        self._shapes[-1].append(make.linestrings(track))
-                case "LinearRing" if points is not None:
-                    if "innerBoundaryIs" in self._path:
-                        self._holes.append(points)
-                    elif "Polygon" in self._path:
-                        self._outer.append(points)
-                    else:
-                        self._shapes[-1].append(make.linestrings(points))
-                case "Polygon" if self._outer or self._holes:
-                    if len(self._outer) != 1:
-                        raise _Invalid("a polygon has one outer ring")
-                    outer = make.linearrings(self._outer[0])
-                    holes = [make.linearrings(ring) for ring in self._holes]
-                    self._shapes[-1].append(make.polygons(outer, holes or None))
-                case _ if name in _MULTIPLES:
-                    parts = self._shapes.pop()
-                    self._shapes[-1].append(_collected(parts))
-                case _:
-                    pass
-        except (_Invalid, ValueError, shapely.errors.GEOSException) as error:
-            self._reason = f"its {name} is not a geometry: {error}"
-
-    def _finish(self) -> None:
-        assert self._values is not None
-        number = len(self._geometries) + 1
-        values = {"folder": "/".join(self._folders) or None, **self._values}
-        for name, value in values.items():
-            if (column := self._columns.get(name)) is None:
-                column = self._columns[name] = [None] * (number - 1)
-                if len(self._columns) > COLUMNS:
-                    raise Refused(f"placemarks have more than {COLUMNS:,} different data")
-            column.append(value)
-        for column in self._columns.values():
-            if len(column) < number:
-                column.append(None)
-        if self._reason is not None:
-            self._problems.append(FeatureProblem(feature=number, reason=self._reason))
-        parts = self._shapes[0]
-        self._geometries.append(parts[0] if len(parts) == 1 else _collected(parts))
-        self._values = None
+            raise _Invalid(f"coordinates {text[:40]!r} cannot be read") from None
+        width = max(widths, default=2)
+        self._filled += len(widths) > 1
+        # KML: a height that is not given is 0.
+        return np.array([[*each, 0.0][:width] for each in tuples]).reshape(-1, width)
 
     def layer(self) -> Layer:
         """All placemarks."""
         fields: list[SourceField] = []
         values: list[list[Any]] = []
         notes: list[str] = []
-        for key, column in self._columns.items():
+        for key, column in self._columns.values.items():
             name = key.removeprefix("\0").partition("\0")[0]
-            kind, converted, note = ColumnType.TEXT, list[Any](column), None
-            if key.startswith("\0") or key in ("when", "begin", "end"):
+            kind, converted, note = ColumnType.TEXT, column, None
+            kinds = self._typed.get(key, {ColumnType.TEXT})
+            if len(kinds) == 1 and ColumnType.TEXT not in kinds:
+                (kind,) = kinds
+                converted = typed(kind, name, column, self._problems)
+            elif key.startswith("\0") or key in ("when", "begin", "end"):
                 kind, converted, note = text_column(column)
-            fields.append(SourceField(name, kind, all(value is None for value in column)))
+            fields.append(SourceField(name, kind, all(value is None for value in converted)))
             values.append(converted)
             if note is not None:
                 notes.append(f"{name!r}: {note}")
@@ -340,9 +337,26 @@ class _Reader:
             fields=fields,
             chunks=lambda: in_chunks(geometries, fields, values, self._problems),
             bounds=bounds_of(geometries),
-            encoding="as its XML says (KML)",
+            is_empty=not self._geometries,
             notes=notes,
         )
+
+
+def _text_of(element: Element) -> str:
+    return (element.text or "").strip()
+
+
+def _keep(values: dict[str, str | None], key: str, element: Element) -> str:
+    """Add a value; a second one of the same name gets a column of its own."""
+    text = _text_of(element)
+    if not text and not key.startswith("\0"):
+        return key
+    place, number = key, 1
+    while place in values:
+        number += 1
+        place = f"{key}\0{number}"
+    values[place] = text
+    return place
 
 
 def _collected(parts: Iterable[BaseGeometry | None]) -> BaseGeometry | None:

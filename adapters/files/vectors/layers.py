@@ -1,7 +1,7 @@
 """What the readers of vector formats give: layers, features in chunks, and what they refuse."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,11 +9,13 @@ import numpy as np
 import shapely
 from arro3.core import Array, DataType
 
-from contracts.jobs.vectors import ColumnType, FeatureProblem
+from contracts.jobs.vectors import COLUMNS, ColumnType, FeatureProblem
 from domain.jobs.vectors.values import ordinal_of
 
 CHUNK: Final = 10_000
 """Features that are worked on at once."""
+NUL: Final = "its text holds NUL, which is replaced by U+FFFD"
+"""What is said of a text that no database takes."""
 
 _TYPES: Final = {
     ColumnType.TEXT: DataType.utf8(),
@@ -80,6 +82,8 @@ class Layer:
     bounds: tuple[float, float, float, float] | None = None
     """Of the coordinates, in the CRS of the layer."""
     encoding: str | None = None
+    is_empty: bool = False
+    """It has no features."""
     notes: list[str] = field(default_factory=list[str])
     """What was changed or left out; may grow while chunks are read."""
 
@@ -89,8 +93,59 @@ class Source:
     """What a file holds."""
 
     format: str
-    layers: Sequence[Layer]
+    layers: list[Layer]
     left_out: list[str] = field(default_factory=list[str])
+
+
+class Columns:
+    """Attributes of features, whose names become known as they come; what one lacks is None."""
+
+    def __init__(self, values: dict[str, list[Any]] | None = None) -> None:
+        self.values: dict[str, list[Any]] = values or {}
+        self._features = 0
+
+    def add(self, feature: Mapping[str, Any]) -> None:
+        """Add the attributes of one more.
+
+        Raises:
+            Refused: There are more names than a table has columns.
+        """
+        for name, value in feature.items():
+            if name not in self.values:
+                self.values[name] = [None] * self._features
+                if len(self.values) > COLUMNS:
+                    raise Refused(f"features have more than {COLUMNS:,} different attributes")
+            self.values[name].append(value)
+        self._features += 1
+        for column in self.values.values():
+            if len(column) < self._features:
+                column.append(None)
+
+
+_BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
+_READERS: Final[Mapping[ColumnType, tuple[Callable[[str], Any], str]]] = {
+    ColumnType.INTEGER: (int, "a whole number"),
+    ColumnType.REAL: (float, "a number"),
+    ColumnType.BOOLEAN: (lambda text: _BOOLEANS[text.lower()], "a boolean"),
+}
+
+
+def typed(
+    kind: ColumnType, name: str, texts: Sequence[str | None], problems: list[FeatureProblem]
+) -> list[Any]:
+    """Values of texts of which a file says the type; what is none is left empty and named."""
+    read, noun = _READERS[kind]
+    found: list[Any] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            found.append(read(text) if text else None)
+        except (ValueError, KeyError):
+            found.append(None)
+            reason = f"{str(text)[:40]!r} is not {noun}; left empty"
+            problems.append(
+                FeatureProblem(feature=number, field=name, reason=reason, is_rejected=False)
+            )
+    return found
 
 
 def array_of(kind: ColumnType, values: Sequence[Any]) -> Array:
@@ -139,14 +194,31 @@ def in_chunks(
     count = len(geometries)
     numbers = np.arange(1, count + 1) if numbers is None else numbers
     for start in range(0, max(count, 1), CHUNK):
-        end = min(start + CHUNK, count)
-        own = set(numbers[start:end].tolist())
-        yield Chunk(
-            numbers[start:end],
-            geometries[start:end],
-            [
-                array_of(each.type, column[start:end])
-                for each, column in zip(fields, values, strict=True)
-            ],
-            [problem for problem in problems if problem.feature in own],
-        )
+        own = slice(start, min(start + CHUNK, count))
+        there = set(numbers[own].tolist())
+        found = [problem for problem in problems if problem.feature in there]
+        columns = [
+            array_of(each.type, _without_nul(each, column[own], numbers[own], found))
+            for each, column in zip(fields, values, strict=True)
+        ]
+        yield Chunk(numbers[own], geometries[own], columns, found)
+
+
+def _without_nul(
+    field: SourceField,
+    values: Sequence[Any],
+    numbers: np.ndarray[Any, Any],
+    problems: list[FeatureProblem],
+) -> Sequence[Any]:
+    """Values of which each text can be stored; those that were changed are named."""
+    if field.type is not ColumnType.TEXT:
+        return values
+    found = list(values)
+    for place, value in enumerate(found):
+        if value is not None and "\0" in value:
+            found[place] = value.replace("\0", "\ufffd")
+            number = int(numbers[place])
+            problems.append(
+                FeatureProblem(feature=number, field=field.name, reason=NUL, is_rejected=False)
+            )
+    return found

@@ -39,17 +39,26 @@ class LayerInfo:
     bounds: tuple[float, float, float, float] | None
     fields: list[tuple[str, str, str]]
     """Name, type and subtype, as OGR calls them."""
+    features: int
     key: str | None = None
     """Name of the column with the numbers of features, which is none of the fields."""
 
 
-def layer_info(path: Path, layer: str) -> LayerInfo:
-    """CRS, bounds, fields and their types."""
-    meta = cast(dict[str, Any], _OGR.read_info(path, layer=layer, force_total_bounds=True))
+def layer_info(path: Path, layer: str, driver: str) -> LayerInfo:
+    """CRS, bounds, fields and their types.
+
+    Raises:
+        pyogrio.errors.DataSourceError: Another driver has read the file.
+    """
+    found = _OGR.read_info(path, layer=layer, force_total_bounds=True, force_feature_count=True)
+    meta = cast(dict[str, Any], found)
+    if meta["driver"] != driver:
+        raise pyogrio.errors.DataSourceError(f"it is of another format, {meta['driver']}")
     types = zip(meta["fields"], meta["ogr_types"], meta["ogr_subtypes"], strict=True)
     fields = [(str(name), str(kind), str(subtype)) for name, kind, subtype in types]
+    bounds = meta["total_bounds"]
     return LayerInfo(
-        meta["crs"] or None, meta["total_bounds"], fields, meta.get("fid_column") or None
+        meta["crs"] or None, bounds, fields, meta["features"], meta.get("fid_column") or None
     )
 
 
@@ -64,10 +73,19 @@ def arrow(
         yield meta["geometry_name"] or "wkb_geometry", RecordBatchReader.from_arrow(stream)
 
 
-def straightened(path: Path, layer: str, fids: np.ndarray[Any, Any]) -> dict[int, bytes]:
-    """Geometries of some features, with arcs as straight pieces: what Arrow does not do."""
-    _, found, geometries, _ = _RAW.read(path, layer=layer, fids=fids, columns=[], return_fids=True)
-    return dict(zip(found.tolist(), geometries, strict=True))
+def straightened(path: Path, layer: str | None, first: int, count: int) -> np.ndarray[Any, Any]:
+    """Geometries of some features, with arcs as straight pieces: what Arrow does not do.
+
+    Args:
+        path: The file.
+        layer: Its layer; None: the only one.
+        first: Features before them.
+        count: How many.
+    """
+    _, _, geometries, _ = _RAW.read(
+        path, layer=layer, skip_features=first, max_features=count, columns=[]
+    )
+    return geometries
 
 
 def restore_indexes() -> None:

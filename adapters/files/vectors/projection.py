@@ -39,6 +39,8 @@ class ToDegrees:
     notes: list[str] = field(default_factory=list[str])
     transformer: pyproj.Transformer | None = None
     """None: they are in them already."""
+    in_degrees: bool = True
+    """They are in degrees, perhaps of another datum."""
 
     def __call__(self, points: Coordinates) -> Coordinates:
         """Points of shape (n, 2), or (n, 3) whose heights stay as they are."""
@@ -113,7 +115,7 @@ def to_degrees(
     chosen = (usable or group.transformers)[0]
     accuracy = chosen.accuracy if chosen.accuracy >= 0 else None
     report = Projection(source=name, operation=chosen.description[:1_000], accuracy=accuracy)
-    return ToDegrees(report, notes, chosen)
+    return ToDegrees(report, notes, chosen, in_degrees=system.is_geographic)
 
 
 def _system(text: str, layer: str) -> pyproj.CRS:

@@ -1,6 +1,6 @@
 """Reads vector data in processes of their own."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -8,11 +8,9 @@ from pydantic import ValidationError
 
 from adapters.files import gdal, limits
 from adapters.files.forks import Bounds, Forks, Order, Wording
-from adapters.files.package import open_package
 from adapters.files.vectors.geoparquet import write_geoparquet
 from adapters.files.vectors.protocol import (
     VectorAnswer,
-    VectorFormat,
     VectorOrder,
 )
 from adapters.ports import Unavailable, UnreadableDocument
@@ -21,7 +19,6 @@ from contracts.jobs import HEAVY_MEMORY
 from contracts.jobs.vectors import SourceReport, VectorOptions, VectorTable
 
 _CHILD: Final = "adapters.files.vectors.child"
-_HEAD: Final = 4_096
 _BOUNDS: Final = Bounds(
     memory_bytes=limits.VECTOR_MEMORY_BYTES,
     cpu_seconds=limits.VECTOR_CPU_SECONDS,
@@ -43,15 +40,11 @@ class VectorFiles:
         self, bounds: Bounds = _BOUNDS, at_once: int = 1, memory_bytes: int | None = None
     ) -> None:
         self._bounds = bounds.with_memory(memory_bytes)
-        self._forks = Forks(_CHILD, at_once, gdal.ENVIRONMENT, _WORDING)
+        self._forks = Forks(_CHILD, at_once, gdal.VECTORS, _WORDING)
 
     async def read(self, path: Path, folder: Path, options: VectorOptions) -> SourceReport:
         """Read all layers of a file."""
-        format = format_of(path)
-        own = path.rename(path.with_name(f"source.{format.value}"))
-        order = VectorOrder(
-            path=own.absolute(), format=format, folder=folder.absolute(), options=options
-        )
+        order = VectorOrder(path=path.absolute(), folder=folder.absolute(), options=options)
         body = b"".join([piece async for piece in self._forks.answer(self._order(order))])
         try:
             answer = VectorAnswer.model_validate_json(body)
@@ -59,6 +52,11 @@ class VectorFiles:
             raise Unavailable("the process that reads vector data was lost; try again") from error
         if answer.question is not None and answer.parameter is not None:
             raise QuestionOpen(answer.parameter, answer.question)
+        if answer.unexpected is not None:
+            raise UnreadableDocument(
+                f"the reader of vector data met an unexpected {answer.unexpected}; this is a fault"
+                " of the reader, and the file may be sound: report it, with the file"
+            )
         if answer.report is None:
             raise UnreadableDocument(answer.refused or "the file could not be read")
         return answer.report
@@ -86,57 +84,3 @@ class VectorFiles:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def format_of(path: Path) -> VectorFormat:
-    """The format of a file, by what it begins with; its name may say anything.
-
-    Raises:
-        UnreadableDocument: It is none of those that are read.
-    """
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    for magic, format in _MAGIC.items():
-        if head.startswith(magic):
-            return _zipped(path) if format is VectorFormat.SHAPEFILE else format
-    # A text sequence (RFC 8142) has a separator before each of its features.
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\n\r\x1e")
-    if text.startswith(b"{"):
-        return VectorFormat.GEOJSON
-    if _is_utf16_json(head):
-        raise UnreadableDocument(
-            "the file is JSON in UTF-16; save it in UTF-8, as GeoJSON has to be"
-        )
-    if text.startswith(b"<") or head[:2] in _UTF16:
-        return VectorFormat.KML
-    if head[:4] == b"\0\0\x27\x0a":
-        raise UnreadableDocument(
-            "a .shp alone is a part of a Shapefile; zip it with its .shx, .dbf and .prj"
-        )
-    raise UnreadableDocument("the file is none of a zipped Shapefile, GeoPackage, GeoJSON or KML")
-
-
-_MAGIC: Final[Mapping[bytes, VectorFormat]] = {
-    b"SQLite format 3\0": VectorFormat.GEOPACKAGE,
-    b"PK\x03\x04": VectorFormat.SHAPEFILE,
-    b"PK\x05\x06": VectorFormat.SHAPEFILE,
-}
-
-
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
-
-
-def _is_utf16_json(head: bytes) -> bool:
-    if head[:2] not in _UTF16:
-        return False
-    return head.decode("utf-16", errors="replace").lstrip().startswith(("{", "["))
-
-
-def _zipped(path: Path) -> VectorFormat:
-    with open_package(path, "archive") as package:
-        names = [name.lower() for name in package.names()]
-    if not any(name.endswith(".shp") for name in names):
-        if any(name.endswith(".kml") for name in names):
-            raise UnreadableDocument("a KMZ is not read; unpack it and send the KML in it")
-        raise UnreadableDocument("the archive holds no Shapefile (no .shp)")
-    return VectorFormat.SHAPEFILE

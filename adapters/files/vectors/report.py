@@ -18,10 +18,12 @@ from adapters.files.vectors.projection import ToDegrees
 from contracts.jobs.vectors import (
     NOTES,
     PROBLEMS,
+    Antimeridian,
     FeatureProblem,
     GeometryType,
     LayerReport,
     VectorColumn,
+    VectorOptions,
     VectorTable,
 )
 from domain.jobs.vectors.names import column_names
@@ -56,7 +58,7 @@ def write_layer(
     layer: Layer,
     table: str,
     projection: ToDegrees,
-    max_area_change: float,
+    options: VectorOptions,
     features: Path,
     problems: Path,
 ) -> LayerReport:
@@ -66,7 +68,7 @@ def write_layer(
         layer: As read.
         table: Name of its table.
         projection: To degrees.
-        max_area_change: A repair that changes an area by a larger share rejects the feature.
+        options: What becomes of invalid geometries, and of long edges.
         features: Written: Parquet, the columns of the table and `geom`, well-known binary.
         problems: Written: a JSON line for each problem.
     """
@@ -86,7 +88,16 @@ def write_layer(
 
         def cleaned() -> Iterator[tuple[Chunk, Cleaned]]:
             for chunk in layer.chunks():
-                yield chunk, clean(chunk.geometries, transform, max_area_change)
+                yield (
+                    chunk,
+                    clean(
+                        chunk.geometries,
+                        transform,
+                        options.max_area_change,
+                        in_degrees=projection.in_degrees,
+                        cuts=options.antimeridian is Antimeridian.CUT,
+                    ),
+                )
 
         def batches() -> Iterator[RecordBatch]:
             for chunk, found in _ahead(cleaned(), aside):

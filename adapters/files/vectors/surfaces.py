@@ -10,46 +10,62 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from adapters.files.vectors.layers import Refused
+from contracts.jobs.vectors import FeatureProblem
 
 _POLYGONS: Final = frozenset({3, 17})
 """Polygon and triangle."""
 _PARTS: Final = frozenset({6, 7, 15, 16})
 """Multipolygon, collection, polyhedral surface and TIN."""
 _DEPTH: Final = 8
+_HEAD_BYTES: Final = 5
+_KNOWN: Final = frozenset(
+    thousands + base for thousands in (0, 1_000, 2_000, 3_000) for base in range(1, 8)
+)
+"""Kinds that GEOS reads."""
 _HAS_Z: Final = 0x80000000
 _HAS_M: Final = 0x40000000
 
 
-def without_loss(
-    binary: np.ndarray[Any, Any], shapes: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Return geometries of which none is missing that was there.
+def shapes_of(
+    binary: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], list[FeatureProblem]]:
+    """Return geometries, of which none is missing that was there, or its feature is rejected.
 
     Args:
         binary: Well-known binary of each feature; None: it has no geometry.
-        shapes: What GEOS has made of it.
-
-    Raises:
-        Refused: A geometry has no equivalent.
+        numbers: Of the features.
     """
-    for place, content in enumerate(binary):
-        if content is not None and shapes[place] is None:
-            shapes[place] = _surface(bytes(content), place + 1)
-    return shapes
+    shapes = shapely.from_wkb(binary, on_invalid="ignore")
+    problems: list[FeatureProblem] = []
+    for place in np.flatnonzero(shapely.is_missing(shapes)):
+        if binary[place] is None:
+            continue
+        shapes[place], reason = _mended(bytes(binary[place]))
+        if reason is not None:
+            number, is_rejected = int(numbers[place]), shapes[place] is None
+            problems.append(FeatureProblem(feature=number, reason=reason, is_rejected=is_rejected))
+    return shapes, problems
 
 
-def _surface(content: bytes, number: int) -> BaseGeometry:
+def _mended(content: bytes) -> tuple[BaseGeometry | None, str | None]:
+    """A geometry that GEOS does not read, and what was done to it or why it is none."""
+    if len(content) < _HEAD_BYTES:
+        return None, "its geometry is damaged"
+    (kind,) = struct.unpack_from("<I" if content[0] == 1 else ">I", content, 1)
     try:
+        if kind & 0x0FFFFFFF in _KNOWN:
+            closed: Any = shapely.from_wkb(content, on_invalid="fix")
+            if closed is None or shapely.is_empty(closed):
+                return None, "its geometry is damaged"
+            return closed, "its ring was open and was closed"
         polygons, _ = _polygons(content, 0, 0)
-    except (struct.error, ValueError, IndexError, shapely.errors.GEOSException) as error:
-        kind = struct.unpack_from("<I" if content[:1] == b"\1" else ">I", content, 1)[0]
-        raise Refused(
-            f"the geometry of feature {number:,} is of the kind {kind} (well-known binary), which "
-            "has no equivalent; save it as polygons, lines or points"
-        ) from error
-    made: Any = shapely.multipolygons(polygons)
-    return made
+        made: Any = shapely.multipolygons(polygons)
+        return made, None
+    except (struct.error, ValueError, IndexError, shapely.errors.GEOSException):
+        return None, (
+            f"its geometry is damaged, or of the kind {kind} (well-known binary), which has no "
+            "equivalent; save it as polygons, lines or points"
+        )
 
 
 def _polygons(content: bytes, start: int, depth: int) -> tuple[list[Any], int]:

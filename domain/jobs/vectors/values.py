@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,11 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?"
 )
+
+_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
+_EXACT_DIGITS: Final = 15
+_NUMBERS: Final = {ColumnType.INTEGER, ColumnType.REAL}
+_MOMENTS: Final = {ColumnType.TIMESTAMP, ColumnType.INSTANT}
 
 
 def column_of(values: Sequence[Any]) -> tuple[ColumnType, list[Any], str | None]:
@@ -38,31 +43,90 @@ def column_of(values: Sequence[Any]) -> tuple[ColumnType, list[Any], str | None]
     return ColumnType.TEXT, [_as_text(value) for value in values], _why(kinds)
 
 
+class Texts:
+    """The type of a column of texts, found chunk by chunk: what all of them are.
+
+    Args:
+        has_numbers: Texts that are written as numbers make a column of numbers; `007` is none.
+        are_times: Texts that are none do not count.
+    """
+
+    def __init__(self, *, has_numbers: bool = False, are_times: bool = False) -> None:
+        self._has_numbers = has_numbers
+        self._are_times = are_times
+        self._kinds: set[ColumnType] = set()
+        self._is_shifted = False
+
+    def add(self, texts: Iterable[str | None]) -> None:
+        """Look at some more of them."""
+        for text in texts:
+            if ColumnType.TEXT in self._kinds:
+                return
+            if text is not None:
+                kind = self._kind_of(text)
+                if not self._are_times or kind in _MOMENTS:
+                    self._kinds.add(kind)
+
+    def _kind_of(self, text: str) -> ColumnType:
+        if self._has_numbers and _NUMBER.fullmatch(text):
+            # More digits than a number of 64 bits keeps are text.
+            is_exact = len(text.lstrip("-").replace(".", "")) <= _EXACT_DIGITS
+            kind = ColumnType.REAL if "." in text else ColumnType.INTEGER
+            return kind if is_exact else ColumnType.TEXT
+        try:
+            if _DATE.fullmatch(text):
+                date.fromisoformat(text)
+                return ColumnType.DATE
+            if (found := _MOMENT.fullmatch(text)) is None:
+                return ColumnType.TEXT
+            self._is_shifted |= bool(datetime.fromisoformat(text).utcoffset())
+        except ValueError:
+            return ColumnType.TEXT
+        return ColumnType.INSTANT if found[3] else ColumnType.TIMESTAMP
+
+    @property
+    def kind(self) -> ColumnType:
+        """The type that holds all of them."""
+        if self._kinds == _NUMBERS:
+            return ColumnType.REAL
+        return next(iter(self._kinds)) if len(self._kinds) == 1 else ColumnType.TEXT
+
+    @property
+    def note(self) -> str | None:
+        """What has to be changed."""
+        if self._kinds == _MOMENTS:
+            return "some times have a zone and some have none; kept as text"
+        if self._is_shifted and self.kind is ColumnType.INSTANT:
+            return "times of other zones were brought to UTC; the instant is the same"
+        return None
+
+
 def text_column(values: Iterable[str | None]) -> tuple[ColumnType, list[Any], str | None]:
     """A column of dates, of dates and times, or of text: what all values are."""
-    texts = list(values)
-    present = [text for text in texts if text is not None]
-    try:
-        if present and all(map(_DATE.fullmatch, present)):
-            return ColumnType.DATE, [text and date.fromisoformat(text) for text in texts], None
-        found = [_MOMENT.fullmatch(text) for text in present]
-        if not present or not all(found):
-            return ColumnType.TEXT, texts, None
-        zoned = {bool(each and each[3]) for each in found}
-        moments = [None if text is None else datetime.fromisoformat(text) for text in texts]
-    except ValueError:
-        return ColumnType.TEXT, texts, None
-    if zoned == {False}:
-        return ColumnType.TIMESTAMP, moments, None
-    if zoned == {True, False}:
-        return ColumnType.TEXT, texts, "some times have a zone and some have none; kept as text"
-    return ColumnType.INSTANT, *_in_utc(moments)
+    texts, found = list(values), Texts()
+    found.add(texts)
+    return found.kind, from_texts(found.kind, texts), found.note
 
 
-def _in_utc(moments: Sequence[datetime | None]) -> tuple[list[datetime | None], str | None]:
-    shifted = any(moment is not None and moment.utcoffset() for moment in moments)
-    note = "times of other zones were brought to UTC; the instant is the same" if shifted else None
-    return [moment and moment.astimezone(UTC) for moment in moments], note
+def from_texts(kind: ColumnType, texts: Iterable[str | None]) -> list[Any]:
+    """Values of texts, of the type that `Texts` has found."""
+    read = _READ.get(kind)
+    return [text if text is None or read is None else read(text) for text in texts]
+
+
+def _in_utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+_READ: Final[Mapping[ColumnType, Callable[[str], Any]]] = MappingProxyType(
+    {
+        ColumnType.INTEGER: int,
+        ColumnType.REAL: float,
+        ColumnType.DATE: date.fromisoformat,
+        ColumnType.TIMESTAMP: datetime.fromisoformat,
+        ColumnType.INSTANT: _in_utc,
+    }
+)
 
 
 def ordinal_of(value: Any) -> int | None:

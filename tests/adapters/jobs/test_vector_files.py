@@ -311,6 +311,47 @@ async def test_what_crosses_the_antimeridian_is_cut(read: Reading, tmp_path: Pat
     assert row[0].startswith("MULTIPOLYGON") and shapely.from_wkt(row[0]).area < 1
 
 
+@pytest.mark.parametrize(
+    ("given", "kept", "options"),
+    [
+        (
+            "POLYGON Z ((179 1 5, -179 1 5, -179 2 5, 179 2 5, 179 1 5))",
+            "MULTIPOLYGON (((179 1, 180 1, 180 2, 179 2, 179 1)),"
+            " ((-180 1, -179 1, -179 2, -180 2, -180 1)))",
+            {},
+        ),
+        (
+            "POLYGON ((170 0, -170 0, -170 9, 170 9, 170 0), (-178 2, -176 2, -176 3, -178 2))",
+            "MULTIPOLYGON (((170 0, 180 0, 180 9, 170 9, 170 0)), ((-180 0, -170 0, -170 9,"
+            " -180 9, -180 0), (-178 2, -176 2, -176 3, -178 2)))",
+            {},
+        ),
+        (
+            "LINESTRING (170 0, -170 0)",
+            "MULTILINESTRING ((170 0, 180 0), (-180 0, -170 0))",
+            {},
+        ),
+        (
+            "POLYGON ((-170 70, 70 70, 170 70, 170 80, -170 80, -170 70))",
+            "POLYGON ((-170 70, 70 70, 170 70, 170 80, -170 80, -170 70))",
+            {"antimeridian": "keep"},
+        ),
+        (
+            "POLYGON ((-180 -9, 180 -9, 180 9, -180 9, -180 -9))",
+            "POLYGON ((-180 -9, 180 -9, 180 9, -180 9, -180 -9))",
+            {},
+        ),
+    ],
+)
+async def test_long_edges_in_degrees_are_cut_at_the_antimeridian(
+    read: Reading, tmp_path: Path, given: str, kept: str, options: Any
+) -> None:
+    found = await read(geojson(tmp_path / "a", [(given, {})]), **options)
+    assert shapely.from_wkt(found.rows()[0][-1]).equals(shapely.from_wkt(kept))
+    assert len(found.problems()) == (given != kept)
+    assert found.layer.table.has_z == ("Z" in given) and found.layer.rejected == 0
+
+
 async def test_the_whole_world_is_not_cut(read: Reading, tmp_path: Path) -> None:
     edge = 20037508.342789244
     world = shapely.box(-edge, -edge, edge, edge).wkt

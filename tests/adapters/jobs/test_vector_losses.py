@@ -4,6 +4,7 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import shapely
 
@@ -56,6 +57,15 @@ async def test_data_of_kml_of_one_name_have_columns_of_their_own(
     assert found.names == ["folder", "name", "k", "k_2"] and row[2:4] == ("1", "2")
     assert found.noted("'k'", "twice")
     assert found.report.left_out == ("1 other elements, such as 'value'",)
+
+
+async def test_values_that_a_schema_of_kml_denies_are_named(read: Reading, tmp_path: Path) -> None:
+    schema = '<Schema id="s"><SimpleField type="int" name="n"/></Schema>'
+    values = '<SimpleData name="n">12x</SimpleData><SimpleData name="free">1</SimpleData>'
+    data = f'<ExtendedData><SchemaData schemaUrl="#s">{values}</SchemaData></ExtendedData>'
+    found = await read(kml(tmp_path / "a", f"<Point><coordinates/></Point>{data}", schema))
+    assert found.rows() == [(None, "own", None, "1", "POINT EMPTY")]
+    assert found.problems() == ["1: '12x' is not a whole number; left empty"]
 
 
 async def test_heights_of_kml_that_some_places_lack_are_kept_for_the_others(
@@ -151,13 +161,6 @@ async def test_utf_8_under_another_declared_encoding_is_named(
     assert found.noted("valid UTF-8", "0x57", "encoding=cp1252") is is_noted
 
 
-async def test_geojson_in_utf_16_is_called_so(read: Reading, tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text('{"type": "FeatureCollection", "features": []}', "utf-16")
-    with pytest.raises(UnreadableDocument, match="JSON in UTF-16; save it in UTF-8"):
-        await read(path)
-
-
 async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_path: Path) -> None:
     values = [[b"1.5"], [b"nan"], [b"snan"]]
     path = shapefile(tmp_path / "a", [SQUARE] * 3, dbf([(b"n", "N", 18, 4)], values))
@@ -167,6 +170,33 @@ async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_
     assert found.problems() == [
         "2: 'nan' is not a number; left empty",
         "3: 'snan' is not a number; left empty",
+    ]
+
+
+async def test_values_of_a_geopackage_that_its_columns_deny_are_named(
+    read: Reading, tmp_path: Path
+) -> None:
+    columns = {"n": [1, 2], "r": [1.5, 2.5], "b": np.array([True, False]), "t": ["a", "b"]}
+    moments = np.array(["2024-01-02T03:04:05"] * 2, dtype="datetime64[ms]")
+    path = geopackage(tmp_path / "a.gpkg", [SQUARE] * 2, {**columns, "m": moments})
+    connection = sqlite3.connect(path)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    wrong = ("abc", "x", 7, "x\0y", "2024-13-01T00:00:00Z")
+    update = "UPDATE parcels SET n = ?, r = ?, b = ?, t = ?, m = ? WHERE fid = 2"
+    connection.execute(update, wrong)
+    connection.commit()
+    connection.close()
+    found = await read(path)
+    assert found.rows()[0][:4] == (1, 1.5, True, "a")
+    assert found.rows()[1][:-1] == (None, None, None, "x\ufffdy", None)
+    assert found.problems() == [
+        "2: 'abc' is not a whole number; left empty",
+        "2: 'x' is not a number; left empty",
+        "2: '7' is not a boolean; left empty",
+        "2: its text holds NUL, which is replaced by U+FFFD",
+        "2: '2024-13-01T00:00:00Z' is not a time; left empty",
     ]
 
 

@@ -1,0 +1,101 @@
+"""A file of any format as a source of layers: found out, unpacked, brought to UTF-8, opened."""
+
+from pathlib import Path
+from typing import Final
+
+from adapters.files import limits
+from adapters.files.archives.gzips import unzipped
+from adapters.files.vectors.archive import open_archive
+from adapters.files.vectors.formats import GENERIC, JSON, XML, VectorFormat, format_of
+from adapters.files.vectors.geojson import open_geojson
+from adapters.files.vectors.geopackage import open_geopackage
+from adapters.files.vectors.geoparquet_source import open_geoparquet
+from adapters.files.vectors.kml import open_kml
+from adapters.files.vectors.layers import Refused, Source
+from adapters.files.vectors.ogr_layers import open_layers
+from adapters.files.vectors.oversights import open_dxf, open_esri_json, open_gml, open_gpx
+from adapters.files.vectors.points import open_points
+from adapters.files.vectors.texts import in_utf8
+
+_HELD: Final = JSON | {VectorFormat.KML}
+_DEPTH: Final = 2
+"""An archive, and a file in it that is packed once more."""
+
+
+def open_source(path: Path, folder: Path, encoding: str | None, depth: int = _DEPTH) -> Source:
+    """Open a file.
+
+    Args:
+        path: The file.
+        folder: Takes what is unpacked or brought to UTF-8; nothing is written elsewhere.
+        encoding: Of its texts, in place of what it says.
+        depth: How often it may be packed.
+
+    Raises:
+        Refused: It is damaged, or of no format that is read.
+        Unsure: Nothing says the encoding, and it matters.
+        UnreadableDocument: It is damaged, hostile or too large.
+    """
+    format = format_of(path)
+    if format in (VectorFormat.ARCHIVE, VectorFormat.GZIP):
+        if not depth:
+            raise Refused("the file is packed more than twice; send it unpacked")
+        inside = folder / "unpacked"
+        inside.mkdir()
+
+        def open_inside(each: Path) -> Source:
+            return open_source(each, each.parent, encoding, depth - 1)
+
+        if format is VectorFormat.ARCHIVE:
+            return open_archive(path, inside, encoding, open_inside)
+        return open_inside(_inflated(path, inside / "content"))
+    # GDAL goes by the suffix here and there, and looks for others beside it: there are none.
+    own = folder / "source"
+    own.mkdir()
+    named = own / f"source.{format.value}"
+    named.symlink_to(path)
+    said = None
+    if format in _HELD and path.stat().st_size > limits.HELD_BYTES:
+        most = limits.HELD_BYTES // limits.MB
+        raise Refused(f"the file is larger than {most:,} MB; send it as GeoPackage")
+    if format in XML | JSON:
+        named, said = in_utf8(named, own / f"utf8.{format.value}", encoding)
+    source = _opened(named, format, encoding)
+    for layer in source.layers:
+        layer.encoding = said or layer.encoding
+    return source
+
+
+def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
+    match format:
+        case VectorFormat.GEOPACKAGE:
+            return open_geopackage(path)
+        case VectorFormat.GEOJSON:
+            return open_geojson(path)
+        case VectorFormat.KML:
+            return open_kml(path)
+        case VectorFormat.GEOPARQUET:
+            return open_geoparquet(path)
+        case VectorFormat.GML:
+            return open_gml(path)
+        case VectorFormat.GPX:
+            return open_gpx(path)
+        case VectorFormat.DXF:
+            return open_dxf(path)
+        case VectorFormat.ESRI_JSON:
+            return open_esri_json(path)
+        case VectorFormat.CSV:
+            return open_points(path, encoding)
+        case _:
+            return open_layers(path, GENERIC[format])
+
+
+def _inflated(path: Path, target: Path) -> Path:
+    size = 0
+    with path.open("rb") as packed, target.open("xb") as file:
+        for piece in unzipped(packed):
+            size += len(piece)
+            if size > limits.VECTOR_BYTES:
+                raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
+            file.write(piece)
+    return target
