@@ -99,7 +99,9 @@ def _broken_catchers(
     trees: "Queue[Tree]", chosen: Sequence[Mutation], known: Mapping[str, Any]
 ) -> list[str]:
     """Catchers that fail with no mutation planted: they show nothing."""
-    tests = sorted({test for each in chosen for test in known.get(each.id, {}).get("caught_by", ())})
+    tests = sorted(
+        {test for each in chosen for test in known.get(each.id, {}).get("caught_by", ())}
+    )
     if not tests:
         return []
     tree = trees.get()

@@ -24,7 +24,9 @@ def candidates(
         root: The tree.
     """
     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    names = _names_around(mutation, (root / file).read_text()) if file.endswith(".py") else set()
+    names = (
+        _names_around(mutation, (root / file).read_text()) if file.endswith(".py") else set[str]()
+    )
     found: list[tuple[int, int, str]] = []
     for path in (root / "tests").rglob("test_*.py"):
         text = path.read_text()

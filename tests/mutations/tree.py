@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import environ
@@ -65,7 +65,7 @@ class Tree:
         return cls(root)
 
     @contextmanager
-    def planted(self, mutation: Mutation) -> Iterator[None]:
+    def planted(self, mutation: Mutation) -> Generator[None]:
         """Plant a mutation, and take it out afterwards.
 
         Raises:
@@ -99,7 +99,9 @@ class Tree:
         )
         failed = tuple(dict.fromkeys(_FAILED.findall(done.stdout)))
         seconds = round(monotonic() - begun, 1)
-        if done.returncode in (_PASSED, _NONE_CHOSEN) or (done.returncode == _TESTS_FAILED and failed):
+        if done.returncode in (_PASSED, _NONE_CHOSEN) or (
+            done.returncode == _TESTS_FAILED and failed
+        ):
             return Run(failed, seconds, done.stdout)
         why = "no such test" if done.returncode == _NOT_FOUND else "the tests could not be loaded"
         raise NoVerdict(f"{why}: {' '.join(tests)}\n{done.stdout[-2000:]}")
