@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if not options.search and not options.tests:
             problems.extend(_broken_catchers(trees, chosen, known))
+        print("id | pipeline | caught by | seconds")
         with ThreadPoolExecutor(options.processes) as pool:
             for done in as_completed(pool.submit(judged, each) for each in chosen):
                 mutation, run, problem = done.result()
@@ -73,15 +74,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _run(
     tree: Tree, mutation: Mutation, options: argparse.Namespace, known: Mapping[str, Any]
 ) -> Run | None:
+    looks = options.search or options.tests
+    if not looks and mutation.id not in known:
+        return None
+    file = mutation.place(product_texts())
     with tree.planted(mutation):
-        if options.tests:
-            return tree.test(options.tests, "-x")
-        if options.search:
-            file = mutation.place(product_texts())
-            return _searched(tree, candidates(mutation, file, options.folders))
-        if mutation.id not in known:
-            return None
-        return tree.test(known[mutation.id]["caught_by"])
+        if not looks:
+            return tree.test(known[mutation.id]["caught_by"])
+        tests = options.tests or candidates(mutation, file, options.folders)
+        run = _searched(tree, tests) if options.search else tree.test(tests, "-x")
+    if run is not None and run.failed and (broken := tree.test(run.failed).failed):
+        raise NoVerdict(f"{mutation.id}: {', '.join(broken)} fails with no mutation planted")
+    return run
 
 
 def _searched(tree: Tree, files: Sequence[str]) -> Run | None:
