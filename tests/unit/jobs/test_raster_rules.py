@@ -166,6 +166,12 @@ def _part(values: list[float]) -> TileFacts:
     return TileFacts(sha256="", size=0, bands=(sums,), valid=len(values))
 
 
+@pytest.mark.parametrize(("classes", "resampling"), [(True, "nearest"), (False, "bilinear")])
+def test_classes_are_never_averaged(classes: bool, resampling: str) -> None:
+    warped = GRID.model_copy(update={"method": "warp"})
+    assert pixel_rules(facts(), parameters(classes=classes), warped).resampling == resampling
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
