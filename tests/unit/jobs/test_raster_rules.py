@@ -17,6 +17,7 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import is_sidecar, item_ids, recipe, sidecars_of, world_files_of
+from domain.jobs.rasters.rules import pixel_rules
 from domain.jobs.rasters.tiles import deviation, needs_rewriting, tiles, total
 from domain.jobs.rasters.times import acquired
 
