@@ -89,6 +89,16 @@ async def test_an_older_attempt_or_look_never_replaces_a_newer_one(store: SqlJob
     assert found is not None and (found.attempt, found.status) == (2, JobStatus.PROCESSING)
 
 
+async def test_tasks_of_a_rerun_include_those_of_the_stages_it_kept(store: SqlJobStore) -> None:
+    first, failed, again = (
+        a_task(ordinal, stage=stage, attempt=attempt, task_id=task_id(ID, stage, str(ordinal)))
+        for ordinal, stage, attempt in ((0, 1, 1), (1, 2, 1), (1, 2, 2))
+    )
+    await store.put_tasks([first, failed, again])
+    found = (await store.tasks(ID)).tasks
+    assert [(task.stage, task.attempt) for task in found] == [(1, 1), (2, 2)]
+
+
 async def test_a_job_is_found_by_every_foreign_id(store: SqlJobStore, database: Database) -> None:
     await store.put_job(a_job(alias="theirs"))
     await SqlJobAliases(database).claim(JobAlias("another", "digest", ID))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 
 from tests.support.imports.documents import Document, read, text, workbook
 
@@ -39,6 +40,17 @@ class TestValues:
         found = read(xlsx(one_sheet(*rows), formats=patterns))
         assert codes(found) == ["00123", "E-007", "012-345"]
         assert found.column("rate") == [5, 6, 7]
+
+    @pytest.mark.parametrize(("first_year", "number"), [(1900, 45_000), (1904, 43_538)])
+    def test_day_numbers_count_from_the_first_year_of_the_workbook(
+        self, tmp_path: Path, first_year: int, number: int
+    ) -> None:
+        path = tmp_path / "file.xlsx"
+        with xlsxwriter.Workbook(str(path), {"date_1904": first_year == 1904}) as book:
+            sheet = book.add_worksheet()
+            sheet.write_row(0, 0, ["Employee no", "Valid from"])
+            sheet.write_row(1, 0, ["E-1", number])
+        assert read(path, "crew_member").column("valid_from") == [date(2023, 3, 15)]
 
     def test_codes_that_look_the_same_are_the_same(self, csv: Any) -> None:
         rows = ("E\u00a01\u200b,1", "\ufeff\u00a0,2", "E 1,3", "E-2\u00ad,4")

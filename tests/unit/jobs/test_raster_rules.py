@@ -17,6 +17,7 @@ from contracts.jobs import (
 from domain.errors import RuleViolation
 from domain.jobs.rasters import rules
 from domain.jobs.rasters.datasets import is_sidecar, item_ids, recipe, sidecars_of, world_files_of
+from domain.jobs.rasters.rules import pixel_rules
 from domain.jobs.rasters.tiles import deviation, needs_rewriting, tiles, total
 from domain.jobs.rasters.times import acquired
 
@@ -164,6 +165,12 @@ def _part(values: list[float]) -> TileFacts:
         squares=sum((value - mean) ** 2 for value in values),
     )
     return TileFacts(sha256="", size=0, bands=(sums,), valid=len(values))
+
+
+@pytest.mark.parametrize(("classes", "resampling"), [(True, "nearest"), (False, "bilinear")])
+def test_classes_are_never_averaged(classes: bool, resampling: str) -> None:
+    warped = GRID.model_copy(update={"method": "warp"})
+    assert pixel_rules(facts(), parameters(classes=classes), warped).resampling == resampling
 
 
 @pytest.mark.parametrize(

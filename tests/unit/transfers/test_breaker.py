@@ -128,6 +128,7 @@ async def test_a_login_that_was_refused_is_not_tried_for_five_minutes_by_the_pro
     far.failure = None
     with pytest.raises(PartnerAway, match="has expired"):
         await far.probe()
+    far.now = REFUSED_SECONDS - 1
     assert await far.is_away() == "the password has expired"
     far.now = REFUSED_SECONDS
     await far.probe()

@@ -35,3 +35,13 @@ def test_a_name_that_would_be_too_long_as_a_pattern_stays() -> None:
     assert widened("ü/a-1.csv") == "ü/[aA]-1.[cC][sS][vV]"
     assert widened("in/ü*.csv") == "in/*.[cC][sS][vV]"
     assert widened("in/" + "a" * 100) == "in/" + "a" * 100
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [("*.csv", "a.csv", True), ("*.csv", ".a.csv", False), ("*", ".a", False), (".*", ".a", True)],
+)
+def test_a_pattern_takes_hidden_files_only_if_it_says_so(
+    pattern: str, name: str, matches: bool
+) -> None:
+    assert bool(matcher(pattern).match(name)) is matches

@@ -365,6 +365,9 @@ async def test_a_result_that_cannot_be_recorded_parks_and_is_recorded_later(
     async with imports.running(script, import_message()) as handle:
         await imports.parked(handle)
         assert (await handle.query(DocumentImport.status)).reason == "the database is gone"
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update(DocumentImport.cancel, Answer())
+        assert "too late" in str(refused.value.cause)
         await handle.signal("retry")
         result = await handle.result()
     assert (result.state, result.counts) == (ImportState.COMPLETED, OUTCOME.counts)

@@ -1,0 +1,36 @@
+"""Which runs the inbox of a person asks for."""
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+from temporalio.client import Client
+
+from workers.services.identity import IMPORTER, OPERATOR, Identity
+from workers.services.inbox import Inbox
+
+
+class Asked:
+    """A client that keeps what it is asked for, and finds nothing."""
+
+    queries: list[str]
+
+    def __init__(self) -> None:
+        self.queries = []
+
+    async def list_workflows(self, query: str, **more: Any) -> AsyncIterator[Any]:
+        self.queries.append(query)
+        for each in ():
+            yield each
+
+
+@pytest.mark.parametrize(("role", "sees_others"), [(IMPORTER, False), (OPERATOR, True)])
+async def test_only_imports_of_their_own_organisations_are_asked_for(
+    role: str, sees_others: bool
+) -> None:
+    client = Asked()
+    who = Identity("ann", (3, 4), frozenset({role}))
+    assert await Inbox(cast(Client, client)).read(who) == []
+    own = "(Pipeline = 'spreadsheets' AND OrganisationId IN ('3', '4'))"
+    assert own in client.queries[0]
+    assert ("Pipeline != 'spreadsheets'" in client.queries[0]) is sees_others
