@@ -4,10 +4,6 @@ An order is a `RasterOrder`; pieces of its answer are `Answer`s, of which the la
 result or why there is none.
 """
 
-import errno
-import traceback
-from pathlib import Path
-
 import rasterio.errors
 from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
 
@@ -46,12 +42,6 @@ def _handle(body: str, send: forks.Send) -> None:
     except rasterio.errors.RasterioError as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
-    except MemoryError:
-        raise
-    except Exception as error:
-        # The caller names it: an exit code would leave only a guess at what it was.
-        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        answer = Answer(disk_full=True) if is_full else Answer(unexpected=_named(error))
     send(answer.model_dump_json().encode())
 
 
@@ -80,12 +70,6 @@ def _refuse_lack_of_memory(error: BaseException) -> None:
         if isinstance(reason, CPLE_OutOfMemoryError) or "annot allocate" in str(reason):
             raise MemoryError from error
         reason = reason.__cause__
-
-
-def _named(error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}:{place.lineno}"
-    return f"{type(error).__name__} at {where}: {_plain(error) or 'without a text'}"
 
 
 def _plain(error: Exception) -> str:
