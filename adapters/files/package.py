@@ -193,6 +193,8 @@ def opened_zip(file: BinaryIO, what: str) -> Generator[zipfile.ZipFile]:
         raise UnreadableDocument(f"{damaged(what)} ({error})") from error
     with archive:
         listed = len(archive.infolist())
+        if not all(info.filename for info in archive.infolist()):
+            raise UnreadableDocument(f"{damaged(what)} (a file in it has no name)")
         # Without the records of ZIP64 old programs write the number modulo 65,536.
         if listed != stated and listed % (1 << 16) != stated:
             raise UnreadableDocument(

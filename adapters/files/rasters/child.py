@@ -4,8 +4,13 @@ An order is a `RasterOrder`; pieces of its answer are `Answer`s, of which the la
 result or why there is none.
 """
 
+from typing import Final
+
 import rasterio.errors
-from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
+from rasterio._err import (
+    CPLE_BaseError,  # pyright: ignore[reportUnknownVariableType]
+    CPLE_OutOfMemoryError,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import work
@@ -25,6 +30,13 @@ from adapters.ports import UnreadableDocument
 from contracts.base import Contract
 from domain.errors import InvalidDocument, RuleViolation
 
+_OF_GDAL: Final[tuple[type[Exception], ...]] = (
+    rasterio.errors.RasterioError,
+    rasterio.errors.CRSError,
+    CPLE_BaseError,
+)
+"""What GDAL says of files in which something is not as it should be."""
+
 
 def _handle(body: str, send: forks.Send) -> None:
     order = ORDERS.validate_json(body)
@@ -39,7 +51,7 @@ def _handle(body: str, send: forks.Send) -> None:
         answer = Answer(unreadable=str(error))
     except RuleViolation as error:
         answer = Answer(violated=str(error))
-    except rasterio.errors.RasterioError as error:
+    except _OF_GDAL as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
     send(answer.model_dump_json().encode())

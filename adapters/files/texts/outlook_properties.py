@@ -10,12 +10,14 @@ from oxmsg.properties import Properties
 from oxmsg.storage import Storage
 
 from adapters.files.encodings import encoding_of
+from adapters.ports import UnreadableDocument
 
 MESSAGE: Final = m.MSG_HDR_OFFSET
 RECIPIENT: Final = m.RECIP_HDR_OFFSET
 ATTACHED: Final = m.ATTACH_HDR_OFFSET
 ITEM: Final = 24
 """Bytes before the properties of an attached item."""
+_PROPERTIES: Final = "__properties_version1.0"
 _TEXTS: Final = (c.PTYP_STRING, c.PTYP_STRING8)
 
 
@@ -26,9 +28,17 @@ class TextProperties(Properties):
         storage: Where they are.
         offset: Bytes before them.
         encoding: Of the message that they are in, for texts of eight bits; None: their own.
+
+    Raises:
+        UnreadableDocument: They are missing.
     """
 
     def __init__(self, storage: Storage, offset: int, encoding: str | None = None) -> None:
+        if not any(stream.name == _PROPERTIES for stream in storage.streams):
+            raise UnreadableDocument(
+                f"the Outlook message is damaged: {storage.path or 'it'} has no properties; save"
+                " it again as MSG or EML"
+            )
         super().__init__(storage, offset)
         self._outer = encoding
 

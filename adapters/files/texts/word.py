@@ -26,7 +26,10 @@ _BESIDES_TYPES: Final = re.compile(
     r".*[.-](header|footer|footnotes|endnotes|comments|diagramData|chart|chartex)\+xml"
 )
 """Parts beside the main one that hold text, by their usual names and by their types."""
-_DAMAGE: Final = (SyntaxError, PackageNotFoundError, KeyError, ValueError, AttributeError)
+_DAMAGE: Final = (
+    *(SyntaxError, PackageNotFoundError),
+    *(KeyError, ValueError, AttributeError, TypeError),
+)
 """What the library raises if parts are no XML (a `SyntaxError` of lxml), missing, or no parts."""
 _MAIN: Final = "/officeDocument"
 _CUSTOM: Final = "/custom-properties"
