@@ -1,25 +1,20 @@
 """No reader crashes, hangs or fails without a reason at a damaged file of any format."""
 
-import os
-import random
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.fuzz.rounds import KIND_NAMES, fuzz
-from tests.support.chaos import CHAOS, kills
+from tests.support.chaos import kills, seed
 
 pytestmark = pytest.mark.chaos
 TIMES: Final = kills(15, 300)
 
 
-@pytest.fixture
-def seed() -> str:
-    """Few are the same every time; many are others."""
-    found = os.environ.get("DOCFLOW_FUZZ_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
-    print(f"DOCFLOW_FUZZ_SEED={found}")
-    return found
+@pytest.fixture(name="seed")
+def _seed() -> str:
+    return seed()
 
 
 @pytest.mark.parametrize(

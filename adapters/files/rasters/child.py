@@ -4,7 +4,7 @@ An order is a `RasterOrder`; pieces of its answer are `Answer`s, of which the la
 result or why there is none.
 """
 
-from typing import Final
+from typing import Final, cast
 
 import rasterio.errors
 from rasterio._err import (
@@ -30,10 +30,10 @@ from adapters.ports import UnreadableDocument
 from contracts.base import Contract
 from domain.errors import InvalidDocument, RuleViolation
 
-_OF_GDAL: Final[tuple[type[Exception], ...]] = (
+_OF_GDAL: Final = (
     rasterio.errors.RasterioError,
     rasterio.errors.CRSError,
-    CPLE_BaseError,
+    cast("type[Exception]", CPLE_BaseError),
 )
 """What GDAL says of files in which something is not as it should be."""
 
