@@ -54,8 +54,8 @@ class Wording(BaseModel):
     def too_slow(self, bounds: Bounds) -> UnreadableDocument:
         """Return the failure of a process that took too long."""
         return UnreadableDocument(
-            f"{self.work} takes more than {bounds.cpu_seconds} s of processor time, or"
-            f" {bounds.seconds} s in all; {self.when_slow}"
+            f"{self.work} takes more than {bounds.cpu_seconds:,} s of processor time, or"
+            f" {bounds.seconds:,} s in all; {self.when_slow}"
         )
 
     def failure(self, code: int, fault: bytes, bounds: Bounds) -> PortError:
