@@ -22,7 +22,7 @@ HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_i
   import_contracts.py import_circles.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
   determinism.py) tests/replay/test_contracts.py tests/mutations
 
-.PHONY: install tools demo dev test house chaos smoke lint bench lock clean
+.PHONY: install tools demo dev test house chaos fuzz smoke lint bench lock clean
 
 install: $(STAMP)
 
@@ -64,6 +64,10 @@ house: $(DEV_STAMP)
 # The tests that kill processes twenty times and more.
 chaos: tools
 	DOCFLOW_CHAOS=1 PYTEST_TIMEOUT=2400 $(PYTEST) -m chaos $(ARGS)
+
+# 10,000 damaged files of each format for every reader: make fuzz ARGS="documents --format pdf --seed 7"
+fuzz: tools
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 # A quick part of the suite, for another Python: make smoke PYTHON=python3.13 VENV=build/python3.13
 smoke: tools

@@ -9,7 +9,8 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict
 
 from adapters.files import limits
-from adapters.files.forks import Bounds, Forks, Order, Wording
+from adapters.files.failures import Wording
+from adapters.files.forks import Bounds, Forks, Order
 from adapters.ports.computation import Computation
 from domain.errors import RuleViolation
 

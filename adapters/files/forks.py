@@ -5,8 +5,8 @@ files but those of its order and TCP, where the kernel has Landlock; whatever a 
 does to it ends with it. A caller who is cancelled ends its process at once.
 
 To the process go frames of JSON, an `Order` each. Back come frames: a byte `+` and a piece of the
-answer, any number of them, then `.` and the exit code of the fork as 4 bytes, little endian,
-signed.
+answer, any number of them, then `.`, the exit code of the fork as 4 bytes, little endian, signed,
+and a `Fault` in JSON, if an exception ended the fork.
 """
 
 import asyncio
@@ -20,46 +20,27 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from adapters.files import landlock, limits, sandbox
-from adapters.ports import PortError, ProcessLost, UnreadableDocument
+from adapters.files.failures import Bounds, Wording
+from adapters.files.faults import ended_by
+from adapters.ports import ProcessLost
 
 _PIECE: Final = b"+"
-_END: Final = b"."
+_FAULT: Final = b"!"
+_ENDED: Final = b"."
 _CODE: Final = struct.Struct("<l")
 _ORDER_BYTES: Final = 8 * limits.MB
 _PIECE_BYTES: Final = 64 * limits.MB
-_NO_MEMORY: Final = os.EX_OSERR
-"""Exit code of a fork that was refused more memory."""
+_FAULT_BYTES: Final = 10_000
 _MARGIN: Final = 30
 """Seconds beyond the fork's own limit, after which it is not trusted to keep it."""
 
 Send = Callable[[bytes], None]
 """Sends a piece of the answer."""
-
-
-class Bounds(BaseModel):
-    """What one order may cost."""
-
-    model_config = ConfigDict(frozen=True)
-
-    memory_bytes: int = limits.READER_MEMORY_BYTES
-    """Address space."""
-    cpu_seconds: int = limits.READER_CPU_SECONDS
-    """Processor time."""
-    seconds: int = limits.READER_SECONDS
-    """Wall-clock time."""
-    file_bytes: int = limits.READER_FILE_BYTES
-    """The largest file that is written."""
-
-    def with_memory(self, memory_bytes: int | None) -> Self:
-        """The same with another address space; None: the same."""
-        if memory_bytes is None:
-            return self
-        return self.model_copy(update={"memory_bytes": memory_bytes})
 
 
 class Order(BaseModel):
@@ -72,20 +53,6 @@ class Order(BaseModel):
     """Files and folders that it reads."""
     writable: tuple[Path, ...] = ()
     """Folders that it works in; the first is its current one."""
-
-
-class Wording(BaseModel):
-    """How failures speak of what is read."""
-
-    model_config = ConfigDict(frozen=True)
-
-    verb: str = "reading"
-    noun: str = "document"
-    when_slow: str = "split it"
-    """What to do."""
-    when_damaged: str = "save it again and send the new file"
-    memory_setting: str | None = None
-    """Names the setting that bounds memory."""
 
 
 class Forks:
@@ -124,7 +91,10 @@ class Forks:
             has been taken.
 
         Raises:
-            UnreadableDocument: The document needs more than its bounds, or crashed the process.
+            UnreadableDocument: The document is damaged, needs more than its bounds, or crashed
+                the process.
+            ReaderFailed: The process met an exception that no rule explains.
+            Unavailable: The disk is full or failed.
             ProcessLost: It was killed, which is not the document's doing.
         """
         async with self._room:
@@ -138,18 +108,18 @@ class Forks:
                         piece = await self._aside(process.next)
                 whole = True
             except TimeoutError:
-                raise UnreadableDocument(_too_slow(order.bounds, self._wording)) from None
+                raise self._wording.too_slow(order.bounds) from None
             except _Lost as error:
                 raise ProcessLost(
-                    f"the process {self._wording.verb} the {self._wording.noun} was lost; try again"
+                    f"the process {self._wording.work} was lost; try again"
                 ) from error
             finally:
                 if whole:
                     self._idle.append(process)
                 else:
                     process.stop()
-        if (failure := _failure(piece, order.bounds, self._wording)) is not None:
-            raise failure
+        if piece.code != os.EX_OK:
+            raise self._wording.failure(piece.code, piece.fault, order.bounds)
 
     async def aclose(self) -> None:
         """End the processes; no order is being done any more."""
@@ -166,12 +136,19 @@ class Forks:
     def _start(self) -> "_Process":
         return _Process(self._module, self._environment)
 
-    async def _aside(self, call: "Callable[[], bytes | int]") -> bytes | int:
+    async def _aside(self, call: "Callable[[], bytes | _End]") -> "bytes | _End":
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
 class _Lost(Exception):
     """The process has ended, or does not keep to the protocol."""
+
+
+class _End(NamedTuple):
+    """The end of an answer."""
+
+    code: int
+    fault: bytes
 
 
 class _Process:
@@ -180,8 +157,8 @@ class _Process:
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
         self._child = sandbox.start(module, talks=True, environment=environment)
 
-    def ask(self, order: Order) -> bytes | int:
-        """Give an order; the first piece of its answer, or the exit code.
+    def ask(self, order: Order) -> bytes | _End:
+        """Give an order; the first piece of its answer, or its end.
 
         Raises:
             _Lost: The process has ended.
@@ -193,8 +170,8 @@ class _Process:
             raise _Lost from error
         return self.next()
 
-    def next(self) -> bytes | int:
-        """The next piece of an answer, or the exit code.
+    def next(self) -> bytes | _End:
+        """The next piece of an answer, or its end.
 
         Raises:
             _Lost: The process has ended.
@@ -204,43 +181,16 @@ class _Process:
             frame = sandbox.read_frame(self._child.stdout, _PIECE_BYTES + 1)
         except (OSError, ValueError, sandbox.FrameTooLong) as error:
             raise _Lost from error
-        match frame[:1] if frame else None:
-            case b"+":
-                return frame[1:] if frame else b""
-            case b"." if frame and len(frame) == 1 + _CODE.size:
-                (code,) = _CODE.unpack(frame[1:])
-                return code
-            case _:
-                raise _Lost
+        if frame and frame.startswith(_PIECE):
+            return frame[1:]
+        if frame and frame.startswith(_ENDED) and len(frame) > _CODE.size:
+            (code,) = _CODE.unpack_from(frame, 1)
+            return _End(code, frame[1 + _CODE.size :])
+        raise _Lost
 
     def stop(self) -> None:
         """End it at once, and whatever it has forked."""
         sandbox.stop(self._child)
-
-
-def _failure(code: bytes | int, bounds: Bounds, words: Wording) -> PortError | None:
-    if code == os.EX_OK:
-        return None
-    work = f"{words.verb} the {words.noun}"
-    if code in (-signal.SIGXCPU, -signal.SIGALRM):
-        return UnreadableDocument(_too_slow(bounds, words))
-    if code == -signal.SIGKILL:
-        return ProcessLost(f"the machine ended the process {work}; try again")
-    memory = f"more than {bounds.memory_bytes // limits.MB:,} MB of memory"
-    if words.memory_setting:
-        memory += f" ({words.memory_setting})"
-    if code == _NO_MEMORY:
-        return UnreadableDocument(f"{work} needs {memory}; {words.when_slow}")
-    return UnreadableDocument(
-        f"{work} failed: it is damaged, or needs {memory}; {words.when_damaged}"
-    )
-
-
-def _too_slow(bounds: Bounds, words: Wording) -> str:
-    return (
-        f"{words.verb} the {words.noun} takes more than {bounds.cpu_seconds} s of processor time,"
-        f" or {bounds.seconds} s in all; {words.when_slow}"
-    )
 
 
 def serve(
@@ -249,37 +199,41 @@ def serve(
     """Do orders until the pipe is closed; the main function of a reading process.
 
     Args:
-        handle: Called in a fork with the body of an order; an exception of its own ends the fork
-            with the code of a failure, so it sends what the caller is to know.
+        handle: Called in a fork with the body of an order; an exception of its own ends the fork,
+            and the caller gets its type, its place and whose fault it is.
         libraries: Folders, beyond those of Python and the system, that a fork may load from.
         niceness: By how much it gives way to other processes of the machine.
     """
     os.nice(niceness)
     readable = (*landlock.system_folders(), *libraries)
     while body := sandbox.read_frame(sys.stdin.buffer, _ORDER_BYTES):
-        code = _in_a_fork(Order.model_validate_json(body), handle, readable)
-        sandbox.write_frame(sys.stdout.buffer, _END + _CODE.pack(code))
+        code, fault = _in_a_fork(Order.model_validate_json(body), handle, readable)
+        sandbox.write_frame(sys.stdout.buffer, _ENDED + _CODE.pack(code) + fault)
 
 
-def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path]) -> int:
+def _in_a_fork(order: Order, handle: Callable[[str, Send], None], readable: Sequence[Path]) -> _End:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _work(order, handle, readable, writing)
     os.close(writing)
-    is_refused = False
+    fault, is_refused = b"", False
     with _ended_with_its_caller(child), open(reading, "rb") as pipe:
         try:
-            while (piece := sandbox.read_frame(pipe, _PIECE_BYTES)) is not None:
-                sandbox.write_frame(sys.stdout.buffer, _PIECE + piece)
+            while (frame := sandbox.read_frame(pipe, 1 + _PIECE_BYTES)) is not None:
+                if frame.startswith(_FAULT):
+                    fault = frame[1:_FAULT_BYTES]
+                else:
+                    # A document that has taken the fork over may not say how it ended.
+                    sandbox.write_frame(sys.stdout.buffer, _PIECE + frame[1:])
         except sandbox.FrameTooLong:
             is_refused = True
             os.kill(child, signal.SIGKILL)
         # Its number stays its own as long as it may be killed.
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     _, status = os.waitpid(child, 0)
-    return os.EX_SOFTWARE if is_refused else os.waitstatus_to_exitcode(status)
+    return _End(os.EX_PROTOCOL if is_refused else os.waitstatus_to_exitcode(status), fault)
 
 
 @contextmanager
@@ -316,17 +270,19 @@ def _work(
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)
         bounds = order.bounds
-        signal.alarm(bounds.seconds)
-        sandbox.limit(bounds.memory_bytes, bounds.cpu_seconds, bounds.file_bytes)
+        sandbox.limit(bounds.memory_bytes, bounds.cpu_seconds, bounds.seconds, bounds.file_bytes)
         if order.writable:
             os.chdir(order.writable[0])
             os.environ["TMPDIR"] = os.environ["CPL_TMPDIR"] = str(order.writable[0])
         landlock.confine((*readable, *order.readable), order.writable)
         with open(writing, "wb") as pipe:
-            handle(order.body, lambda piece: sandbox.write_frame(pipe, piece))
-        code = os.EX_OK
-    except MemoryError:
-        code = _NO_MEMORY
+            try:
+                handle(order.body, lambda piece: sandbox.write_frame(pipe, _PIECE + piece))
+                code = os.EX_OK
+            except BaseException as error:
+                # Native libraries end with exceptions that are no `Exception`.
+                code, fault = ended_by(error)
+                sandbox.write_frame(pipe, _FAULT + fault)
     finally:
         # Not by an exception: it would continue with the loop of the process that forked.
         os._exit(code)

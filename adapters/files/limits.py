@@ -68,6 +68,12 @@ LEGACY_MEMORY_BYTES: Final = 1536 * MB
 LEGACY_CPU_SECONDS: Final = 300
 """Processor time of the process that reads XLS and ODS."""
 
+LEGACY_SECONDS: Final = 24 * 3600
+"""Time of the process that reads XLS and ODS: it waits for whoever takes its rows."""
+
+DAMAGED_PAGES: Final = 1_000
+"""Pages of a PDF that may be damaged, before no further page is read."""
+
 TEXT_BYTES: Final = 20 * MB
 """Text that is kept of one document, as UTF-8."""
 

@@ -1,17 +1,15 @@
 """Office packages: zip files read with suspicion."""
 
-import errno
-import lzma
 import os
 import struct
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from adapters.files import limits
+from adapters.files.faults import DAMAGE, is_of_disk
 from adapters.ports import UnreadableDocument
 
 _BLOCK = 1 << 17
@@ -22,20 +20,6 @@ _END_64_LOCATOR_SIZE = 20
 _END_64 = b"PK\x06\x06"
 _LONGEST_COMMENT = 0xFFFF
 _NAMES_IN_UTF8 = 0x800
-
-
-FAULTS: Final = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
-    *(NotImplementedError, ValueError, OSError),
-)
-"""What libraries raise about packed content that is damaged; see `is_of_disk` for the last one."""
-_DISK: Final = frozenset(
-    {
-        *(errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.ENOTCONN, errno.EROFS),
-        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENOENT),
-        *(errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENODEV, errno.ENXIO, errno.EBADF),
-    }
-)
 
 
 def damaged(what: str) -> str:
@@ -157,7 +141,7 @@ class Package:
                     if total > most:
                         raise self._too_large(name, most)
                     yield block
-        except FAULTS as error:
+        except DAMAGE as error:
             if is_of_disk(error):
                 raise
             raise UnreadableDocument(f"{damaged(self._what)} (part {name!r}: {error})") from error
@@ -203,26 +187,20 @@ def opened_zip(file: BinaryIO, what: str) -> Generator[zipfile.ZipFile]:
         archive = zipfile.ZipFile(file)
     except UnicodeDecodeError as error:
         raise UnreadableDocument("a name in it is marked as UTF-8 and is not") from error
-    except FAULTS as error:
+    except DAMAGE as error:
         if is_of_disk(error):
             raise
         raise UnreadableDocument(f"{damaged(what)} ({error})") from error
     with archive:
         listed = len(archive.infolist())
+        if not all(info.filename for info in archive.infolist()):
+            raise UnreadableDocument(f"{damaged(what)} (a file in it has no name)")
         # Without the records of ZIP64 old programs write the number modulo 65,536.
         if listed != stated and listed % (1 << 16) != stated:
             raise UnreadableDocument(
                 f"{damaged(what)} (its end states {stated:,} files, and it lists {listed:,})"
             )
         yield archive
-
-
-def is_of_disk(error: Exception) -> bool:
-    """Return whether an error is one of our disk, and not of damaged content.
-
-    A damaged file makes libraries seek to places that do not exist, which is an `OSError` as well.
-    """
-    return isinstance(error, OSError) and error.errno in _DISK
 
 
 def _checked_directory(file: BinaryIO, what: str) -> int:

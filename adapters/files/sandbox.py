@@ -64,21 +64,22 @@ def stop(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def limit(memory: int, seconds: int, file: int | None = None) -> None:
+def limit(memory: int, cpu_seconds: int, seconds: int, file: int) -> None:
     """Restrict this process for good, and leave no core dumps.
 
     Args:
         memory: Address space in bytes.
-        seconds: Processor time.
-        file: Bytes of the largest file that it writes; None: any.
+        cpu_seconds: Processor time.
+        seconds: Wall-clock time.
+        file: Bytes of the largest file that it writes.
     """
+    signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     # SIGXCPU comes at the first of these limits, SIGKILL at the second.
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if file is not None:
-        # Python ignores SIGXFSZ: writing more is an error of the disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
+    # Python ignores SIGXFSZ: writing more is an error, EFBIG.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
 
 
 def write_frame(pipe: IO[bytes], body: bytes) -> None:

@@ -5,6 +5,7 @@ Errors of the ports:
     PortError
       BlobNotFound          there is no blob of that name
       UnreadableDocument    the file is not what its name claims, damaged, encrypted or hostile
+        ReaderFailed        its reader met an exception that no rule explains
       Denied                the service refuses permanently: rights, limits, names
         NotInstalled        a program that is needed is not on this machine
         NoRoom              a limit of the account is reached
@@ -60,6 +61,7 @@ from adapters.ports.errors import (
     NotYet,
     PortError,
     ProcessLost,
+    ReaderFailed,
     Throttled,
     Unavailable,
     UnreadableDocument,
@@ -127,6 +129,7 @@ __all__ = [
     "PortError",
     "ProcessLost",
     "QueuedDeadLetter",
+    "ReaderFailed",
     "RejectedMessage",
     "RejectedMessages",
     "RejectionRecord",

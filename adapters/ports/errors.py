@@ -3,6 +3,7 @@
 PortError
   BlobNotFound         no blob of that name
   UnreadableDocument   the file is damaged, encrypted, hostile or of another format
+    ReaderFailed         its reader met an exception that no rule explains
   Unavailable          the service cannot be reached or is overloaded; worth another attempt, and
                        one of docflow's own dependencies is waited for
     Throttled            the service asked for fewer requests
@@ -25,6 +26,10 @@ class BlobNotFound(PortError):
 
 class UnreadableDocument(PortError):
     """The file is of another kind, damaged, encrypted or hostile; the message says which."""
+
+
+class ReaderFailed(UnreadableDocument):
+    """The reader of the file met an exception that no rule explains: the file may be sound."""
 
 
 class Unavailable(PortError):

@@ -1,6 +1,7 @@
 """How hard the suite tries: a little in every run, a lot where `DOCFLOW_CHAOS` is set."""
 
 import os
+import random
 
 from hypothesis import settings
 
@@ -12,6 +13,16 @@ _MORE_EXAMPLES = 5
 def kills(fast: int, deep: int) -> int:
     """How often something is killed, damaged or refused."""
     return deep if CHAOS else fast
+
+
+def seed() -> str:
+    """What random faults are made from: for few the same every time, for many another one.
+
+    `DOCFLOW_CRASH_SEED` repeats those of an earlier run.
+    """
+    found = os.environ.get("DOCFLOW_CRASH_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
+    print(f"DOCFLOW_CRASH_SEED={found}")
+    return found
 
 
 def some_of(calls: int, turn: int, of: int = 2) -> range:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from adapters.files.package import FAULTS, is_of_disk, opened_zip
+from adapters.files.faults import DAMAGE, is_of_disk
+from adapters.files.package import opened_zip
 from adapters.ports import UnreadableDocument
 from adapters.ports.transfer_files import ExtractionLimits
 from domain.transfers.archive_names import ArchiveNames
@@ -186,7 +187,7 @@ def _read(archive: zipfile.ZipFile, member: ZipMember) -> Iterator[bytes]:
         with archive.open(member.info) as part:
             while piece := part.read(_PIECE):
                 yield piece
-    except FAULTS as error:
+    except DAMAGE as error:
         if is_of_disk(error):
             raise
         raise UnreadableDocument(f"{_DAMAGED} ({member.name!r})") from error

@@ -4,12 +4,13 @@ An order is a `RasterOrder`; pieces of its answer are `Answer`s, of which the la
 result or why there is none.
 """
 
-import errno
-import traceback
-from pathlib import Path
+from typing import Final, cast
 
 import rasterio.errors
-from rasterio._err import CPLE_OutOfMemoryError  # pyright: ignore[reportUnknownVariableType]
+from rasterio._err import (
+    CPLE_BaseError,  # pyright: ignore[reportUnknownVariableType]
+    CPLE_OutOfMemoryError,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from adapters.files import forks, gdal
 from adapters.files.rasters import work
@@ -29,6 +30,13 @@ from adapters.ports import UnreadableDocument
 from contracts.base import Contract
 from domain.errors import InvalidDocument, RuleViolation
 
+_OF_GDAL: Final = (
+    rasterio.errors.RasterioError,
+    rasterio.errors.CRSError,
+    cast("type[Exception]", CPLE_BaseError),
+)
+"""What GDAL says of files in which something is not as it should be."""
+
 
 def _handle(body: str, send: forks.Send) -> None:
     order = ORDERS.validate_json(body)
@@ -43,15 +51,9 @@ def _handle(body: str, send: forks.Send) -> None:
         answer = Answer(unreadable=str(error))
     except RuleViolation as error:
         answer = Answer(violated=str(error))
-    except rasterio.errors.RasterioError as error:
+    except _OF_GDAL as error:
         _refuse_lack_of_memory(error)
         answer = Answer(unreadable=f"the raster is damaged: {_plain(error)}")
-    except MemoryError:
-        raise
-    except Exception as error:
-        # The caller names it: an exit code would leave only a guess at what it was.
-        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        answer = Answer(disk_full=True) if is_full else Answer(unexpected=_named(error))
     send(answer.model_dump_json().encode())
 
 
@@ -80,12 +82,6 @@ def _refuse_lack_of_memory(error: BaseException) -> None:
         if isinstance(reason, CPLE_OutOfMemoryError) or "annot allocate" in str(reason):
             raise MemoryError from error
         reason = reason.__cause__
-
-
-def _named(error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}:{place.lineno}"
-    return f"{type(error).__name__} at {where}: {_plain(error) or 'without a text'}"
 
 
 def _plain(error: Exception) -> str:

@@ -78,6 +78,3 @@ class Answer(BaseModel):
     result: JsonValue = None
     unreadable: str | None = None
     violated: str | None = None
-    unexpected: str | None = None
-    """Type and text of an exception that no rule of the reader explains."""
-    disk_full: bool = False

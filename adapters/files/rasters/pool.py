@@ -8,7 +8,8 @@ from typing import Final, Self, TypeVar
 from pydantic import ValidationError
 
 from adapters.files import gdal, limits
-from adapters.files.forks import Bounds, Forks, Order, Wording
+from adapters.files.failures import Wording
+from adapters.files.forks import Bounds, Forks, Order
 from adapters.files.rasters.orders import (
     Answer,
     Grid,
@@ -19,10 +20,9 @@ from adapters.files.rasters.orders import (
     RasterOrder,
     Tile,
 )
-from adapters.ports import Unavailable, UnreadableDocument
+from adapters.ports import UnreadableDocument
 from adapters.ports.rasters import PlacedTile, Progress
 from contracts.base import Contract
-from contracts.dependencies import Dependency
 from contracts.jobs import HEAVY_MEMORY
 from contracts.jobs.rasters import (
     CogFacts,
@@ -173,15 +173,8 @@ def _understood(piece: bytes) -> Answer:
 def _result(answer: Answer | None, result: type[C]) -> C:
     if answer is None or answer.progress is not None:
         raise _invalid()
-    if answer.disk_full:
-        raise Unavailable("the scratch disk is full", Dependency.SCRATCH_DISK)
     if answer.unreadable is not None:
         raise UnreadableDocument(answer.unreadable)
-    if answer.unexpected is not None:
-        raise UnreadableDocument(
-            f"the reader of rasters met an unexpected {answer.unexpected}; this is a fault of the"
-            " reader, and the raster may be sound: report it, with the file"
-        )
     if answer.violated is not None:
         raise RuleViolation(answer.violated)
     try:

@@ -5,7 +5,7 @@ neither may harm a worker.
 """
 
 import json
-import signal
+import os
 import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from adapters.files import limits, sandbox
+from adapters.files.failures import Bounds, Wording
 from adapters.files.tables.formats import TableFormat
 from adapters.files.tables.table import Book, Row, Table
-from adapters.ports import UnreadableDocument
+from adapters.ports import PortError, UnreadableDocument
 from domain.tabular.rows import Cell, Merge, SheetFacts, Uncalculated
 
 _CHILD = "adapters.files.tables.legacy_child"
@@ -128,6 +129,7 @@ def _frames(
     child: subprocess.Popen[bytes], pipe: IO[bytes], kind: TableFormat
 ) -> Iterator[list[Any]]:
     """Frames of the child: names of sheets, then rows, then the end."""
+    fault = ""
     try:
         while body := sandbox.read_frame(pipe, _MOST_FRAME_BYTES):
             tag, content = _frame(body, kind)
@@ -135,13 +137,16 @@ def _frames(
                 return
             if tag == "unreadable":
                 raise UnreadableDocument(content)
-            yield content
+            if tag == "fault":
+                fault = str(content)
+            else:
+                yield content
     except sandbox.FrameTooLong:
         raise UnreadableDocument(
             f"some rows of the {kind.value.upper()} file hold more than"
             f" {_MOST_FRAME_BYTES:,} bytes; save it as XLSX and send that"
         ) from None
-    raise UnreadableDocument(_exit_reason(child.wait(), kind))
+    raise _failure(child.wait(), fault, kind)
 
 
 def _frame(body: bytes, kind: TableFormat) -> tuple[str, Any]:
@@ -153,15 +158,16 @@ def _frame(body: bytes, kind: TableFormat) -> tuple[str, Any]:
     try:
         tag, content = json.loads(body)
     except (ValueError, RecursionError):
-        raise UnreadableDocument(_exit_reason(1, kind)) from None
+        raise _failure(os.EX_PROTOCOL, "", kind) from None
     return str(tag), content
 
 
-def _exit_reason(code: int, kind: TableFormat) -> str:
-    advice = f"open the {kind.value.upper()} file, save it as XLSX and send that"
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return f"reading the file took more than {limits.LEGACY_CPU_SECONDS} s; {advice}"
-    return (
-        "reading the file failed: it is damaged, or needs more than"
-        f" {limits.LEGACY_MEMORY_BYTES // limits.MB:,} MB of memory; {advice}"
+def _failure(code: int, fault: str, kind: TableFormat) -> PortError:
+    bounds = Bounds(
+        memory_bytes=limits.LEGACY_MEMORY_BYTES,
+        cpu_seconds=limits.LEGACY_CPU_SECONDS,
+        seconds=limits.LEGACY_SECONDS,
     )
+    advice = "save it as XLSX and send that"
+    words = Wording(noun=f"{kind.value.upper()} file", when_slow=advice, when_damaged=advice)
+    return words.failure(code, fault.encode(), bounds)

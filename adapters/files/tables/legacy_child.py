@@ -4,7 +4,8 @@ Arguments: memory limit in bytes, processor time in seconds, format, 'sheets' or
 name or ''. Writes frames to standard output, each a pair in JSON:
 ('sheets', [date1904, (name, hidden), ...]),
 ('sheet', [name, date1904, is hidden, hidden columns, hidden rows, *merges]),
-('rows', [(line, cells), ...]), ('unreadable', message) or ('end', None).
+('rows', [(line, cells), ...]), ('unreadable', message), ('fault', a `Fault` in JSON) or
+('end', None).
 """
 
 import io
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 from adapters.files import landlock, limits, sandbox
+from adapters.files.faults import ended_by
 from adapters.files.tables.marks import Marks, TooManyMarks
 from domain.tabular.values import shown_number
 
@@ -36,7 +38,7 @@ def main() -> None:
     """Read the file that the arguments name."""
     memory, seconds, kind, task, name, wanted = sys.argv[1:]
     path = Path(name)
-    sandbox.limit(int(memory), int(seconds))
+    sandbox.limit(int(memory), int(seconds), limits.LEGACY_SECONDS, file=0)
     landlock.confine((*landlock.system_folders(), path), ())
     # The library is native code: it is loaded within the limits.
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
@@ -63,10 +65,18 @@ def main() -> None:
         _send("unreadable", "the file is protected by a password; remove it and send again")
     except (_Refused, TooManyMarks) as error:
         _send("unreadable", str(error))
-    except (CalamineError, DamagedCompound, ValueError, OverflowError, MemoryError) as error:
+    except (CalamineError, DamagedCompound) as error:
         _send(
             "unreadable", f"the file is damaged or cut off ({error}); save it as XLSX and send it"
         )
+    except SystemExit:
+        # `_send` has ended this.
+        raise
+    except BaseException as error:
+        # The library ends with exceptions that are no `Exception`.
+        code, fault = ended_by(error)
+        _send("fault", fault.decode())
+        sys.exit(code)
     else:
         _send("end", None)
 

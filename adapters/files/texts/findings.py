@@ -59,6 +59,11 @@ class Findings:
         """Whether it is time to end."""
         return time.process_time() > self._cpu_seconds
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further files are only counted."""
+        return len(self._files) >= limits.ATTACHED_FILES
+
     def add_text(self, piece: str) -> None:
         """Keep some more text, as far as there is room."""
         encoded = clean_text(piece).encode()

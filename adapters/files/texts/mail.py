@@ -34,6 +34,11 @@ _DAMAGED: Final = (
     email.errors.InvalidBase64LengthDefect,
     email.errors.InvalidBase64PaddingDefect,
 )
+_STUMBLES: Final = (
+    *(email.errors.MessageError, ValueError, LookupError),
+    *(AttributeError, TypeError, OverflowError),
+)
+"""What the library raises about malformed fields."""
 _BLOCK: Final = 1 << 16
 _PARSED_CHARACTERS: Final = 10_000
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
@@ -65,12 +70,16 @@ def read_mail(path: Path, into: Findings) -> None:
             " attachments as documents of their own"
         )
     try:
-        mail = _parsed_file(path, into)
+        _read(path, into)
     except RecursionError as error:
         raise UnreadableDocument(
             "the mail nests mails and parts so deeply that it cannot be read; send the inner mails"
             " as documents of their own"
         ) from error
+
+
+def _read(path: Path, into: Findings) -> None:
+    mail = _parsed_file(path, into)
     _describe(mail, into)
     into.belongs_to_thread(
         header(mail, "Message-ID"),
@@ -133,7 +142,7 @@ def header(mail: MIMEPart, name: str) -> str:
         return repaired
     try:
         return str(mail.get(name, "") if repaired == raw else _parsed(mail, name, repaired))
-    except (email.errors.MessageError, ValueError, LookupError, AttributeError, TypeError):
+    except _STUMBLES:
         return repaired
 
 
@@ -282,7 +291,8 @@ def _keep(part: MIMEPart, into: Findings) -> None:
         return
     if _is_damaged(part):
         into.note(f"an attached file is damaged, not all of it is base64: {_filename(part)}")
-    into.keep(_filename(part), content)
+    # To read a name takes a while, and those that are only counted need none.
+    into.keep(None if into.is_full else _filename(part), content)
 
 
 def _content(part: MIMEPart) -> bytes:
@@ -308,7 +318,7 @@ def _unwrapped(part: MIMEPart, content: bytes) -> bytes:
 
 
 def _filename(part: MIMEPart) -> str:
-    with contextlib.suppress(email.errors.MessageError, ValueError, LookupError, AttributeError):
+    with contextlib.suppress(*_STUMBLES):
         if name := _given_name(part):
             return name
     if part.get_content_type() == "message/rfc822":

@@ -39,6 +39,7 @@ _RECIPIENT: Final = m.RECIP_HDR_OFFSET
 _ATTACHED: Final = m.ATTACH_HDR_OFFSET
 _ITEM: Final = 24
 """Bytes before the properties of an attached item."""
+_PROPERTIES: Final = "__properties_version1.0"
 _TEXTS: Final = (c.PTYP_STRING, c.PTYP_STRING8)
 
 
@@ -49,9 +50,17 @@ class _TextProperties(Properties):
         storage: Where they are.
         offset: Bytes before them.
         encoding: Of the message that they are in, for texts of eight bits; None: their own.
+
+    Raises:
+        UnreadableDocument: They are missing.
     """
 
     def __init__(self, storage: Storage, offset: int, encoding: str | None = None) -> None:
+        if not any(stream.name == _PROPERTIES for stream in storage.streams):
+            raise UnreadableDocument(
+                f"the Outlook message is damaged: {storage.path or 'it'} has no properties; save"
+                " it again as MSG or EML"
+            )
         super().__init__(storage, offset)
         self._outer = encoding
 

@@ -10,6 +10,7 @@ from typing import cast
 from pypdfium2 import PdfBookmark, PdfDocument, PdfiumError
 from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY
 
+from adapters.files import limits
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.kinds import LOCKED
 from adapters.files.texts.package_words import missing_from
@@ -73,6 +74,13 @@ def _read_pages(document: PdfDocument, annotations: Annotations, into: Findings)
         if into.is_late:
             into.cut_off(f"only the first {number:,} of {count:,} pages were read: time was over")
         if into.is_cut_off:
+            break
+        if unreadable == limits.DAMAGED_PAGES:
+            # Each costs a walk through the tree of all pages, which a damaged one makes long.
+            into.cut_off(
+                f"only the first {number:,} of {count:,} pages were read: {unreadable:,} of them"
+                " are damaged"
+            )
             break
         try:
             text = _page_text(document, number, annotations)

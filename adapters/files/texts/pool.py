@@ -5,7 +5,8 @@ from typing import Final, Self
 
 from pydantic import ValidationError
 
-from adapters.files.forks import Bounds, Forks, Order, Wording
+from adapters.files.failures import Wording
+from adapters.files.forks import Bounds, Forks, Order
 from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.ports import Extracted, Unavailable, UnreadableDocument
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.files import limits
 from adapters.files.texts.archive import read_archive
 from adapters.files.texts.entries import read_entries
 from adapters.files.texts.findings import Findings
@@ -60,18 +59,6 @@ def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
         return Answer(unreadable=str(error))
     except Unavailable as error:
         return Answer(unavailable=str(error), dependency=error.dependency)
-    except MemoryError:
-        return Answer(
-            unreadable="reading the document needs more than"
-            f" {order.bounds.memory_bytes // limits.MB:,} MB of memory; split it"
-        )
-    except Exception as error:
-        # Libraries raise anything at hostile files, and this process ends here anyway: the name
-        # of the failure distinguishes a fault of ours from one of the file.
-        return Answer(
-            unreadable="the document is damaged or cut off"
-            f" ({type(error).__name__}); save it again and send the new file"
-        )
 
 
 def _answer(order: ReadOrder, findings: Findings, library: Library | None) -> Answer:

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from docx.opc.constants import RELATIONSHIP_TYPE as RT
+from docx.opc.exceptions import PackageNotFoundError
 from docx.opc.package import OpcPackage
 from docx.opc.part import Part
 from docx.opc.parts.coreprops import CorePropertiesPart
 from docx.oxml import parse_xml
 
 from adapters.files import limits
-from adapters.files.package import open_package
+from adapters.files.failures import damage
+from adapters.files.package import damaged, open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.ports import UnreadableDocument
@@ -24,6 +26,11 @@ _BESIDES_TYPES: Final = re.compile(
     r".*[.-](header|footer|footnotes|endnotes|comments|diagramData|chart|chartex)\+xml"
 )
 """Parts beside the main one that hold text, by their usual names and by their types."""
+_DAMAGE: Final = (
+    *(SyntaxError, PackageNotFoundError),
+    *(KeyError, ValueError, AttributeError, TypeError),
+)
+"""What the library raises if parts are no XML (a `SyntaxError` of lxml), missing, or no parts."""
 _MAIN: Final = "/officeDocument"
 _CUSTOM: Final = "/custom-properties"
 _SHOWN_ATTRIBUTES: Final = {"textpath": ("string",), "docPr": ("title", "descr")}
@@ -60,11 +67,11 @@ def read_word(path: Path, into: Findings) -> None:
                 f" {limits.DOCX_BYTES:,} are read: make its pictures smaller or split it"
             )
         take_out_embedded(package, into)
-    opened = OpcPackage.open(str(path))
+    with damage("document", *_DAMAGE):
+        opened = OpcPackage.open(str(path))
     _describe(opened, into)
     _describe_custom(opened, into)
-    # The relationship has another namespace in the strict variant of the format.
-    main = next(rel.target_part for rel in opened.rels.values() if rel.reltype.endswith(_MAIN))
+    main = _main(opened)
     _take_out_chunks(main, into)
     for part in (main, *_parts_beside(opened, main)):
         for piece in _texts(_root(part)):
@@ -73,6 +80,15 @@ def read_word(path: Path, into: Findings) -> None:
             if into.is_cut_off:
                 return
             into.add_text(piece)
+
+
+def _main(opened: OpcPackage) -> Part:
+    # The relationship has another namespace in the strict variant of the format.
+    named = (each for each in opened.rels.values() if each.reltype.endswith(_MAIN))
+    found = next((each.target_part for each in named if not each.is_external), None)
+    if found is None:
+        raise UnreadableDocument(damaged("document"))
+    return found
 
 
 def _take_out_chunks(main: Part, into: Findings) -> None:
@@ -102,7 +118,7 @@ def _describe_custom(opened: OpcPackage, into: Findings) -> None:
     """Properties that people or programs of a company gave the document."""
     for relation in opened.rels.values():
         if relation.reltype.endswith(_CUSTOM) and not relation.is_external:
-            properties: Any = parse_xml(relation.target_part.blob)
+            properties = _parsed(relation.target_part.blob)
             for entry in properties:
                 into.describe(entry.get("name", ""), " ".join(entry.itertext()))
 
@@ -118,7 +134,12 @@ def _parts_beside(opened: OpcPackage, main: Part) -> Iterator[Part]:
 def _root(part: Part) -> Any:
     """The part's XML; templates and documents with macros come as bytes."""
     element = getattr(part, "element", None)
-    return parse_xml(part.blob) if element is None else element
+    return _parsed(part.blob) if element is None else element
+
+
+def _parsed(blob: bytes) -> Any:
+    with damage("document", SyntaxError):
+        return parse_xml(blob)
 
 
 def _texts(root: Any) -> Iterator[str]:

@@ -7,7 +7,8 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from adapters.files import gdal, limits
-from adapters.files.forks import Bounds, Forks, Order, Wording
+from adapters.files.failures import Wording
+from adapters.files.forks import Bounds, Forks, Order
 from adapters.files.vectors.geoparquet import write_geoparquet
 from adapters.files.vectors.protocol import (
     VectorAnswer,

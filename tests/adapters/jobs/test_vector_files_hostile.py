@@ -143,7 +143,7 @@ async def test_a_file_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     path = geojson(tmp_path / "a", [(SQUARE, {"n": number}) for number in range(30_000)])
     (tmp_path / "out").mkdir()
     async with VectorFiles(Bounds(cpu_seconds=1, memory_bytes=96 << 20)) as files:
-        with pytest.raises(UnreadableDocument, match=r"memory|processor time"):
+        with pytest.raises(UnreadableDocument, match=r"signal 6|memory|processor time"):
             await files.read(path, tmp_path / "out", OPTIONS)
 
 

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -35,7 +34,7 @@ from contracts.transfers import (
     TransferStatus,
 )
 from domain.transfers.queues import read_queues
-from tests.support.chaos import CHAOS, kills
+from tests.support.chaos import kills, seed
 from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from workers.resources.common import open_resources
@@ -120,11 +119,9 @@ class Desk:
         self.ends["planned"] += 1
 
 
-@pytest.fixture
-def seed() -> str:
-    found = os.environ.get("DOCFLOW_CRASH_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
-    print(f"DOCFLOW_CRASH_SEED={found}")
-    return found
+@pytest.fixture(name="seed")
+def _seed() -> str:
+    return seed()
 
 
 @pytest_asyncio.fixture

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from contracts.transfers import (
 from domain.transfers.events import head_of
 from domain.transfers.queues import Queue
 from stack.temporal import temporal_server
-from tests.support.chaos import CHAOS, kills
+from tests.support.chaos import kills, seed
 from tests.support.tables import make_tables
 from tests.support.transfers.fuzzing import FuzzedSettings, Fuzzing
 from tests.support.transfers.whole import WholeWorkers, folder_settings, whole_workers
@@ -157,12 +156,9 @@ async def _given_up(handle: WorkflowHandle[Any, Any]) -> None:
             raise
 
 
-@pytest.fixture
-def seed() -> str:
-    """Few are the same every time; many are others."""
-    found = os.environ.get("DOCFLOW_CRASH_SEED") or (str(random.randrange(10**6)) if CHAOS else "7")
-    print(f"DOCFLOW_CRASH_SEED={found}")
-    return found
+@pytest.fixture(name="seed")
+def _seed() -> str:
+    return seed()
 
 
 @pytest_asyncio.fixture

@@ -53,6 +53,23 @@ def pdf_of_many_pages(pages: int) -> bytes:
     return _one_page_pdf(b"BT /F1 11 Tf 60 780 Td (the same page) Tj ET", kids=pages)
 
 
+def pdf_whose_pages_hold_themselves(pages: int) -> bytes:
+    """A list of pages each of which is the list."""
+    kids = b"2 0 R " * pages
+    return pdf_of(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [%b] /Count %d >>" % (kids, pages),
+        ]
+    )
+
+
+def mail_of_parts(count: int, part: bytes) -> bytes:
+    """A mail with that many equal parts."""
+    head = _MAIL % b"many" + b"Content-Type: multipart/mixed; boundary=b\n\n"
+    return head + (b"--b\n" + part + b"\n") * count + b"--b--\n"
+
+
 def pdf_with_a_huge_picture() -> bytes:
     """A picture of 10 gigapixels in some kilobytes."""
     picture = zlib.compress(bytes(10_000_000), 9)

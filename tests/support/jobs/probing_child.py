@@ -1,10 +1,35 @@
 """A reading process that does whatever its order says, as a document that took it over would."""
 
+import errno
+import lzma
 import os
 import socket
+import struct
+import zlib
 from pathlib import Path
 
 from adapters.files import forks, gdal
+
+
+class Panic(BaseException):
+    """As native libraries end: it is no `Exception`."""
+
+
+_EXCEPTIONS = {
+    "key": KeyError("band"),
+    "panic": Panic("index out of bounds in /usr/lib/x"),
+    "denied": PermissionError(errno.EACCES, "Permission denied"),
+    "lzma": lzma.LZMAError("Corrupt input data"),
+    "struct": struct.error("unpack requires a buffer of 4 bytes"),
+    "zlib": zlib.error("invalid distance"),
+    "seek": OSError(errno.EINVAL, "Invalid argument"),
+    "full": OSError(errno.ENOSPC, "No space left on device"),
+    "quota": OSError(errno.EDQUOT, "Disk quota exceeded"),
+    "mapping": OSError(errno.ENOMEM, "Cannot allocate memory"),
+    "disk": OSError(errno.EIO, "Input/output error"),
+    "large": OSError(errno.EFBIG, "File too large"),
+    "memory": MemoryError(),
+}
 
 
 def _handle(body: str, send: forks.Send) -> None:
@@ -36,6 +61,12 @@ def _handle(body: str, send: forks.Send) -> None:
                 pass
         case "abort":
             os.abort()
+        case "exit":
+            os._exit(3)
+        case "lie":
+            send(bytes(65 << 20))
+        case "raise":
+            raise _EXCEPTIONS[argument]
         case "hardened":
             gdal.require()
         case _:

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.files import gdal, landlock, limits
 from adapters.files.forks import Bounds, Forks, Order
-from adapters.ports import UnreadableDocument
+from adapters.ports import PortError, ReaderFailed, Unavailable, UnreadableDocument
 from tests.support.processes import ROOT
 from tests.support.waiting import eventually
 
@@ -84,9 +84,46 @@ async def test_processor_time_is_bounded(forks: Forks) -> None:
     assert await ask(forks, "echo still") == ["still"]
 
 
-async def test_a_crash_is_the_document_s(forks: Forks) -> None:
-    with pytest.raises(UnreadableDocument, match="damaged, or needs more than 512 MB"):
-        await ask(forks, "abort")
+@pytest.mark.parametrize(
+    ("order", "error", "says"),
+    [
+        ("raise key", ReaderFailed, "unexpected KeyError at probing_child.py:[0-9]+: 'band'; this"),
+        (
+            "raise panic",
+            ReaderFailed,
+            "unexpected __main__.Panic at probing_child.py:[0-9]+: index out of",
+        ),
+        ("raise denied", ReaderFailed, "unexpected PermissionError at probing_child.py:[0-9]+"),
+        ("raise zlib", UnreadableDocument, r"damaged or cut off \(zlib.error at .*invalid"),
+        ("raise lzma", UnreadableDocument, r"damaged or cut off \(_lzma.LZMAError at .*Corrupt"),
+        ("raise struct", UnreadableDocument, r"damaged or cut off \(struct.error at .*unpack"),
+        (
+            "raise seek",
+            UnreadableDocument,
+            r"damaged or cut off \(OSError at .*Invalid",
+        ),
+        ("raise large", UnreadableDocument, "unpacks to a larger file than docflow writes"),
+        ("raise memory", UnreadableDocument, "needs more than 512 MB of memory; split it"),
+        ("raise mapping", UnreadableDocument, "needs more than 512 MB of memory; split it"),
+        ("raise full", Unavailable, "the scratch disk is full"),
+        ("raise quota", Unavailable, "the scratch disk is full"),
+        ("raise disk", Unavailable, "the disk of this machine failed"),
+        (
+            "abort",
+            UnreadableDocument,
+            r"the reader crashed with signal 6 \(SIGABRT\); save",
+        ),
+        ("exit", UnreadableDocument, "the reader ended with code 3 and without an answer"),
+        ("lie", UnreadableDocument, "the reader ended with code 76 and without an answer"),
+    ],
+)
+async def test_an_exception_is_damage_our_disk_or_the_reader(
+    forks: Forks, order: str, error: type[PortError], says: str
+) -> None:
+    with pytest.raises(PortError, match=says) as failed:
+        await ask(forks, order)
+    assert type(failed.value) is error
+    assert "/usr" not in str(failed.value)
     assert await ask(forks, "echo still") == ["still"]
 
 

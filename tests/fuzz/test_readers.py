@@ -1,0 +1,30 @@
+"""No reader crashes, hangs or fails without a reason at a damaged file of any format."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fuzz.rounds import KIND_NAMES, fuzz
+from tests.support.chaos import kills, seed
+
+pytestmark = pytest.mark.chaos
+TIMES: Final = kills(15, 300)
+
+
+@pytest.fixture(name="seed")
+def _seed() -> str:
+    return seed()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(name, marks=[pytest.mark.gnupg] if name == "openpgp" else [])
+        for name in KIND_NAMES
+    ],
+)
+async def test_damaged_files_are_read_or_refused(kind: str, seed: str, tmp_path: Path) -> None:
+    async for format, outcome in fuzz(kind, TIMES, seed, tmp_path):
+        assert outcome.faults == [], format
+        assert outcome.read + outcome.refused + len(outcome.contained) == TIMES
