@@ -40,6 +40,7 @@ class TextKind(Enum):
     CARD = "text/vcard"
     LOAD_FILE = "text/x-concordance-dat"
     SIGNED = "application/pkcs7-mime"
+    TNEF = "application/vnd.ms-tnef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ _READ: Final = {
     Format.ODT: TextKind.ODT,
     Format.RTF: TextKind.RTF,
     Format.EPUB: TextKind.EPUB,
+    Format.TNEF: TextKind.TNEF,
     Format.XER: TextKind.TEXT,
 }
 _REFUSED: Final = {
@@ -99,7 +101,6 @@ _OTHERS: Final = {
     Format.TAR: "application/x-tar",
     Format.OUTLOOK_STORE: "application/vnd.ms-outlook-pst",
     Format.ONE_NOTE: "application/onenote",
-    Format.TNEF: "application/vnd.ms-tnef",
     Format.SQLITE: "application/vnd.sqlite3",
 }
 _ARCHIVES: Final = frozenset(

@@ -16,6 +16,7 @@ from adapters.files.texts.pdf import read_pdf
 from adapters.files.texts.plain import read_page, read_plain
 from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.files.texts.signed import read_signed
+from adapters.files.texts.tnef import read_tnef
 from adapters.files.texts.word import read_word
 from adapters.ports import Unavailable, UnreadableDocument
 
@@ -31,6 +32,7 @@ _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.CARD: read_entries,
     TextKind.LOAD_FILE: read_load_file,
     TextKind.SIGNED: read_signed,
+    TextKind.TNEF: read_tnef,
 }
 _ENDS_AFTER: Final = 0.75
 """Part of the processor time after which no further page is begun."""

@@ -174,7 +174,7 @@ async def test_an_attached_item_of_outlook_is_a_mail_with_its_files(read: Readin
     [
         (b"\x89PNG\r\n\x1a\n", "image/png", "it is a PNG image: words in pictures are not read"),
         (b"II*\x00rest", "image/tiff", "it is a TIFF image"),
-        (b"\x78\x9f\x3e\x22rest", "application/vnd.ms-tnef", "it is a TNEF file (winmail.dat)"),
+        (b"\x78\x9f\x3e\x22rest", "application/vnd.ms-tnef", "the TNEF file is damaged"),
         (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed", "it is a 7z archive"),
         (
             b"From a@b.example Mon Mar  4 10:30:00 2024\nFrom: a@b.example\n\nhi\n\n" * 2,
