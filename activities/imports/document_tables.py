@@ -2,25 +2,31 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
-from itertools import chain, dropwhile, islice
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 from activities.imports.column_table import ColumnTable
+from activities.imports.document_table import (
+    DocumentTable,
+    Rows,
+    below,
+    fields_of,
+    refuse_keys_alone,
+    refuse_lines_of_several,
+)
 from activities.imports.kept_rows import KeptRows
 from activities.imports.sheet_keys import SheetKeys
 from activities.seen_keys import SeenKeys
 from adapters.ports import TableBook, TableSource, UnreadableDocument
-from contracts.imports import EstimationMasterMessage, Strategy, TableMessage
+from contracts.imports import TableMessage
 from domain.errors import InvalidDocument
 from domain.imports.findings import Findings, HiddenParts
 from domain.imports.header import HEADER_WITHIN, TableHeader, find_header, names_of
-from domain.imports.lines import LineSorter
 from domain.imports.memory import ReportMemory, read_memory
-from domain.imports.merged import fill_down
 from domain.imports.sheets import (
     FoundSheet,
     choose_sheets,
@@ -28,88 +34,17 @@ from domain.imports.sheets import (
     fitting_instead,
     left_sheets,
 )
-from domain.imports.survey import ReadingOptions, Survey, Surveyed
-from domain.imports.tables import TableSpec, scope_of
-from domain.imports.validation import Place, RowValidator
+from domain.imports.survey import ReadingOptions, Survey
+from domain.imports.tables import TableSpec
+from domain.imports.validation import Place
 from domain.tabular.columns import NotPlain
 from domain.tabular.fields import normalise
 from domain.tabular.notations import Notation
-from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET, Cell, Merge, is_filled
+from domain.tabular.rows import LEFT_OUT_SHEET, MEMORY_SHEET
 from domain.tabular.values import column_letters
 
 PART_ROWS: Final = 5_000
 """Rows that are looked at together."""
-
-Rows = Iterator[tuple[int, list[Cell]]]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentTable:
-    """One table of a document, looked at as a whole.
-
-    Attributes:
-        sheet: The sheet and its header.
-        source: Its rows.
-        surveyed: How they are written.
-        merges: Merged cells of the sheet.
-        kept: The rows, where they need not be read again; None: they are read by columns.
-        last_line: Line number of the last one.
-        place: Where they stand in the document.
-        by_columns: Reads the rows by columns, as far as they are plain enough.
-        hidden: What of it the user's program does not show.
-    """
-
-    sheet: FoundSheet
-    source: TableSource
-    surveyed: Surveyed
-    merges: Sequence[Merge]
-    kept: KeptRows | None
-    last_line: int
-    place: Place = field(default_factory=Place)
-    by_columns: ColumnTable | None = None
-    hidden: HiddenParts = field(default_factory=HiddenParts)
-
-    @property
-    def header_line(self) -> int:
-        """Line of the header's last row."""
-        return self.surveyed.header.line
-
-    @property
-    def _width(self) -> int:
-        """Fields of a text table's header; 0: it is a sheet."""
-        return _fields_of(self.surveyed.header, self.source)
-
-    def rows(self, spec: TableSpec, filled: Counter[str]) -> Rows:
-        """The rows below the header, merged cells filled down."""
-        header = self.surveyed.header
-        kept = None if self.kept is None else self.kept.rows()
-        rows = kept or _below(self.source.rows(), header.line)
-        return fill_down(rows, self.merges, header, spec, filled)
-
-    def validator(
-        self,
-        message: TableMessage,
-        spec: TableSpec,
-        seen: SeenKeys,
-        findings: Findings,
-        *,
-        keep_cells: bool = False,
-        pack: bool = False,
-    ) -> RowValidator:
-        """What checks its rows."""
-        return RowValidator(
-            spec,
-            scope_of(message),
-            self.surveyed,
-            LineSorter(spec, self.surveyed.header, self.surveyed.keys, self.sheet.above),
-            seen,
-            findings,
-            date1904=self.source.date1904,
-            place=replace(self.place, width=self._width),
-            keeps=_keeps(message, self.sheet.name, findings),
-            keep_cells=keep_cells,
-            pack=pack,
-        )
 
 
 class DocumentTables:
@@ -165,10 +100,9 @@ class DocumentTables:
         self._findings.sheets_left = left_sheets(found, chosen)
         self._findings.sheets_read = [sheet.name or "" for sheet in chosen]
         tables = _placed([self._survey(sheet, len(chosen) == 1) for sheet in chosen])
-        if self._spec.needed is not None and _needs_it(self._message):
-            _refuse_keys_alone(self._spec, self._spec.needed, tables)
+        refuse_keys_alone(self._spec, self._message, tables)
         if len(tables) > 1:
-            _refuse_lines_of_several(self._message.keep_lines, tables)
+            refuse_lines_of_several(self._message.keep_lines, tables)
             self._compare(tables)
         self._findings.titles = {each.place.sheet: each.surveyed.header.titles for each in tables}
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
@@ -237,7 +171,7 @@ class DocumentTables:
             return table
         survey = Survey(self._spec, sheet.header, date1904=source.date1904)
         every = source.rows() if self._rest is None else chain(sheet.top, self._rest)
-        rows = _below(every, sheet.header.line)
+        rows = below(every, sheet.header.line)
         is_workbook = bool(self._book.sheets)
         kept = KeptRows(self._folder, self._held, memory=keep, aside=is_workbook)
         last_line = sheet.header.line
@@ -253,7 +187,7 @@ class DocumentTables:
     def _plain(self, sheet: FoundSheet, source: TableSource) -> DocumentTable | None:
         """Look at the columns of a text; None: its rows have to be looked at."""
         assert sheet.header is not None
-        width = _fields_of(sheet.header, source)
+        width = fields_of(sheet.header, source)
         spec, options = self._spec, self._options
         try:
             columns = ColumnTable(
@@ -303,74 +237,6 @@ class DocumentTables:
                 )
 
 
-def _keeps(message: TableMessage, sheet: str | None, findings: Findings) -> Callable[[int], bool]:
-    """Whether a person keeps a row of a sheet that is no data; such lines are noted."""
-    wanted = {text.casefold(): text for text in message.keep_lines}
-
-    def keeps(line: int) -> bool:
-        names = (str(line), f"{sheet}!{line}".casefold())
-        found = {wanted[name] for name in names if name in wanted}
-        findings.kept_lines |= found
-        return bool(found) or message.left_out == "keep"
-
-    return keeps
-
-
-def _refuse_lines_of_several(lines: Sequence[str], tables: Sequence[DocumentTable]) -> None:
-    """Refuse lines to keep that stand on several sheets.
-
-    Raises:
-        InvalidDocument: There is one.
-    """
-    for line in filter(str.isdecimal, lines):
-        sheets = [
-            f"{table.sheet.name}!{line}"
-            for table in tables
-            if table.header_line < int(line) <= table.last_line
-        ]
-        if len(sheets) > 1:
-            raise InvalidDocument(
-                f"keep_lines: line {line} stands on {len(sheets)} sheets; write {sheets[0]!r} or "
-                f"{sheets[1]!r}"
-            )
-
-
-def _needs_it(message: TableMessage) -> bool:
-    """Whether a document must fill the field that its table needs."""
-    rates_only = isinstance(message, EstimationMasterMessage) and message.without_quantities
-    return not rates_only and message.strategy is not Strategy.UPDATE_ONLY
-
-
-def _refuse_keys_alone(spec: TableSpec, needed: str, tables: Sequence[DocumentTable]) -> None:
-    """Refuse a document of which no row with a key fills the field that its table needs.
-
-    The rows of a report that comes back were part of such a document.
-
-    Raises:
-        InvalidDocument: There are rows, and none does.
-    """
-    for table in tables:
-        if table.surveyed.header.wrong is not None:
-            return
-        positions = table.surveyed.header.positions
-        places = (positions[spec.key[0]], positions.get(needed, -1))
-        for _, cells in table.rows(spec, Counter()) if places[1] >= 0 else ():
-            if max(places) < len(cells) and all(is_filled(cells[place]) for place in places):
-                return
-    if any(table.surveyed.rows for table in tables):
-        raise InvalidDocument(
-            f"no row with its {spec.key[0]} has a {needed}. Name the column that holds it with "
-            "map, or put figures that stand one row below their item beside it. If the list has "
-            f"no {needed}, set without_quantities (--set without_quantities=true)"
-        )
-
-
-def _fields_of(header: TableHeader, source: TableSource) -> int:
-    """Fields of a text table's header; 0: it is a sheet."""
-    lines = range(header.line - len(header.rows) + 1, header.line + 1)
-    return max((source.widths.get(line, 0) for line in lines), default=0)
-
-
 def _hidden_parts(header: TableHeader, source: TableSource) -> HiddenParts:
     used = sorted({*header.positions.values()} & source.hidden_columns)
     first = bisect_right(source.hidden_rows, header.line)
@@ -378,10 +244,6 @@ def _hidden_parts(header: TableHeader, source: TableSource) -> HiddenParts:
         rows=source.hidden_rows[first:],
         columns=[header.titles[place] or f"column {column_letters(place)}" for place in used],
     )
-
-
-def _below(rows: Rows, line: int) -> Rows:
-    return dropwhile(lambda row: row[0] <= line, rows)
 
 
 def _placed(tables: Sequence[DocumentTable]) -> list[DocumentTable]:

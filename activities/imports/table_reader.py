@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from activities.imports.column_table import TOGETHER, ColumnTable, may_be_packed, may_be_plain
-from activities.imports.document_tables import DocumentTable, DocumentTables
+from activities.imports.document_table import DocumentTable
+from activities.imports.document_tables import DocumentTables
 from activities.seen_keys import SeenKeys
 from adapters.ports import Documents
 from contracts.imports import Strategy, TableMessage

@@ -5,6 +5,7 @@ import time
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -215,8 +216,12 @@ class _Writing:
         self._file.truncate()
         self._is_filled, self.rows = True, 0
         self._no_people = SkippedRows(self._work.columns)
-        self._source = filled_down(self._table.rows(), begins)
+        self._source = filled_down(self._table.rows(), begins, _fills)
         return True
 
     def close(self) -> None:
         self._held.close()
+
+
+def _fills(place: int, value: Cell) -> bool:
+    return isinstance(value, str | date)

@@ -35,6 +35,7 @@ _SPELLED: Final[Mapping[str, str]] = MappingProxyType(
         "FR": "CHF",
         "SFR": "CHF",
         "RMB": "CNY",
+        "RS": "INR",
     }
 )
 

@@ -84,7 +84,7 @@ class SkippedRows:
         filled = {i for i, cell in enumerate(cells) if is_filled(cell)}
         if len(self._alone) < _REMARKS and filled and filled <= self._names:
             self._alone.append((line, cells))
-        names = (str(cells[i]) for i in self._names & filled)
+        names = (str(cells[i]) for i in sorted(self._names & filled))
         if len(self._found) < _REMARKS and any(map(remark_on_name, names)):
             self._note(line, cells, ODD_NAME, is_skipped=False)
 

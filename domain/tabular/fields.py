@@ -49,7 +49,7 @@ class ColumnKind(Enum):
     CHOICE = auto()
     MAIL = auto()
     PLACE = auto()
-    """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `2nd`, `12/345`."""
+    """A whole number, as results write places: `3`, `3.`, `=3`, `T5`, `#5`, `2nd`, `12/345`."""
     DURATION = auto()
     """Milliseconds, from hours:minutes:seconds, seconds or a spreadsheet's time."""
     ENTITY = auto()

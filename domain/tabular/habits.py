@@ -36,10 +36,12 @@ CURRENCIES: Final = frozenset(
         *("egp", "ngn", "kes"),
     )
 )
-_SIGN: Final = r"(?:[A-Z]{2,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?"
+_SIGN: Final = (
+    r"(?:[A-Z]{2,3})?[$\u20ac\u00a3\u00a5\u20b9\u20bd]|[A-Z]{3}\b|SFr\.?|Fr\.|kr\.?|Rs\.?"
+)
 _MONEY: Final = re.compile(
     rf"(?P<minus>[-\u2212+]?)\s*(?P<before>{_SIGN})?\s*(?P<inner>[-\u2212]?)\s*"
-    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
+    rf"(?P<number>[0-9.,][0-9.,'\u2019\s]*?)(?P<cents>[.,][-\u2013\u2014]+|/-)?\s*(?P<after>{_SIGN})?(?P<trailing>-?)"
 )
 NAMES_CURRENCY: Final = re.compile(r"[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u20bd]")
 """What a text holds that names a currency, and a bare number does not."""
@@ -70,7 +72,7 @@ _WEEKDAY: Final = re.compile(
 _NUMERIC: Final = re.compile(r"([0-9]{1,2})([/.])([0-9]{1,2})\2([0-9]{2})")
 _COMPACT: Final = re.compile(r"(19|20|21)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 _DAY_MONTH: Final = re.compile(
-    r"([0-9]{1,2})(?:st|nd|rd|th)?[\s./-]*([^\W\d_]{3,10})\.?[\s./,-]*([0-9]{4}|[0-9]{2})"
+    r"([0-9]{1,2})(?:st|nd|rd|th|er|\u00ba)?(?:\s+de\s+|[\s./-]*)([^\W\d_]{3,10})\.?(?:\s+de\s+|[\s./,-]*)([0-9]{4}|[0-9]{2})"
 )
 _MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})")
 _YEAR_MONTH: Final = re.compile(r"([0-9]{4})[\s./-]+([^\W\d_]{3,10})\.?[\s./-]+([0-9]{1,2})")
@@ -89,18 +91,18 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
         name: month
         for month, names in enumerate(
             (
-                "jan january januar janner janv janvier",
-                "feb february februar fev fevr fevrier",
-                "mar march marz mrz maerz mars",
-                "apr april avr avril",
-                "may mai",
-                "jun june juni juin",
-                "jul july juli juil juillet",
-                "aug august aou aout",
-                "sep sept september septembre",
-                "oct october okt oktober octobre",
-                "nov november novembre",
-                "dec december dez dezember decembre",
+                "jan january januar janner janv janvier ene enero gennaio gen januari",
+                "feb february februar fev fevr fevrier febrero febbraio februari",
+                "mar march marz mrz maerz mars marzo maart mrt",
+                "apr april avr avril abr abril aprile",
+                "may mai mayo maggio mag mei",
+                "jun june juni juin junio giugno giu",
+                "jul july juli juil juillet julio luglio lug",
+                "aug august aou aout ago agosto augustus",
+                "sep sept september septembre septiembre settembre",
+                "oct october okt oktober octobre octubre ottobre ott",
+                "nov november novembre noviembre",
+                "dec december dez dezember decembre dic diciembre dicembre",
             ),
             start=1,
         )
@@ -312,9 +314,11 @@ class _Dates:
     def _of_number(self, cell: int | float) -> Cell:
         if isinstance(cell, int) and _COMPACT.fullmatch(str(cell)):
             return _compact(str(cell)) or cell
-        if int(cell) in _SERIALS if abs(cell) < 1e6 else False:
-            return self._epoch + timedelta(days=int(cell))
-        return part_of_date(self._field, cell) or cell
+        return part_of_date(self._field, cell) or self._of_serial(cell)
+
+    def _of_serial(self, cell: int | float) -> Cell:
+        is_day = abs(cell) < 1e6 and int(cell) in _SERIALS
+        return self._epoch + timedelta(days=int(cell)) if is_day else cell
 
     def _of_text(self, cell: str) -> Cell:
         text = cell.strip()
@@ -325,15 +329,15 @@ class _Dates:
         bare = _MARKED.sub("", _TIME.sub("", _MARKED.sub("", text))).strip()
         if (named := self._named_month(bare)) is not None:
             return named
+        if (part := part_of_date(self._field, bare)) is not None:
+            return part
         if weekday := _WEEKDAY.match(bare):
             bare = bare[weekday.end() :]
         late = _LATE.fullmatch(bare) if self._open_ended else None
         if late and int(late[1] or late[2]) >= _OPEN_FROM:
             return None
-        if (part := part_of_date(self._field, bare)) is not None:
-            return part
         if bare.isdecimal():
-            return _compact(bare) or self._of_number(int(bare))
+            return _compact(bare) or self._of_serial(int(bare))
         if found := _NUMERIC.fullmatch(bare):
             first, mark, second, year = found.groups()
             return f"{first}{mark}{second}{mark}{self._whole_year(year)}"

@@ -1,12 +1,13 @@
 """Cells of a worksheet that are merged down over several rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from domain.tabular.rows import Cell, Merge
+from domain.tabular.rows import Cell, Merge, is_filled
 
 Begins = Mapping[int, Sequence[Merge]]
 """Line to the merged cells that begin in it."""
+Rows = Iterable[tuple[int, list[Cell]]]
+"""Line number and cells of each row, in order."""
 
 
 def merged_down(merges: Iterable[Merge], header_line: int) -> Begins:
@@ -19,30 +20,29 @@ def merged_down(merges: Iterable[Merge], header_line: int) -> Begins:
 
 
 def filled_down(
-    rows: Iterable[tuple[int, list[Cell]]], begins: Begins
+    rows: Rows, begins: Begins, fills: Callable[[int, Cell], bool]
 ) -> Iterator[tuple[int, list[Cell]]]:
-    """Rows with the texts and dates of cells that are merged down to them.
-
-    Numbers are not filled down: a fee of three rows is not the fee of each.
+    """Rows with the values of cells that are merged down to them.
 
     Args:
-        rows: Line number and cells, in order.
+        rows: The rows below a header.
         begins: Of `merged_down`.
+        fills: Whether a value counts for all rows of its cell, by place and value. A number does
+            not: a fee of three rows is not the fee of each.
     """
+    first_lines = sorted(begins, reverse=True)
     under_way: list[tuple[Merge, Cell]] = []
     for line, cells in rows:
+        while first_lines and first_lines[-1] <= line:
+            for merge in begins[first_lines.pop()]:
+                place = merge.first_column
+                if merge.first_line == line and place < len(cells) and is_filled(cells[place]):
+                    under_way.append((merge, cells[place]))
         under_way = [each for each in under_way if each[0].last_line >= line]
         for merge, value in under_way:
             place = merge.first_column
-            if place >= len(cells):
+            held = cells[place] if place < len(cells) else None
+            if not is_filled(held) and fills(place, value):
                 cells.extend([None] * (place + 1 - len(cells)))
-            if cells[place] is None or cells[place] == "":
                 cells[place] = value
-        for merge in begins.get(line, ()):
-            if merge.first_column < len(cells) and _is_filled(value := cells[merge.first_column]):
-                under_way.append((merge, value))
         yield line, cells
-
-
-def _is_filled(value: Cell) -> bool:
-    return isinstance(value, date) or (isinstance(value, str) and bool(value.strip()))

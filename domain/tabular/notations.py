@@ -43,8 +43,14 @@ _NUMBER: Final = (
 _SPACES: Final = " \u00a0\u2009\u202f'\u2019"
 
 
+_LAKHS: Final = "[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}"
+"""Groups as India writes them: 12,34,567."""
+
+
 def _number_pattern(mark: str, group: str) -> re.Pattern[str]:
     groups = _GROUPS.format(separators=_SPACES + group)
+    if group == ",":
+        groups = f"(?:{groups}|{_LAKHS})"
     return re.compile(_NUMBER.format(groups=groups, mark=re.escape(mark)))
 
 

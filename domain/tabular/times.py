@@ -19,7 +19,7 @@ _DOTTED: Final = re.compile(
 )
 """Hours, minutes and seconds with dots, as German timekeepers write them."""
 _UNITS: Final = re.compile(
-    r"(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
+    r"(?:PT)?(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
     r"(?:([0-9]{1,3})\s*(?:minutes?|mins?\.?|m|'|\u2019|\u2032)\s*)?"
     r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(?:seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
     re.ASCII | re.IGNORECASE,
@@ -28,7 +28,7 @@ _CLOCK_UNIT: Final = re.compile(r"([0-9:.,]+)\s*(h|hrs?|std\.?|min\.?)", re.ASCI
 _MAY_BE_MINUTES: Final = re.compile(r"[0-9]{1,2}[.,][0-5][0-9]", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
 _PLACE: Final = re.compile(
-    r"[=T]?\s*-?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
+    r"[=T#P]?\s*-?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
     re.ASCII | re.IGNORECASE,
 )
 _PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)

@@ -82,6 +82,7 @@ _STATUS: Final = SheetField(
                 "n.k.",
                 "a.W.",
                 "a.K.",
+                "AK",
                 "nicht klassiert",
                 "au\u00dfer Wertung",
             ),
