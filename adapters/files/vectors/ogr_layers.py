@@ -55,6 +55,8 @@ class Format:
     """Otherwise all attributes come as text, and get the type that all texts of a column have."""
     has_zones: bool = True
     """Otherwise GDAL calls times UTC of which nothing says the zone."""
+    has_count: bool = True
+    """Otherwise the number of features that a file says need not be right."""
     is_fixed: bool = False
     """Its layers are the same in every file, so those without features say nothing."""
 
@@ -93,7 +95,7 @@ def open_layers(path: Path, format: Format) -> Source:
             source.left_out.append(f"layer {name!r} has no geometries, and is left out")
             continue
         layer = layer_of(path, name, format)
-        if layer.is_empty and format.is_fixed:
+        if not layer.features and format.is_fixed:
             source.left_out.append(f"layer {name!r} has no features")
         else:
             source.layers.append(layer)
@@ -133,10 +135,14 @@ def layer_of(path: Path, name: str, format: Format, check: Check | None = None) 
         name=name,
         crs=info.crs,
         fields=fields,
-        chunks=lambda: _chunks(path, name, layer, keeps_key, info.key is not None, check),
+        chunks=lambda: _whole(
+            _chunks(path, name, layer, keeps_key, info.key is not None, check),
+            name,
+            info.features if format.has_count else None,
+        ),
         bounds=info.bounds,
         encoding=f"utf-8 ({format.title})",
-        is_empty=not info.features,
+        features=info.features,
         notes=[f"field {field!r}: {each.note}" for field, each in texts.items() if each.note],
     )
     return layer
@@ -160,6 +166,19 @@ def geometries(path: Path) -> Iterator[tuple[np.ndarray[Any, Any], list[FeatureP
             binary = binary_of(batch[geometry])
             yield shapes_of(binary, np.arange(first, first + len(binary)))
             first += len(binary)
+
+
+def _whole(chunks: Iterator[Chunk], name: str, expected: int | None) -> Iterator[Chunk]:
+    """The same chunks, refused if they are not all: GDAL ends where a file is damaged."""
+    read = 0
+    for chunk in chunks:
+        read += len(chunk.numbers)
+        yield chunk
+    if expected is not None and read != expected:
+        raise Refused(
+            f"layer {name!r} has {expected:,} features, of which {read:,} can be read: the file is"
+            " damaged or cut off; save it again"
+        )
 
 
 def _chunks(

@@ -15,7 +15,7 @@ from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
 from adapters.files.vectors.oversights import open_dxf, open_esri_json, open_gml, open_gpx
 from adapters.files.vectors.points import open_points
-from adapters.files.vectors.texts import in_utf8
+from adapters.files.vectors.texts import check_xml, in_utf8
 
 _HELD: Final = JSON | {VectorFormat.KML}
 _DEPTH: Final = 2
@@ -60,6 +60,8 @@ def open_source(path: Path, folder: Path, encoding: str | None, depth: int = _DE
         raise Refused(f"the file is larger than {most:,} MB; send it as GeoPackage")
     if format in XML | JSON:
         named, said = in_utf8(named, own / f"utf8.{format.value}", encoding)
+    if format in (VectorFormat.GML, VectorFormat.GPX):
+        check_xml(named)
     source = _opened(named, format, encoding)
     for layer in source.layers:
         layer.encoding = said or layer.encoding
