@@ -194,11 +194,14 @@ def _chunks(
             binary = binary_of(batch[geometry])
             numbers = np.arange(first, first + len(fids))
             is_renumbered |= not np.array_equal(fids, numbers)
-            if curves := _curves(binary):
+            try:
+                shapes, problems = shapes_of(binary, numbers)
+            except NotImplementedError:
+                curves = _curves(binary)
                 curved += len(curves)
                 straight = ogr.straightened(path, name, first - 1, len(binary))
                 binary[curves] = straight[curves]
-            shapes, problems = shapes_of(binary, numbers)
+                shapes, problems = shapes_of(binary, numbers)
             findings = check(fids.tolist()) if check is not None and len(fids) else ()
             problems += _problems(findings, fids, numbers)
             columns = [
@@ -220,6 +223,8 @@ def _chunks(
 def _problems(
     findings: Sequence[Finding], fids: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]
 ) -> list[FeatureProblem]:
+    if not findings:
+        return []
     places = {int(fid): int(number) for fid, number in zip(fids, numbers, strict=True)}
     return [
         FeatureProblem(

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyogrio.raw
 import pytest
 import shapely
@@ -23,6 +22,7 @@ from tests.support.jobs.vector_reading import Reading
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GDAL: Final[Any] = pyogrio.raw
+SHAPELY: Final[Any] = shapely
 POINT: Final = "POINT (9 48)"
 KML: Final = '<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{}</Document></kml>'
 PLACE: Final = (
@@ -118,7 +118,7 @@ def _by_gdal(path: Path, folder: Path, suffix: str, column: str | None) -> Any:
         warnings.simplefilter("ignore")
         meta, _, shapes, values = GDAL.read(own, **options)
     if column is None:
-        return None if shapes[-1] is None else shapely.from_wkb(shapes[-1]).wkt
+        return None if shapes[-1] is None else str(SHAPELY.from_wkb(shapes[-1]))
     names = [name.lower() for name in meta["fields"]]
-    found = values[names.index(column.lower())][-1]
-    return found.item() if isinstance(found, np.generic) else found
+    found: Any = values[names.index(column.lower())][-1]
+    return found.item() if hasattr(found, "item") else found
