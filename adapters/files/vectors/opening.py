@@ -1,10 +1,11 @@
 """A file of any format as a source of layers: found out, unpacked, brought to UTF-8, opened."""
 
+import gzip
 from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.archives.gzips import unzipped
+from adapters.files.package import FAULTS, is_of_disk
 from adapters.files.vectors.archive import open_archive
 from adapters.files.vectors.formats import GENERIC, JSON, XML, VectorFormat, format_of
 from adapters.files.vectors.geojson import open_geojson
@@ -18,6 +19,7 @@ from adapters.files.vectors.points import open_points
 from adapters.files.vectors.texts import check_xml, in_utf8
 
 _HELD: Final = JSON | {VectorFormat.KML}
+_BLOCK: Final = 1 << 20
 _DEPTH: Final = 2
 """An archive, and a file in it that is packed once more."""
 
@@ -94,10 +96,15 @@ def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
 
 def _inflated(path: Path, target: Path) -> Path:
     size = 0
-    with path.open("rb") as packed, target.open("xb") as file:
-        for piece in unzipped(packed):
-            size += len(piece)
-            if size > limits.VECTOR_BYTES:
-                raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
-            file.write(piece)
+    try:
+        with gzip.open(path) as packed, target.open("xb") as file:
+            while piece := packed.read(_BLOCK):
+                size += len(piece)
+                if size > limits.VECTOR_BYTES:
+                    raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
+                file.write(piece)
+    except FAULTS as error:
+        if is_of_disk(error):
+            raise
+        raise Refused(f"the gzip file is damaged or cut off ({error}); save it again") from error
     return target
