@@ -9,6 +9,7 @@ from adapters.files.package import Package, open_package
 from adapters.files.vectors.formats import GEODATABASE, MAPINFO
 from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
+from adapters.files.vectors.oversights import check_geodatabase, mapinfo_rows
 from adapters.files.vectors.shapefile import DERIVED, PARTS, open_shapefile
 
 _MAC: Final = "__MACOSX"
@@ -153,7 +154,12 @@ def _mapinfo(package: Package, groups: Groups, folder: Path) -> tuple[set[str], 
         used |= set(parts.values())
         files = _unpacked(package, parts, folder / str(number))
         main = files.get("layer.tab") or files["layer.mif"]
+        rows = mapinfo_rows(name, files)
         for layer in open_layers(main, MAPINFO).layers:
+            if rows and layer.features != rows:
+                raise Refused(
+                    f"layer {name!r} is cut off: it has {rows:,} rows and {layer.features:,} shapes"
+                )
             layer.name = name
             source.layers.append(layer)
     return used, source
@@ -172,7 +178,8 @@ def _geodatabase(
         for name in names
         if str(PurePosixPath(name).parent) == parent
     }
-    _unpacked(package, files, folder / "data.gdb")
+    for path in _unpacked(package, files, folder / "data.gdb").values():
+        check_geodatabase(path)
     return set(files.values()), open_layers(folder / "data.gdb", GEODATABASE)
 
 
@@ -195,7 +202,7 @@ def _single(
             return {name}, one
         for layer in one.layers:
             layer.name = name.rpartition(".")[0] if len(places) > 1 else layer.name
-        if not all(layer.is_empty for layer in one.layers) or len(places) == 1:
+        if any(layer.features for layer in one.layers) or len(places) == 1:
             source.layers += one.layers
         source.left_out += one.left_out
     return set(places), source

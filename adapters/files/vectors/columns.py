@@ -65,6 +65,8 @@ def converted(
 
     kind = field.type
     if any(is_text(column.type) for is_text in _TEXTS):
+        if kind is ColumnType.TEXT and not others and _is_sound(column):
+            return column.cast(arrow_type(kind))
         texts = [others.get(place, text) for place, text in enumerate(texts_of(column, problem))]
         return array_of(kind, from_texts(kind, texts))
     if kind is ColumnType.TEXT:
@@ -84,6 +86,17 @@ def converted(
         return found
     values = cast(list[Any], found.to_pylist())
     return array_of(kind, [others.get(place, value) for place, value in enumerate(values)])
+
+
+def _is_sound(column: Array) -> bool:
+    """Whether all texts of a column can be stored as they are."""
+    raw = cast(list[bytes | None], column.cast(DataType.binary()).to_pylist())
+    whole = b"\n".join(filter(None, raw))
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in whole
 
 
 def texts_of(column: Array, problem: Callable[..., None]) -> list[str | None]:

@@ -19,7 +19,7 @@ from adapters.files.vectors.layers import NUL, Refused, Source
 from adapters.files.vectors.ogr_layers import Finding, Format, layer_of
 from adapters.ports import UnreadableDocument
 
-_FORMAT: Final = Format("GeoPackage", "GPKG")
+_FORMAT: Final = Format("GeoPackage", "GPKG", has_count=False)
 _EXPECTED_EXTENSIONS: Final = ("gpkg_rtree_index", "gpkg_geom_", "gpkg_crs_wkt")
 _UNDEFINED: Final = frozenset({-1, 0, 99999})
 """Numbers of the SRS of a layer that says none."""

@@ -337,7 +337,7 @@ class _Reader:
             fields=fields,
             chunks=lambda: in_chunks(geometries, fields, values, self._problems),
             bounds=bounds_of(geometries),
-            is_empty=not self._geometries,
+            features=len(self._geometries),
             notes=notes,
         )
 

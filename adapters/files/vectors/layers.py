@@ -82,8 +82,8 @@ class Layer:
     bounds: tuple[float, float, float, float] | None = None
     """Of the coordinates, in the CRS of the layer."""
     encoding: str | None = None
-    is_empty: bool = False
-    """It has no features."""
+    features: int | None = None
+    """How many; None: that is not known before they are read."""
     notes: list[str] = field(default_factory=list[str])
     """What was changed or left out; may grow while chunks are read."""
 

@@ -1,6 +1,6 @@
 """What is asked of GDAL, typed; only for processes of `adapters.files.vectors.child`."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,9 @@ import numpy as np
 import pyogrio
 import pyogrio.errors
 import pyogrio.raw
-from arro3.core import RecordBatchReader
+from arro3.core import RecordBatch, RecordBatchReader
 
-from adapters.files.vectors.layers import CHUNK
+from adapters.files.vectors.layers import CHUNK, Refused
 
 FAILURES: Final = (
     pyogrio.errors.DataSourceError,
@@ -65,12 +65,25 @@ def layer_info(path: Path, layer: str, driver: str) -> LayerInfo:
 @contextmanager
 def arrow(
     path: Path, layer: str | None = None, **options: Any
-) -> Generator[tuple[str, RecordBatchReader]]:
+) -> Generator[tuple[str, Iterator[RecordBatch]]]:
     """A layer in chunks, and the name of the column of geometries; times are text."""
     with _RAW.open_arrow(
         path, layer=layer, batch_size=CHUNK, datetime_as_string=True, **options
     ) as (meta, stream):
-        yield meta["geometry_name"] or "wkb_geometry", RecordBatchReader.from_arrow(stream)
+        yield (
+            meta["geometry_name"] or "wkb_geometry",
+            _batches(RecordBatchReader.from_arrow(stream)),
+        )
+
+
+def _batches(reader: RecordBatchReader) -> Iterator[RecordBatch]:
+    try:
+        yield from reader
+    except Exception as error:
+        # What GDAL says through Arrow has no type of its own.
+        if type(error) is not Exception:
+            raise
+        raise Refused(f"the file is damaged or cut off ({first_line(error)})") from error
 
 
 def straightened(path: Path, layer: str | None, first: int, count: int) -> np.ndarray[Any, Any]:

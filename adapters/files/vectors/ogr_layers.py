@@ -55,6 +55,8 @@ class Format:
     """Otherwise all attributes come as text, and get the type that all texts of a column have."""
     has_zones: bool = True
     """Otherwise GDAL calls times UTC of which nothing says the zone."""
+    has_count: bool = True
+    """Otherwise the number of features that a file says need not be right."""
     is_fixed: bool = False
     """Its layers are the same in every file, so those without features say nothing."""
 
@@ -93,7 +95,7 @@ def open_layers(path: Path, format: Format) -> Source:
             source.left_out.append(f"layer {name!r} has no geometries, and is left out")
             continue
         layer = layer_of(path, name, format)
-        if layer.is_empty and format.is_fixed:
+        if not layer.features and format.is_fixed:
             source.left_out.append(f"layer {name!r} has no features")
         else:
             source.layers.append(layer)
@@ -133,10 +135,14 @@ def layer_of(path: Path, name: str, format: Format, check: Check | None = None) 
         name=name,
         crs=info.crs,
         fields=fields,
-        chunks=lambda: _chunks(path, name, layer, keeps_key, info.key is not None, check),
+        chunks=lambda: _whole(
+            _chunks(path, name, layer, keeps_key, info.key is not None, check),
+            name,
+            info.features if format.has_count else None,
+        ),
         bounds=info.bounds,
         encoding=f"utf-8 ({format.title})",
-        is_empty=not info.features,
+        features=info.features,
         notes=[f"field {field!r}: {each.note}" for field, each in texts.items() if each.note],
     )
     return layer
@@ -162,6 +168,19 @@ def geometries(path: Path) -> Iterator[tuple[np.ndarray[Any, Any], list[FeatureP
             first += len(binary)
 
 
+def _whole(chunks: Iterator[Chunk], name: str, expected: int | None) -> Iterator[Chunk]:
+    """The same chunks, refused if they are not all: GDAL ends where a file is damaged."""
+    read = 0
+    for chunk in chunks:
+        read += len(chunk.numbers)
+        yield chunk
+    if expected is not None and read != expected:
+        raise Refused(
+            f"layer {name!r} has {expected:,} features, of which {read:,} can be read: the file is"
+            " damaged or cut off; save it again"
+        )
+
+
 def _chunks(
     path: Path, name: str, layer: Layer, keeps_key: bool, has_key: bool, check: Check | None
 ) -> Iterator[Chunk]:
@@ -175,11 +194,14 @@ def _chunks(
             binary = binary_of(batch[geometry])
             numbers = np.arange(first, first + len(fids))
             is_renumbered |= not np.array_equal(fids, numbers)
-            if curves := _curves(binary):
+            try:
+                shapes, problems = shapes_of(binary, numbers)
+            except NotImplementedError:
+                curves = _curves(binary)
                 curved += len(curves)
                 straight = ogr.straightened(path, name, first - 1, len(binary))
                 binary[curves] = straight[curves]
-            shapes, problems = shapes_of(binary, numbers)
+                shapes, problems = shapes_of(binary, numbers)
             findings = check(fids.tolist()) if check is not None and len(fids) else ()
             problems += _problems(findings, fids, numbers)
             columns = [
@@ -201,6 +223,8 @@ def _chunks(
 def _problems(
     findings: Sequence[Finding], fids: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]
 ) -> list[FeatureProblem]:
+    if not findings:
+        return []
     places = {int(fid): int(number) for fid, number in zip(fids, numbers, strict=True)}
     return [
         FeatureProblem(

@@ -1,10 +1,11 @@
 """A file of any format as a source of layers: found out, unpacked, brought to UTF-8, opened."""
 
+import gzip
 from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.archives.gzips import unzipped
+from adapters.files.package import FAULTS, is_of_disk
 from adapters.files.vectors.archive import open_archive
 from adapters.files.vectors.formats import GENERIC, JSON, XML, VectorFormat, format_of
 from adapters.files.vectors.geojson import open_geojson
@@ -15,9 +16,10 @@ from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
 from adapters.files.vectors.oversights import open_dxf, open_esri_json, open_gml, open_gpx
 from adapters.files.vectors.points import open_points
-from adapters.files.vectors.texts import in_utf8
+from adapters.files.vectors.texts import check_xml, in_utf8
 
 _HELD: Final = JSON | {VectorFormat.KML}
+_BLOCK: Final = 1 << 20
 _DEPTH: Final = 2
 """An archive, and a file in it that is packed once more."""
 
@@ -60,6 +62,8 @@ def open_source(path: Path, folder: Path, encoding: str | None, depth: int = _DE
         raise Refused(f"the file is larger than {most:,} MB; send it as GeoPackage")
     if format in XML | JSON:
         named, said = in_utf8(named, own / f"utf8.{format.value}", encoding)
+    if format in (VectorFormat.GML, VectorFormat.GPX):
+        check_xml(named)
     source = _opened(named, format, encoding)
     for layer in source.layers:
         layer.encoding = said or layer.encoding
@@ -92,10 +96,15 @@ def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
 
 def _inflated(path: Path, target: Path) -> Path:
     size = 0
-    with path.open("rb") as packed, target.open("xb") as file:
-        for piece in unzipped(packed):
-            size += len(piece)
-            if size > limits.VECTOR_BYTES:
-                raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
-            file.write(piece)
+    try:
+        with gzip.open(path) as packed, target.open("xb") as file:
+            while piece := packed.read(_BLOCK):
+                size += len(piece)
+                if size > limits.VECTOR_BYTES:
+                    raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
+                file.write(piece)
+    except FAULTS as error:
+        if is_of_disk(error):
+            raise
+        raise Refused(f"the gzip file is damaged or cut off ({error}); save it again") from error
     return target

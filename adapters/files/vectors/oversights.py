@@ -6,8 +6,9 @@ Only for processes of `adapters.files.vectors.child`.
 import json
 import mmap
 import re
+import struct
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,10 @@ _ENTITIES_READ: Final = frozenset(
 )
 _BINARY: Final = b"AutoCAD Binary DXF"
 _DXF_END: Final = 64
+_TABLE: Final = struct.Struct("<4xLHH")
+"""Rows, bytes of the header and of a row in a .dat."""
+_ID_BYTES: Final = 4
+_GDB_HEAD: Final = 32
 _NUMBERS: Final = re.compile(r"esriFieldType(OID|(Small|Big)?Integer|Single|Double)")
 _CURVES: Final = ("curveRings", "curvePaths")
 
@@ -124,6 +129,50 @@ def open_esri_json(path: Path) -> Source:
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"the file is damaged, or no Esri JSON ({error})") from error
     return open_layers(path, GENERIC[VectorFormat.ESRI_JSON])
+
+
+def mapinfo_rows(name: str, files: Mapping[str, Path]) -> int:
+    """Return how many rows a table has, each of which has its shape.
+
+    Args:
+        name: Of the layer.
+        files: Its parts.
+
+    Raises:
+        Refused: A part is missing, or was cut off.
+    """
+    table = files.get("layer.dat")
+    if table is not None and table.stat().st_size >= _TABLE.size:
+        with _mapped(table) as content:
+            records, start, length = _TABLE.unpack(content[: _TABLE.size])
+            deleted = content[start : start + records * length : length or 1].count(b"*")
+            is_whole = len(content) >= start + records * length
+        if (index := files.get("layer.id")) is not None:
+            is_whole = is_whole and index.stat().st_size >= _ID_BYTES * records
+        if is_whole:
+            return records - deleted
+    elif rows := files.get("layer.mid"):
+        with rows.open("rb") as file:
+            return sum(1 for line in file if line.strip())
+    raise Refused(f"layer {name!r} lacks a part, or rows of one; save it again")
+
+
+def check_geodatabase(path: Path) -> None:
+    """Check that a table of a file geodatabase, or its index, is as long as it says.
+
+    Raises:
+        Refused: It was cut off.
+    """
+    with path.open("rb") as file:
+        head = file.read(_GDB_HEAD)
+    stated = 0
+    if path.suffix == ".gdbtable":
+        stated = int.from_bytes(head[24:32], "little")
+    elif path.suffix == ".gdbtablx" and head[:4] == b"\3\0\0\0":
+        blocks, width = (int.from_bytes(head[at : at + 4], "little") for at in (4, 12))
+        stated = 16 + 1024 * blocks * width
+    if path.stat().st_size < stated:
+        raise Refused(f"{path.name} of the geodatabase is cut off; save it again")
 
 
 def _faults(feature: Any, numbers: list[str]) -> Iterator[str]:

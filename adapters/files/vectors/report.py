@@ -13,7 +13,7 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 from arro3.io import write_parquet
 
 from adapters.files.vectors.geometry import Cleaned, clean, types_of
-from adapters.files.vectors.layers import Chunk, Layer, SourceField, arrow_type
+from adapters.files.vectors.layers import Chunk, Layer, Refused, SourceField, arrow_type
 from adapters.files.vectors.projection import ToDegrees
 from contracts.jobs.vectors import (
     NOTES,
@@ -73,6 +73,7 @@ def write_layer(
         problems: Written: a JSON line for each problem.
     """
     totals = _Totals()
+    refused: list[Refused] = []
     names = column_names(each.name for each in layer.fields)
     schema = Schema(
         [
@@ -100,11 +101,21 @@ def write_layer(
                 )
 
         def batches() -> Iterator[RecordBatch]:
-            for chunk, found in _ahead(cleaned(), aside):
-                yield _batch(schema, chunk, found, totals, lines)
+            try:
+                for chunk, found in _ahead(cleaned(), aside):
+                    yield _batch(schema, chunk, found, totals, lines)
+            except Refused as error:
+                refused.append(error)
+                raise
 
         reader = RecordBatchReader.from_batches(schema, batches())
-        write_parquet(reader, features, compression=_COMPRESSION)
+        try:
+            write_parquet(reader, features, compression=_COMPRESSION)
+        except Exception:
+            if refused:
+                # arro3 makes a text of what its source raises.
+                raise refused[0] from None
+            raise
     columns = tuple(
         VectorColumn(
             name=name, source=each.name, type=each.type, is_empty=place not in totals.filled

@@ -25,6 +25,9 @@ from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 PARTS: Final = ("shp", "shx", "dbf", "prj", "cpg", "cst")
 DERIVED: Final = frozenset({"sbn", "sbx", "qix", "qpj", "qmd", "fbn", "fbx", "ain", "aih", "xml"})
 """Indexes, and what is known from the other parts."""
+_HEAD_BYTES: Final = 28
+_LENGTH: Final = slice(24, 28)
+"""Where a .shp says its length, in words of 16 bits."""
 _TEXT_BYTES: Final = 64 * 1024
 _PREVIEW: Final = ("utf-8", "cp1252", "cp850")
 
@@ -130,6 +133,10 @@ def _shown(sample: bytes, codec: str) -> str:
 
 def _geometries(parts: _Parts, layer: Layer) -> tuple[np.ndarray[Any, Any], list[FeatureProblem]]:
     """All geometries, and what is wrong with them; GDAL sees these two files alone."""
+    with parts.files["shp"].open("rb") as file:
+        stated = 2 * int.from_bytes(file.read(_HEAD_BYTES)[_LENGTH], "big")
+    if parts.files["shp"].stat().st_size < stated:
+        raise Refused(f"the .shp of {parts.name!r} is cut off: it says {stated:,} bytes")
     own = parts.files["shp"].parent / "geometry"
     own.mkdir()
     shutil.move(parts.files["shp"], own / "layer.shp")

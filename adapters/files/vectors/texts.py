@@ -4,8 +4,9 @@ import codecs
 import re
 from pathlib import Path
 from typing import Final
+from xml.parsers import expat
 
-from adapters.files.vectors.layers import Unsure
+from adapters.files.vectors.layers import Refused, Unsure
 from domain.jobs.vectors.encodings import Encoding, UnknownEncoding, encoding_of
 
 _BLOCK: Final = 1 << 20
@@ -52,6 +53,20 @@ def in_utf8(path: Path, copy: Path, parameter: str | None) -> tuple[Path, str]:
                 " it in?",
             ) from error
     return (path if found.codec in _UTF8 else copy), str(found)
+
+
+def check_xml(path: Path) -> None:
+    """Check that XML is complete: GDAL reads the features before the place where it ends.
+
+    Raises:
+        Refused: It is not.
+    """
+    parser = expat.ParserCreate()
+    try:
+        with path.open("rb") as file:
+            parser.ParseFile(file)
+    except expat.ExpatError as error:
+        raise Refused(f"the file is damaged or cut off (XML: {error}); save it again") from error
 
 
 def _encoding(path: Path, parameter: str | None) -> Encoding:

@@ -19,8 +19,8 @@ _MOMENT: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _EXACT_DIGITS: Final = 15
-_NUMBERS: Final = {ColumnType.INTEGER, ColumnType.REAL}
-_MOMENTS: Final = {ColumnType.TIMESTAMP, ColumnType.INSTANT}
+_NUMBERS: Final = frozenset({ColumnType.INTEGER, ColumnType.REAL})
+_MOMENTS: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.INSTANT})
 
 
 def column_of(values: Sequence[Any]) -> tuple[ColumnType, list[Any], str | None]:
@@ -87,14 +87,14 @@ class Texts:
     @property
     def kind(self) -> ColumnType:
         """The type that holds all of them."""
-        if self._kinds == _NUMBERS:
+        if frozenset(self._kinds) == _NUMBERS:
             return ColumnType.REAL
-        return next(iter(self._kinds)) if len(self._kinds) == 1 else ColumnType.TEXT
+        return max(self._kinds) if len(self._kinds) == 1 else ColumnType.TEXT
 
     @property
     def note(self) -> str | None:
         """What has to be changed."""
-        if self._kinds == _MOMENTS:
+        if frozenset(self._kinds) == _MOMENTS:
             return "some times have a zone and some have none; kept as text"
         if self._is_shifted and self.kind is ColumnType.INSTANT:
             return "times of other zones were brought to UTC; the instant is the same"

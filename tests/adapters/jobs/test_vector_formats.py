@@ -171,6 +171,27 @@ async def test_what_cannot_be_read_is_refused_in_words(
 
 
 @pytest.mark.parametrize(
+    ("driver", "suffix", "cut"),
+    [
+        ("FlatGeobuf", "fgb", "fgb"),
+        ("GML", "gml", "gml"),
+        ("DXF", "dxf", "dxf"),
+        *(("MapInfo File", "tab", part) for part in ("map", "dat", "id")),
+        *(("MapInfo File", "mif", part) for part in ("mif", "mid")),
+        *(("OpenFileGDB", "gdb", f"a00000009.{part}") for part in ("gdbtable", "gdbtablx")),
+        *(("ESRI Shapefile", "shp", part) for part in ("shp", "shx", "dbf")),
+    ],
+)
+async def test_a_file_that_was_cut_off_is_refused(
+    read: Reading, tmp_path: Path, driver: str, suffix: str, cut: str
+) -> None:
+    columns = {} if driver == "DXF" else {"n": 1}
+    write = by_gdal(driver, suffix, count=300, cut=cut, **columns)
+    with pytest.raises(UnreadableDocument, match=r"cut off|damaged|lacks"):
+        await read(write(tmp_path), source_crs="EPSG:4326")
+
+
+@pytest.mark.parametrize(
     ("write", "parameter"),
     [
         (text(GML.format(encoding="UTF-8", shape=PLACE, more=""), "cp1252"), "encoding"),

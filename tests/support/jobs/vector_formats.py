@@ -43,8 +43,18 @@ ESRI: Final = {
 }
 
 
-def by_gdal(driver: str, suffix: str, **columns: Any) -> Callable[[Path], Path]:
-    """A file with a point, as GDAL writes it; zipped, if it has several parts."""
+def by_gdal(
+    driver: str, suffix: str, count: int = 1, cut: str = "", **columns: Any
+) -> Callable[[Path], Path]:
+    """A file with a point, as GDAL writes it; zipped, if it has several parts.
+
+    Args:
+        driver: Of GDAL.
+        suffix: Of the file.
+        count: How often it has the point.
+        cut: Of parts that end so the last third is cut off.
+        columns: Attributes, with their value.
+    """
 
     def write(folder: Path) -> Path:
         parts = folder / "parts"
@@ -52,12 +62,13 @@ def by_gdal(driver: str, suffix: str, **columns: Any) -> Callable[[Path], Path]:
         path = parts / f"x.{suffix}"
         newest: dict[str, Any] = {"TARGET_ARCGIS_VERSION": "ARCGIS_PRO_3_2_OR_LATER"}
         options = newest if suffix == "gdb" else {}
-        wkb = np.array([shapely.to_wkb(shapely.Point(9, 48)), None], dtype=object)[:-1]
+        shapes = [shapely.to_wkb(shapely.Point(9, 48))] * count
+        wkb = np.array([*shapes, None], dtype=object)[:-1]
         pyogrio.raw.write(
             path,
             wkb,
             [
-                np.array([value], object if isinstance(value, str) else None)
+                np.array([value] * count, object if isinstance(value, str) else None)
                 for value in columns.values()
             ],
             list(columns),
@@ -66,7 +77,11 @@ def by_gdal(driver: str, suffix: str, **columns: Any) -> Callable[[Path], Path]:
             driver=driver,
             **options,
         )
-        if suffix not in ("tab", "mif", "gdb"):
+        for each in parts.rglob("*"):
+            if cut and each.name.endswith(cut) and each.is_file():
+                content = each.read_bytes()
+                each.write_bytes(content[: len(content) * 2 // 3])
+        if suffix not in ("tab", "mif", "gdb", "shp"):
             return path
         with zipfile.ZipFile(folder / "x.zip", "w") as archive:
             for each in sorted(parts.rglob("*")):
