@@ -16,7 +16,7 @@ from adapters.files.texts.pdf import read_pdf
 from adapters.files.texts.plain import read_page, read_plain
 from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.files.texts.word import read_word
-from adapters.ports import Unavailable, UnreadableDocument
+from adapters.ports import UnreadableDocument
 
 _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.PDF: read_pdf,
@@ -55,8 +55,6 @@ def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
         return _answer(order, findings, library)
     except UnreadableDocument as error:
         return Answer(unreadable=str(error))
-    except Unavailable as error:
-        return Answer(unavailable=str(error), dependency=error.dependency)
 
 
 def _answer(order: ReadOrder, findings: Findings, library: Library | None) -> Answer:
