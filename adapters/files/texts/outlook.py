@@ -10,6 +10,7 @@ from oxmsg.domain import constants as c
 from oxmsg.storage import Storage
 
 from adapters.files import limits
+from adapters.files.failures import damage
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.outlook_items import (
     body_of,
@@ -20,6 +21,8 @@ from adapters.files.texts.outlook_items import (
 from adapters.files.texts.outlook_properties import MESSAGE, RECIPIENT, TextProperties
 from adapters.ports import UnreadableDocument
 
+_DAMAGE: Final = (ValueError, OverflowError)
+"""What the library raises about sizes and names that cannot be."""
 _SEALED: Final = "IPM.Note.SMIME"
 _CLEAR: Final = ".MultipartSigned"
 _WITH_FIELDS: Final = ("IPM.Contact", "IPM.DistList", "IPM.Appointment", "IPM.Task", "IPM.Schedule")
@@ -38,7 +41,7 @@ def read_outlook(path: Path, into: Findings) -> None:
             f"the Outlook message has {size:,} bytes; at most {limits.MAIL_BYTES:,} are read: send"
             " its attachments as documents of their own"
         )
-    with OleFileIO(str(path)) as compound:
+    with damage("Outlook message", *_DAMAGE), OleFileIO(str(path)) as compound:
         storage = Storage.from_ole(compound)
         damaged = bool(getattr(compound, "parsing_issues", ()))
     properties = TextProperties(storage, MESSAGE)

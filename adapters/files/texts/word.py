@@ -63,7 +63,7 @@ def read_word(path: Path, into: Findings) -> None:
         relations = _without_dangling(package, into)
     with damage("document", *_DAMAGE):
         opened = OpcPackage.open(_with_parts(path, relations) if relations else str(path))
-    _describe(opened, into)
+        _describe(opened, into)
     _describe_custom(opened, into)
     main = _main(opened)
     _take_out_chunks(main, into)
