@@ -1,13 +1,14 @@
 """Rasters in ZIP archives and gzip files, and those whose place is their name."""
 
+import gzip
 import re
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.files.archives.gzips import unzipped
 from adapters.files.package import open_package
 from adapters.files.rasters.formats import HGT, driver_of_head
 from adapters.files.rasters.source import EXPANSION, EXPANSION_FREE_BYTES, MOST_BYTES
@@ -18,6 +19,7 @@ from domain.jobs.rasters.datasets import is_sidecar, world_file, world_files_of
 _ZIP: Final = b"PK\x03\x04"
 _GZIP: Final = b"\x1f\x8b"
 _HEAD: Final = 64
+_PIECE: Final = 1 << 20
 _WORLD_BYTES: Final = 10_000
 _LITTER: Final = re.compile(r"(^|/)(__MACOSX/|\.DS_Store$|\._|Thumbs\.db$)", re.IGNORECASE)
 """What programs add that nobody has put there."""
@@ -63,8 +65,7 @@ def unpacked(path: Path, name: str, subdataset: int | None) -> Generator[Packed]
         found = _of_zip(path, subdataset)
     elif head.startswith(_GZIP):
         inner = re.sub(r"\.gz$", "", base, flags=re.IGNORECASE)
-        with path.open("rb") as file:
-            target = _written(unzipped(file), inner, path.stat().st_size)
+        target = _written(_unzipped(path), inner, path.stat().st_size)
         found = Packed(target, subdataset, inner)
     elif base.lower().endswith(HGT):
         target = _target(base)
@@ -123,6 +124,15 @@ def _files(path: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
         for name, _, pieces in package.files():
             if not _LITTER.search(name):
                 yield name, pieces
+
+
+def _unzipped(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise UnreadableDocument("the gzip file is damaged or cut off; send it again") from error
 
 
 def _member(path: Path, member: str) -> Path:

@@ -123,7 +123,7 @@ CASES = {
     ),
     "gzip": Case("a.tif.gz", gzip.compress(tiff()), pixels=PIXELS, says="t is a.tif in an archive"),
     "gzip that is cut off": Case(
-        "a.tif.gz", gzip.compress(tiff())[:-20], says="damaged gzip file, or cut off"
+        "a.tif.gz", gzip.compress(tiff())[:-20], says="gzip file is damaged or cut off"
     ),
     "ZIP of the sea": Case("sea.zip", {"N00E000.hgt": bytes(2 * 3601 * 3601)}, pixels=SEA),
     "ZIP of hgt files in folders": Case(
