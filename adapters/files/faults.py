@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 from xml.parsers import expat
 
+from adapters.ports import Unavailable
+
 NO_MEMORY: Final = os.EX_OSERR
 """Exit code of a process that was refused more memory."""
 _DAMAGE: Final = (
@@ -96,6 +98,8 @@ def is_of_disk(error: BaseException) -> bool:
 
 
 def _kind(error: BaseException) -> FaultKind:
+    if isinstance(error, Unavailable):
+        return FaultKind.DISK
     if not isinstance(error, OSError):
         return FaultKind.DAMAGE if isinstance(error, _DAMAGE) else FaultKind.READER
     if error.errno == errno.EFBIG:

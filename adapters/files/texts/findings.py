@@ -1,6 +1,5 @@
 """What is found in a document while it is read; every part of it has a bound."""
 
-import errno
 import hashlib
 import re
 import time
@@ -11,12 +10,10 @@ from typing import Final
 
 from adapters.files import limits
 from adapters.files.texts.html import as_utc, clean_line, clean_text, safe_filename
-from adapters.ports import Extracted, ExtractedFile, Unavailable
-from contracts.dependencies import Dependency
+from adapters.ports import Extracted, ExtractedFile
 
 _NOTE_CHARACTERS = 300
 _NAME_CHARACTERS = 100
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MESSAGE_ID: Final = re.compile(r"<([^<>\s]+)>")
 
 
@@ -107,11 +104,7 @@ class Findings:
                 self._thread.setdefault(clean_line(name, limits.MESSAGE_ID_CHARACTERS))
 
     def keep(self, filename: str | None, content: bytes) -> None:
-        """Keep a file that was inside the document.
-
-        Raises:
-            Unavailable: It cannot be written.
-        """
+        """Keep a file that was inside the document."""
         self.keep_pieces(filename, (content,), len(content))
 
     def keep_pieces(self, filename: str | None, pieces: Iterable[bytes], size: int) -> None:
@@ -121,9 +114,6 @@ class Findings:
             filename: As the document has it.
             pieces: Its bytes; what they raise passes through, and the file is not kept.
             size: How many there are, at most.
-
-        Raises:
-            Unavailable: It cannot be written.
         """
         number = len(self._files) + 1
         if number > limits.ATTACHED_FILES or size > self._files_room:
@@ -131,17 +121,11 @@ class Findings:
             return
         path = self._folder / f"{number:04}"
         digest = hashlib.sha256()
-        try:
-            with path.open("wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                    digest.update(piece)
-                written = file.tell()
-        except OSError as error:
-            full = Dependency.SCRATCH_DISK if error.errno in _FULL else None
-            raise Unavailable(
-                f"an attached file cannot be written: {error.strerror}", full
-            ) from error
+        with path.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+                digest.update(piece)
+            written = file.tell()
         self._files_room -= written
         name = safe_filename(filename, f"file {number}")
         self._files.append(ExtractedFile(name, path, written, digest.hexdigest()))

@@ -12,7 +12,7 @@ from email.message import EmailMessage, MIMEPart
 from email.parser import BytesFeedParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from adapters.files import limits
 from adapters.files.encodings import encoding_of, label_of, page_encoding
@@ -36,11 +36,12 @@ _DAMAGED: Final = (
 )
 _STUMBLES: Final = (
     *(email.errors.MessageError, ValueError, LookupError),
-    *(AttributeError, TypeError, OverflowError),
+    *(AttributeError, TypeError, OverflowError, RecursionError),
 )
 """What the library raises about malformed fields."""
 _BLOCK: Final = 1 << 16
 _PARSED_CHARACTERS: Final = 10_000
+"""Of a field; for longer ones the library takes a time that grows with the square of it."""
 _DESCRIBED: Final = ("To", "Cc", "Bcc", "Reply-To", "Sender", "Message-ID", "X-Mailer")
 _SEALED: Final = {
     "application/pkcs7-mime": "S/MIME",
@@ -55,6 +56,13 @@ _ENCODED_WORD: Final = re.compile(r"=\?([\w.:-]{1,40})\?(?=[bBqQ]\?)")
 _WORD: Final = re.compile(r"\w+")
 _NAMES: Final = (("Content-Disposition", "filename"), ("Content-Type", "name"))
 _EXTENSIONS: Final = {"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics"}
+
+
+class _Bounded(email.policy.EmailPolicy):
+    """Reads fields as far as that takes little time."""
+
+    def header_fetch_parse(self, name: str, value: str) -> object:  # type: ignore[override]
+        return super().header_fetch_parse(name, value[:_PARSED_CHARACTERS])
 
 
 def read_mail(path: Path, into: Findings) -> None:
@@ -112,7 +120,7 @@ def _sealed(part: MIMEPart, how: str) -> str:
 
 def _parsed_file(path: Path, into: Findings) -> EmailMessage:
     """Read the mail alone: programs write more around it, and bad lines into its header."""
-    parser = BytesFeedParser(EmailMessage, policy=email.policy.default)
+    parser = BytesFeedParser(EmailMessage, policy=_Bounded())
     bounds = bounds_of(path)
     with path.open("rb") as file:
         file.seek(bounds.start)
@@ -127,14 +135,14 @@ def _parsed_file(path: Path, into: Findings) -> EmailMessage:
         text = line.decode(encoding_of(line, None)[0], "replace")
         into.note(f"a line of the mail's header is no field, and stands in its text: {text}")
         into.add_text(f"{text}\n")
-    return parser.close()
+    return cast("EmailMessage", parser.close())
 
 
 def header(mail: MIMEPart, name: str) -> str:
     """A field of a mail's header; "" when it is missing.
 
-    Very long fields come as they stand, since the library takes a time for them that grows with
-    the square of their length; and so do some malformed ones that it stumbles over.
+    Very long fields come as they stand, and so do some malformed ones that the library stumbles
+    over.
     """
     raw = _raw(mail, name)
     repaired = _repaired(mail, raw)

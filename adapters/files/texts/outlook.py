@@ -20,10 +20,13 @@ from oxmsg.storage import Storage
 
 from adapters.files import limits
 from adapters.files.encodings import encoding_of
+from adapters.files.failures import damage
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import as_utc, clean_line, clean_text, html_text, safe_filename
 from adapters.ports import UnreadableDocument
 
+_DAMAGE: Final = (ValueError, OverflowError)
+"""What the library raises about sizes and names that cannot be."""
 _SEALED: Final = "IPM.Note.SMIME"
 _CLEAR: Final = ".MultipartSigned"
 _WITH_FIELDS: Final = ("IPM.Contact", "IPM.DistList", "IPM.Appointment", "IPM.Task", "IPM.Schedule")
@@ -142,7 +145,7 @@ def read_outlook(path: Path, into: Findings) -> None:
             f"the Outlook message has {size:,} bytes; at most {limits.MAIL_BYTES:,} are read: send"
             " its attachments as documents of their own"
         )
-    with OleFileIO(str(path)) as compound:
+    with damage("Outlook message", *_DAMAGE), OleFileIO(str(path)) as compound:
         storage = Storage.from_ole(compound)
         damaged = bool(getattr(compound, "parsing_issues", ()))
     properties = _TextProperties(storage, _MESSAGE)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from adapters.files.failures import Wording
 from adapters.files.forks import Bounds, Forks, Order
 from adapters.files.texts.protocol import Answer, ReadOrder
-from adapters.ports import Extracted, Unavailable, UnreadableDocument
+from adapters.ports import Extracted, UnreadableDocument
 
 _CHILD: Final = "adapters.files.texts.child"
 _OFFICE_CHILD: Final = "adapters.files.texts.office_child"
@@ -78,8 +78,6 @@ async def _ask(forks: Forks, order: ReadOrder) -> Answer:
 
 
 def _found(answer: Answer) -> Extracted:
-    if answer.unavailable is not None:
-        raise Unavailable(answer.unavailable, answer.dependency)
     if answer.extracted is None:
         raise UnreadableDocument(answer.unreadable or "the document cannot be read")
     return answer.extracted

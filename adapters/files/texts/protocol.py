@@ -7,7 +7,6 @@ from pydantic import BaseModel
 
 from adapters.files.forks import Bounds
 from adapters.ports import Extracted
-from contracts.dependencies import Dependency
 
 NICENESS: Final = 5
 """By so much a process that reads documents gives way to the worker and other programs of its
@@ -30,6 +29,3 @@ class Answer(BaseModel):
     needs_library: bool = False
     """It has to be read by a process that has the library for Office files."""
     unreadable: str | None = None
-    unavailable: str | None = None
-    dependency: Dependency | None = None
-    """What was unavailable, when docflow itself needs it."""

@@ -18,7 +18,7 @@ from adapters.files.texts.protocol import Answer, ReadOrder
 from adapters.files.texts.signed import read_signed
 from adapters.files.texts.tnef import read_tnef
 from adapters.files.texts.word import read_word
-from adapters.ports import Unavailable, UnreadableDocument
+from adapters.ports import UnreadableDocument
 
 _READERS: Final[Mapping[TextKind, Callable[[Path, Findings], None]]] = {
     TextKind.PDF: read_pdf,
@@ -59,8 +59,6 @@ def answer_to(order: ReadOrder, library: Library | None = None) -> Answer:
         return _answer(order, findings, library)
     except UnreadableDocument as error:
         return Answer(unreadable=str(error))
-    except Unavailable as error:
-        return Answer(unavailable=str(error), dependency=error.dependency)
 
 
 def _answer(order: ReadOrder, findings: Findings, library: Library | None) -> Answer:

@@ -1,12 +1,18 @@
 """Word documents."""
 
+import io
+import posixpath
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from docx.opc.constants import RELATIONSHIP_TYPE as RT
 from docx.opc.exceptions import PackageNotFoundError
+from docx.opc.oxml import (
+    serialize_part_xml,  # pyright: ignore[reportUnknownVariableType]
+)
 from docx.opc.package import OpcPackage
 from docx.opc.part import Part
 from docx.opc.parts.coreprops import CorePropertiesPart
@@ -14,7 +20,7 @@ from docx.oxml import parse_xml
 
 from adapters.files import limits
 from adapters.files.failures import damage
-from adapters.files.package import damaged, open_package
+from adapters.files.package import Package, damaged, open_package
 from adapters.files.texts.embedded import take_out_embedded
 from adapters.files.texts.findings import Findings
 from adapters.ports import UnreadableDocument
@@ -31,6 +37,7 @@ _DAMAGE: Final = (
     *(KeyError, ValueError, AttributeError, TypeError),
 )
 """What the library raises if parts are no XML (a `SyntaxError` of lxml), missing, or no parts."""
+_RELATIONS: Final = re.compile(r"(.*/)?_rels/[^/]*\.rels")
 _MAIN: Final = "/officeDocument"
 _CUSTOM: Final = "/custom-properties"
 _SHOWN_ATTRIBUTES: Final = {"textpath": ("string",), "docPr": ("title", "descr")}
@@ -67,9 +74,10 @@ def read_word(path: Path, into: Findings) -> None:
                 f" {limits.DOCX_BYTES:,} are read: make its pictures smaller or split it"
             )
         take_out_embedded(package, into)
+        relations = _without_dangling(package, into)
     with damage("document", *_DAMAGE):
-        opened = OpcPackage.open(str(path))
-    _describe(opened, into)
+        opened = OpcPackage.open(_with_parts(path, relations) if relations else str(path))
+        _describe(opened, into)
     _describe_custom(opened, into)
     main = _main(opened)
     _take_out_chunks(main, into)
@@ -80,6 +88,36 @@ def read_word(path: Path, into: Findings) -> None:
             if into.is_cut_off:
                 return
             into.add_text(piece)
+
+
+def _without_dangling(package: Package, into: Findings) -> dict[str, bytes]:
+    """Lists of relations without those to parts that are not there: add-ins leave them behind.
+
+    The library refuses a document for them, which Word opens.
+    """
+    changed: dict[str, bytes] = {}
+    for name in filter(_RELATIONS.fullmatch, package.names()):
+        listed = _parsed(package.read(name))
+        for relation in list(listed):
+            target = relation.get("Target", "")
+            folder = posixpath.dirname(posixpath.dirname(name))
+            part = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+            if relation.get("TargetMode") == "External" or part in package:
+                continue
+            if not target.startswith("#"):
+                into.note(f"a part that the document refers to is not in it: {part}")
+            listed.remove(relation)
+            changed[name] = serialize_part_xml(listed)
+    return changed
+
+
+def _with_parts(path: Path, changed: dict[str, bytes]) -> io.BytesIO:
+    written = io.BytesIO()
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(written, "w") as target:
+        for info in source.infolist():
+            target.writestr(info.filename, changed.get(info.filename) or source.read(info))
+    written.seek(0)
+    return written
 
 
 def _main(opened: OpcPackage) -> Part:

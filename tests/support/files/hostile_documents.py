@@ -105,9 +105,8 @@ def word_with(main: str, more: Mapping[str, bytes] | None = None) -> bytes:
         zipfile.ZipFile(io.BytesIO(word("Title", "Author", WRITTEN_AT, ["text"]))) as source,
         zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as target,
     ):
-        for name in source.namelist():
-            target.writestr(name, main if name == "word/document.xml" else source.read(name))
-        for name, content in (more or {}).items():
+        parts = {name: source.read(name) for name in source.namelist()}
+        for name, content in {**parts, "word/document.xml": main, **(more or {})}.items():
             target.writestr(name, content)
     return written.getvalue()
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from docx.opc.constants import NAMESPACE
+from docx.opc.constants import RELATIONSHIP_TYPE as RT
 
 from adapters.files import limits
 from adapters.files.forks import Bounds
@@ -124,6 +126,22 @@ async def test_entities_read_no_files(texts: FileTexts, tmp_path: Path) -> None:
     secret.write_text("the secret")
     found = await _read(texts, tmp_path, hostile.word_that_names_a_file(str(secret)))
     assert "secret" not in found.text
+
+
+async def test_a_word_file_that_refers_to_missing_parts_is_read(
+    texts: FileTexts, tmp_path: Path
+) -> None:
+    main = hostile.word_main("<w:p><w:r><w:t>words</w:t></w:r></w:p>")
+    relation = f'<Relationship Id="%s" Type="{RT.IMAGE}" Target="%s"/>'
+    relations = relation % ("rId1", "NULL") + relation % ("rId2", "#_top")
+    listed = f'<Relationships xmlns="{NAMESPACE.OPC_RELATIONSHIPS}">{relations}</Relationships>'
+    found = await _read(
+        texts,
+        tmp_path,
+        hostile.word_with(main, {"word/_rels/document.xml.rels": listed.encode()}),
+    )
+    assert found.text == "words"
+    assert found.notes == ["a part that the document refers to is not in it: word/NULL"]
 
 
 async def test_ten_thousand_attachments(texts: FileTexts, tmp_path: Path) -> None:
