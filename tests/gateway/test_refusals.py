@@ -112,7 +112,7 @@ async def test_too_many_uploads(stack: Stack) -> None:
         assert "2 uploads a minute" in problem(refused, 429, "too-many-requests")
         assert 0 < int(refused.headers["retry-after"]) <= 60
     async with stack.browser(token("rolf"), app=app) as rolf:
-        assert (await upload(rolf)).status_code == 201
+        assert [(await upload(rolf)).status_code for _ in range(2)] == [201, 201]
 
 
 async def test_invalid_decisions(stack: Stack) -> None:
