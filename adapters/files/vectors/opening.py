@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.files import limits
-from adapters.files.package import FAULTS, is_of_disk
+from adapters.files.faults import DAMAGE, is_of_disk
 from adapters.files.vectors.archive import open_archive
 from adapters.files.vectors.formats import GENERIC, JSON, XML, VectorFormat, format_of
 from adapters.files.vectors.geojson import open_geojson
@@ -103,7 +103,7 @@ def _inflated(path: Path, target: Path) -> Path:
                 if size > limits.VECTOR_BYTES:
                     raise Refused(f"the file unpacks to more than {limits.VECTOR_BYTES:,} bytes")
                 file.write(piece)
-    except FAULTS as error:
+    except DAMAGE as error:
         if is_of_disk(error):
             raise
         raise Refused(f"the gzip file is damaged or cut off ({error}); save it again") from error
