@@ -29,6 +29,7 @@ from adapters.files.vectors.layers import (
 from contracts.jobs.vectors import FeatureProblem
 from domain.jobs.vectors.values import column_of
 
+_DIGITS: Final = 1_000
 _BLANK: Final = " \t\n\r\x1e"
 """With the separator of records in a text sequence."""
 _LISTED: Final = 10
@@ -80,6 +81,12 @@ def open_geojson(path: Path) -> Source:
     return Source("GeoJSON", [_layer(found, geometries)])
 
 
+def _whole_number(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise Refused(f"a number has {len(text):,} digits; at most {_DIGITS:,} are read")
+    return int(text)
+
+
 def _features(text: str, found: _Found) -> Iterator[Any]:
     """The features of a text, decoded one by one."""
 
@@ -94,7 +101,9 @@ def _features(text: str, found: _Found) -> Iterator[Any]:
     def constant(_: str) -> None:
         found.unreal += 1
 
-    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs, parse_constant=constant, parse_int=_whole_number
+    )
     at = _expect(text, 0, "{")
     while text[at : at + 1] != "}":
         key, at = decoder.raw_decode(text, at)
