@@ -2,19 +2,31 @@
 
 import gzip
 import io
+import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import pyogrio.raw
-import shapely
-
 from tests.support.files import hostile_documents, office, open_documents
 from tests.support.files.compound_files import xls
 from tests.support.imports.documents import workbook
 from tests.support.jobs import rasters, vector_files
+from tests.support.jobs.vector_formats import (
+    ARC,
+    COLUMNS,
+    ESRI,
+    FEATURE,
+    GML,
+    GPX,
+    PLACE,
+    TOPOLOGY,
+    by_gdal,
+    geo,
+    gzipped,
+    parquet,
+    text,
+)
 from tests.support.transfers.archives import gzip_of, tar_of, zip_of
 
 HERE: Final = Path(__file__).parent
@@ -73,22 +85,8 @@ def _geopackage(folder: Path) -> Sequence[bytes]:
     return [vector_files.geopackage(folder / "seed.gpkg", _SQUARES, columns).read_bytes()]
 
 
-def _by_gdal(driver: str, suffix: str, field: str = "name") -> Seeds:
-    def made(folder: Path) -> Sequence[bytes]:
-        path = folder / f"by_gdal{suffix}"
-        shape = "LINESTRING (9 48, 9 49, 10 49)"
-        pyogrio.raw.write(
-            path,
-            np.array([shapely.to_wkb(shapely.from_wkt(shape))] * 2, dtype=object),
-            [np.array(["a", "b"], dtype=object)],
-            [field],
-            geometry_type="LineString",
-            crs="EPSG:4326",
-            driver=driver,
-        )
-        return [path.read_bytes()]
-
-    return made
+def _written(write: Callable[[Path], Path]) -> Seeds:
+    return lambda folder: [write(folder).read_bytes()]
 
 
 def _zipped(name: str, seeds: Seeds) -> Seeds:
@@ -153,12 +151,21 @@ VECTORS: Final[Mapping[str, Seeds]] = {
     "kmz": _zipped("doc.kml", _cases("geo/kml_track.kml")),
     "shapefile": _both(_shapefile, _cases("geo/tin.zip", "geo/dbf_utf8_ansi.zip")),
     "geopackage": _geopackage,
-    "flatgeobuf": _by_gdal("FlatGeobuf", ".fgb"),
-    "gml": _by_gdal("GML", ".gml"),
-    "gpx": _by_gdal("GPX", ".gpx"),
-    "dxf": _by_gdal("DXF", ".dxf", "Layer"),
-    "mif": _by_gdal("MapInfo File", ".mif"),
-    "tab": _by_gdal("MapInfo File", ".tab"),
+    "flatgeobuf": _written(by_gdal("FlatGeobuf", "fgb", count=20, **COLUMNS)),
+    "gml": _both(
+        _written(text(GML.format(encoding="UTF-8", shape=PLACE, more=""))),
+        _written(text(GML.format(encoding="UTF-8", shape=ARC, more=""))),
+    ),
+    "gpx": _written(text(GPX)),
+    "dxf": _written(by_gdal("DXF", "dxf", count=3)),
+    "mapinfo": _written(by_gdal("MapInfo File", "mif", count=3, **COLUMNS)),
+    "tab": _written(by_gdal("MapInfo File", "tab", count=3, **COLUMNS)),
+    "geodatabase": _written(by_gdal("OpenFileGDB", "gdb", count=3, **COLUMNS)),
+    "topojson": _written(text(json.dumps(TOPOLOGY))),
+    "esri-json": _written(text(json.dumps(ESRI))),
+    "geojson.gz": _written(gzipped(f"{FEATURE}\n{FEATURE}")),
+    "geoparquet": _written(parquet(geo())),
+    "csv": _written(text("id,zip,start,Longitude,Latitude\n1,01234,2024-01-02,9,48\n" * 3)),
 }
 RASTERS: Final[Mapping[str, Seeds]] = {
     "tif": _both(
