@@ -100,6 +100,11 @@ class DocumentTables:
         self._findings.sheets_left = left_sheets(found, chosen)
         self._findings.sheets_read = [sheet.name or "" for sheet in chosen]
         tables = _placed([self._survey(sheet, len(chosen) == 1) for sheet in chosen])
+        if sum(sheet.header is not None and not sheet.hidden for sheet in found) > 1:
+            tables = [
+                replace(each, place=replace(each.place, section=each.sheet.name or ""))
+                for each in tables
+            ]
         refuse_keys_alone(self._spec, self._message, tables)
         if len(tables) > 1:
             refuse_lines_of_several(self._message.keep_lines, tables)

@@ -40,9 +40,11 @@ class Sections:
     Args:
         spec: The table.
         header: The header of the file.
+        sheet: Its sheet, if several hold bills: each begins its numbering anew; '': only one does.
     """
 
-    def __init__(self, spec: TableSpec, header: TableHeader) -> None:
+    def __init__(self, spec: TableSpec, header: TableHeader, sheet: str = "") -> None:
+        self._sheet = sheet
         self._key = spec.key[0]
         self._figures = figures_of(spec, header)
         self._used = frozenset(header.positions.values())
@@ -96,11 +98,8 @@ class Sections:
 
     def _path(self, code: str) -> str:
         self._close(_shape(code))
-        titles = (
-            readable(each.title, _TITLE_CHARACTERS)
-            for each in self._open
-            if not _continues(code, each.code)
-        )
+        open_titles = (each.title for each in self._open if not _continues(code, each.code))
+        titles = (readable(each, _TITLE_CHARACTERS) for each in (self._sheet, *open_titles) if each)
         return readable(" / ".join(titles), PATH_CHARACTERS)
 
     def _begin(self, heading: _Heading) -> None:

@@ -62,6 +62,7 @@ class Place:
         layout: Position in this sheet of each column of the report; None: the same ones.
         titles: Titles of the report; None: those of this sheet.
         width: Fields of a text table's header; 0: a sheet has no such limit.
+        section: Name of the sheet, if others of the document hold such a table too.
     """
 
     sheet: str | None = None
@@ -69,6 +70,7 @@ class Place:
     layout: Sequence[int | None] | None = None
     titles: tuple[str, ...] | None = None
     width: int = 0
+    section: str = ""
 
 
 def _keeps_none(line: int) -> bool:
@@ -140,7 +142,9 @@ class RowValidator:
         self._numbers = spec.numbered and SEQUENCE not in present
         made = {SECTION, SEQUENCE} - present
         self._made = tuple(name for name in spec.key if name in made)
-        self._sections = Sections(spec, header) if SECTION in self._made else None
+        self._sections = (
+            Sections(spec, header, self._place.section) if SECTION in self._made else None
+        )
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         self.columns = (
             *spec.scope,

@@ -65,8 +65,13 @@ _TIME: Final = re.compile(
 _MARKED: Final = re.compile(r"(?:\s+A|\s*\*)+$")
 """What Primavera sets behind actual and constrained dates."""
 _WEEKDAY: Final = re.compile(
-    r"(?:mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|tu|we|th|su|lun|mar|mer|jeu|ven|sam|dim)"
-    r"[a-z]*\.?,?\s+(?=[0-9])",
+    r"(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?"
+    r"|sun(?:day)?|tu|we|th|su|mo(?:ntag)?|di(?:enstag)?|mi(?:ttwoch)?|do(?:nnerstag)?"
+    r"|fr(?:eitag)?|sa(?:mstag)?|sonnabend|so(?:nntag)?|lun(?:di|es|ed[i\u00ec])?"
+    r"|mar(?:di|tes|ted[i\u00ec])?|mer(?:credi|coled[i\u00ec])?|mi[e\u00e9]rcoles"
+    r"|jeu(?:di)?|jueves|gioved[i\u00ec]|ven(?:dredi|erd[i\u00ec])?|viernes|sam(?:edi)?"
+    r"|s[a\u00e1]bado|sabato|dim(?:anche)?|domingo|domenica"
+    r"|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\.?,?\s+(?=[0-9])",
     re.IGNORECASE,
 )
 _NUMERIC: Final = re.compile(r"([0-9]{1,2})([/.])([0-9]{1,2})\2([0-9]{2})")
@@ -206,7 +211,7 @@ def _number(cell: Cell) -> Cell:
         found[group] in ("-", _MINUS) for group in ("minus", "inner", "trailing")
     )
     number = found["number"].strip()
-    if found["cents"] and not number.isdecimal():
+    if found["cents"] and found["cents"][0] in ".," and not number.isdecimal():
         # `1.250,-`: what stands before the dash is the decimal mark.
         number += f"{found['cents'][0]}00"
     return f"{'-' if minus else ''}{number}{'e-2' if percent else ''}"

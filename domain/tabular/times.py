@@ -21,14 +21,14 @@ _DOTTED: Final = re.compile(
 _UNITS: Final = re.compile(
     r"(?:PT)?(?:([0-9]{1,3})\s*(?:hours?|hrs?|std\.?|h|\u00b0)\s*)?"
     r"(?:([0-9]{1,3})\s*(?:minutes?|mins?\.?|m|'|\u2019|\u2032)\s*)?"
-    r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(?:seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
+    r"(?:([0-9]{1,5})(?:[.,]([0-9]{1,9}))?\s*(seconds?|sec?\.?|sek\.?|s|''|\"|\u201d|\u2033)?)?",
     re.ASCII | re.IGNORECASE,
 )
 _CLOCK_UNIT: Final = re.compile(r"([0-9:.,]+)\s*(h|hrs?|std\.?|min\.?)", re.ASCII | re.IGNORECASE)
 _MAY_BE_MINUTES: Final = re.compile(r"[0-9]{1,2}[.,][0-5][0-9]", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:[.,][0-9]{1,9})?", re.ASCII)
 _PLACE: Final = re.compile(
-    r"[=T#P]?\s*-?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
+    r"(?:[=T#P]\s*-?)?([0-9]{1,9})(?:\s*(?:st|nd|rd|th|\.|\u00ba|er|e|=|T)|\s*(?:/|of|von)\s*([0-9]{1,9}))?",
     re.ASCII | re.IGNORECASE,
 )
 _PART_OF_DAY: Final = re.compile(r"0[.,](?=[0-9]*[1-9])[0-9]{4,}", re.ASCII)
@@ -131,7 +131,11 @@ def _of_text(text: str) -> Decimal:
     if _SECONDS.fullmatch(text):
         return Decimal(text.replace(",", ".")) * 1000
     if parts := _UNITS.fullmatch(text):
-        return _milliseconds(*parts.groups(default="0"))
+        hours, minutes, seconds, fraction, unit = parts.groups()
+        if hours is not None and minutes is None and unit is None:
+            # What follows hours without a unit is minutes: `1h02`.
+            minutes, seconds = seconds, None
+        return _milliseconds(hours or "0", minutes or "0", seconds or "0", fraction or "0")
     raise Unreadable(_NO_TIME)
 
 

@@ -183,6 +183,7 @@ class TestValues:
             ("12,5 %", "0.125"),
             ("+5", "5"),
             ("(500.00)", "-500"),
+            ("\u20b91,72,500/-", "172500"),
             ("500.00-", "-500"),
             ("\u2212 5", "-5"),
         ],
@@ -193,11 +194,15 @@ class TestValues:
 
     @pytest.mark.parametrize("blank", ["-", "n/a", "N/A", "\u2013", "$ -", "k.A."])
     def test_what_people_write_for_nothing(self, csv: Any, blank: str) -> None:
-        found = read(csv("Item;Qty;Cost code;Unit", f"A;{blank};{blank};-"), "estimation_master")
+        document = csv("Item;Qty;Cost code;Unit", f"A;{blank};{blank};-", "B;1;;")
+        found = read(document, "estimation_master")
         # A free text is what it says.
         row = {"item_code": "A", "unit": "-"}
         assert (found.rows, found.rejected) == (
-            [row if blank != "$ -" else row | {"cost_code": "$ -"}],
+            [
+                row if blank != "$ -" else row | {"cost_code": "$ -"},
+                {"item_code": "B", "quantity": Decimal(1)},
+            ],
             [],
         )
 

@@ -63,6 +63,18 @@ class TestSheets:
         found = read(xlsx({"A": lines, "B": other, "C": lines}), "mto")
         assert found.column("quantity") == [2, 3, 2]
 
+    def test_each_sheet_of_a_bill_numbers_lines_of_its_own(self, xlsx: Any) -> None:
+        title = ["Item", "Description", "Qty"]
+        sheets = {
+            name: [title, ["1", text, 2], ["2", "Door", 1]]
+            for name, text in (("Bill 1", "Wall"), ("Bill 2", "Roof"))
+        }
+        file = xlsx({**sheets, "Notes": [["nothing here"]]})
+        found = read(file, "estimation_master")
+        assert found.column("section") == ["Bill 1", "Bill 1", "Bill 2", "Bill 2"]
+        alone = read(file, "estimation_master", sheet="Bill 2")
+        assert alone.column("section") == ["Bill 2", "Bill 2"]
+
     def test_one_key_with_two_values_is_asked_about(self, xlsx: Any) -> None:
         second = [["Code", "Description", "Rate"], ["E-7", "Saw", 1], ["E-2", "Pump", 21]]
         file = xlsx({"Rev A": EQUIPMENT, "Rev B": second})

@@ -16,6 +16,7 @@ from domain.tabular.times import read_duration
 MAIL = FieldSpec("MAIL", ColumnKind.MAIL, max_length=254)
 TIME = FieldSpec("TIME", ColumnKind.DURATION)
 DAY = FieldSpec("DAY", ColumnKind.DATE)
+PLACE = FieldSpec("PLACE", ColumnKind.PLACE)
 FEE = FieldSpec("FEE", ColumnKind.DECIMAL)
 HOUR = 3_600_000
 
@@ -30,6 +31,9 @@ HOUR = 3_600_000
         ("01:23:45.0005", 5_025_001),
         ("18:45", 1_125_000),
         ("118:45.3", 7_125_300),
+        ("1h02", HOUR + 120_000),
+        ("0 h 45", 45 * 60_000),
+        ("5m30", 330_000),
         ("100:00:00", 100 * HOUR),
         ("0:00:00", 0),
         ("5025.5", 5_025_500),
@@ -45,6 +49,15 @@ HOUR = 3_600_000
 )
 def test_lengths_of_time(cell: Cell, milliseconds: int | None) -> None:
     assert read_cells(TIME, [cell], None) == ([milliseconds], False)
+
+
+@pytest.mark.parametrize(
+    ("field", "cell"),
+    [(PLACE, "T-?"), (DAY, "suspended 1.6.2025"), (DAY, "through 1.5.2025")],
+)
+def test_what_stands_before_a_value_is_not_dropped(field: FieldSpec, cell: str) -> None:
+    (found,), is_flawed = read_cells(field, [cell], None)
+    assert (type(found), is_flawed) == (Flaw, True)
 
 
 @pytest.mark.parametrize(
