@@ -85,7 +85,7 @@ class ColumnTable:
             blocks = opened.enter_context(source.columns(header.line, width, folder))
             self._blocks: ColumnBlocks = blocks
             self.surveyed = self._survey(source, header, options)
-            self._sorter = LineSorter(spec, self.surveyed.header, self.surveyed.keys, sheet.above)
+            self._sorter = LineSorter(spec, self.surveyed.header, self.surveyed.keys)
             self._opened = opened.pop_all()
         present = [field for field in spec.fields if field.name in header.positions]
         self._fields = [field for field in present if field.name not in spec.key]

@@ -98,7 +98,7 @@ class DocumentTable:
             spec,
             scope_of(message),
             self.surveyed,
-            LineSorter(spec, self.surveyed.header, self.surveyed.keys, self.sheet.above),
+            LineSorter(spec, self.surveyed.header, self.surveyed.keys),
             seen,
             findings,
             date1904=self.source.date1904,

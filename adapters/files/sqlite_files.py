@@ -45,7 +45,33 @@ def opened_sqlite(path: Path, what: str) -> Generator[sqlite3.Connection]:
         connection.close()
 
 
-def views(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the names of views, in lower case: what stands in one is computed when it is read."""
-    found = connection.execute("SELECT lower(name) FROM sqlite_master WHERE type = 'view'")
-    return frozenset(str(name) for (name,) in found)
+def views_of_geopackage(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the names of views, in lower case: what stands in one is computed when it is read.
+
+    Raises:
+        UnreadableDocument: The file's own tables are some.
+    """
+    query = "SELECT lower(name) FROM sqlite_master WHERE type = 'view'"
+    found = frozenset(str(name) for (name,) in connection.execute(query))
+    if own := sorted(name for name in found if name.startswith("gpkg_")):
+        raise _computed(own[0])
+    return found
+
+
+def check_tiles(path: Path) -> None:
+    """Refuse a GeoPackage of which a library would compute what it reads as a raster.
+
+    Raises:
+        UnreadableDocument: A table is a view, the file is damaged, or takes too long to look at.
+    """
+    with opened_sqlite(path, "GeoPackage") as connection:
+        found = views_of_geopackage(connection)
+        listed = connection.execute("SELECT lower(table_name) FROM gpkg_contents")
+        if computed := sorted(found & {str(name) for (name,) in listed}):
+            raise _computed(computed[0])
+
+
+def _computed(name: str) -> UnreadableDocument:
+    return UnreadableDocument(
+        f"{name} of the GeoPackage is a view, and has to be a table: what it computes is not read"
+    )

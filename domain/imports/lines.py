@@ -141,7 +141,6 @@ class LineSorter:
         spec: The table.
         header: The header of the file.
         keys: What the keys of the whole table show.
-        above: Rows above the header: a row that repeats one of them is a page's title.
     """
 
     def __init__(
@@ -149,7 +148,6 @@ class LineSorter:
         spec: TableSpec,
         header: TableHeader,
         keys: KeyWords,
-        above: Sequence[Sequence[Cell]] = (),
     ) -> None:
         positions = header.positions
         self._below = HeadersBelow(spec, header)
@@ -164,7 +162,7 @@ class LineSorter:
         }
         self._sums: defaultdict[int, _Sums] = defaultdict(_Sums)
         self._rows = self._since_total = 0
-        patterns = (_pattern(row, header.wrong) for row in (*header.rows, *above))
+        patterns = (_pattern(row, header.wrong) for row in header.rows)
         self._repeated = [pattern for pattern in patterns if pattern]
 
     def sort(
@@ -258,7 +256,7 @@ class LineSorter:
     def _repetitions(
         self, rows: Sequence[tuple[int, Sequence[Cell]]], columns: Sequence[Sequence[Cell]]
     ) -> list[int]:
-        """Rows that repeat the header, or a title above it, cell by cell."""
+        """Rows that repeat the header cell by cell."""
         found = [
             i
             for pattern in self._repeated

@@ -33,14 +33,6 @@ class FoundSheet:
     why_not: str = ""
 
     @property
-    def above(self) -> list[list[Cell]]:
-        """Rows above the header."""
-        if self.header is None:
-            return []
-        line = self.header.line - len(self.header.rows)
-        return [cells for number, cells in self.top if number <= line]
-
-    @property
     def is_blank(self) -> bool:
         """Whether nothing stands below its header."""
         if self.header is None or len(self.top) >= HEADER_WITHIN:

@@ -77,9 +77,12 @@ _WEEKDAY: Final = re.compile(
 _NUMERIC: Final = re.compile(r"([0-9]{1,2})([/.])([0-9]{1,2})\2([0-9]{2})")
 _COMPACT: Final = re.compile(r"(19|20|21)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 _DAY_MONTH: Final = re.compile(
-    r"([0-9]{1,2})(?:st|nd|rd|th|er|\u00ba)?(?:\s+de\s+|[\s./-]*)([^\W\d_]{3,10})\.?(?:\s+de\s+|[\s./,-]*)([0-9]{4}|[0-9]{2})"
+    r"([0-9]{1,2})(?:st|nd|rd|th|er|\u00ba)?(?:\s+(?:de|of)\s+|[\s./-]*)([^\W\d_]{3,10})\.?(?:\s+de\s+|[\s./,-]*)([0-9]{4}|[0-9]{2})",
+    re.IGNORECASE,
 )
-_MONTH_DAY: Final = re.compile(r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})")
+_MONTH_DAY: Final = re.compile(
+    r"([^\W\d_]{3,10})\.?\s*([0-9]{1,2})(?:st|nd|rd|th)?,?\s+([0-9]{4})", re.IGNORECASE
+)
 _YEAR_MONTH: Final = re.compile(r"([0-9]{4})[\s./-]+([^\W\d_]{3,10})\.?[\s./-]+([0-9]{1,2})")
 _PART: Final = re.compile(
     r"(?:(?P<m1>[0-9]{1,2})[./-](?P<y1>[0-9]{4})|(?P<y2>[0-9]{4})[./-](?P<m2>[0-9]{1,2})"

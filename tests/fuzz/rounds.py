@@ -71,6 +71,11 @@ async def fuzz(
             with _emptied() as own:
                 contents = seeds(own)
             outcome = Outcome()
+            for number, content in enumerate(contents):
+                sound = Outcome()
+                fault = await _tried(read, f"seed-{number}.{format}", content, sound)
+                if not sound.read:
+                    outcome.faults.append(f"seed {number} is not read as it is: {fault or sound}")
             for number in range(first, first + times):
                 name = f"{kind}-{seed}-{number}.{format}"
                 content = Mutator(random.Random(f"{seed}/{format}/{number}")).damaged(contents)

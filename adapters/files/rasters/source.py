@@ -12,6 +12,7 @@ import rasterio.windows
 from rasterio.errors import RasterioError
 
 from adapters.files.rasters.formats import driver_of
+from adapters.files.sqlite_files import check_tiles
 from adapters.ports import UnreadableDocument
 from contracts.jobs.rasters import BANDS, Nodata
 
@@ -39,6 +40,8 @@ def opened(path: Path, subdataset: str | None = None) -> Generator[Any]:
         UnreadableDocument: It is of no format that is read, damaged, or claims too much.
     """
     driver = driver_of(path)
+    if driver == "GPKG":
+        check_tiles(path)
     try:
         dataset = open_raster(subdataset or path, driver=driver)
     except RasterioError as error:

@@ -30,6 +30,8 @@ _CLEAN: Final = {
     ord("\t"): "\t",
 }
 _WHITE: Final = re.compile(r"\s+")
+_OPEN: Final = 1_000
+"""Elements that may lack their end."""
 _NOT_IN_NAMES = '<>:"|?*\\/'
 _DEVICES = {
     "con",
@@ -161,10 +163,14 @@ class _Words(HTMLParser):
 
 
 def html_page(html: str) -> HtmlPage:
-    """Text and title of an HTML page."""
+    """Text and title of an HTML page; all of it is text if it opens far more than it closes."""
     words = _Words()
-    words.feed(html)
-    words.close()
+    if html.count("<") > _OPEN + 2 * html.count(">"):
+        # The library looks for the end of each, all through the page.
+        words.handle_data(html)
+    else:
+        words.feed(html)
+        words.close()
     lines = (line.strip() for line in "".join(words.pieces).splitlines())
     return HtmlPage("\n".join(line for line in lines if line), "".join(words.title))
 

@@ -20,7 +20,7 @@ _APPLE_END: Final = re.compile(rb"\s*(<\?xml\b|<plist\b|\Z)")
 _FROM_LINE: Final = re.compile(rb">?From [^\n]*\n(?=[!-9;-~]{1,100}:)")
 """What programs that keep mails in one file write before each."""
 _ANOTHER: Final = re.compile(
-    rb"\n\r?\nFrom \S+ [^\n]*\d:\d\d[^\n]*\d{4}[^\n]{0,12}\r?\n[!-9;-~]{1,100}:"
+    rb"\n\r?\nFrom \S{1,320} [^\n]{0,60}\d:\d\d[^\n]{0,40}\d{4}[^\n]{0,12}\r?\n[!-9;-~]{1,100}:"
 )
 _BLOCK: Final = 1 << 20
 _OVERLAP: Final = 1 << 12

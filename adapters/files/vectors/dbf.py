@@ -27,6 +27,7 @@ _LONGEST_NAME: Final = 10
 _EXACT_DIGITS: Final = 15
 _READ: Final = b"CNFLD"
 _INT64: Final = range(-(1 << 63), 1 << 63)
+_INT64_DIGITS: Final = 19
 _SHOWN: Final = 40
 
 Rows = np.ndarray[Any, Any]
@@ -270,13 +271,15 @@ _EXPECTED: Final = {b"N": "number", b"F": "number", b"L": "logical value", b"D":
 
 def _decimal(value: bytes) -> Decimal:
     found = Decimal(value.decode("ascii", errors="replace"))
-    if not found.is_finite():
+    if b"_" in value or not found.is_finite():
         raise ValueError
     return found
 
 
 def _is_whole(value: Decimal) -> bool:
-    return value == value.to_integral_value() and int(value) in _INT64
+    # An exponent makes digits that take hours.
+    is_long = value.adjusted() >= _INT64_DIGITS
+    return not is_long and value == value.to_integral_value() and int(value) in _INT64
 
 
 def _is_exact(value: Decimal) -> bool:

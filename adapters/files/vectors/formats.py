@@ -12,7 +12,9 @@ from adapters.files.vectors.ogr_layers import Format
 _HEAD: Final = 1 << 16
 _BLANK: Final = b" \t\r\n\x1e"
 """With the separator of records in a text sequence (RFC 8142)."""
-_XML: Final = re.compile(rb"(?:<\?.*?\?>|<!--.*?-->|\s)*(<!DOCTYPE|<(?:[\w.-]+:)?([\w.-]+))", re.S)
+_XML: Final = re.compile(
+    rb"(?:(?><\?.*?\?>)|(?><!--.*?-->)|\s)*+(<!DOCTYPE|<(?:[\w.-]+:)?([\w.-]+))", re.S
+)
 _GML: Final = b"opengis.net/gml"
 _TOPOLOGY: Final = re.compile(rb'"type"\s*:\s*"Topology"')
 _GEOJSON: Final = re.compile(

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.files.sqlite_files import opened_sqlite, views
+from adapters.files.sqlite_files import opened_sqlite, views_of_geopackage
 from adapters.files.vectors import ogr
 from adapters.files.vectors.layers import NUL, Refused, Source
 from adapters.files.vectors.ogr_layers import Finding, Format, layer_of
@@ -76,13 +76,7 @@ def _computed(path: Path) -> frozenset[str]:
         Refused: They are, or the file is damaged.
     """
     with _database(path) as connection:
-        found = views(connection)
-        if own := sorted(name for name in found if name.startswith("gpkg_")):
-            raise Refused(
-                f"{own[0]} of the GeoPackage is a view, and has to be a table: what it computes is "
-                "not read"
-            )
-        return found
+        return views_of_geopackage(connection)
 
 
 @contextmanager

@@ -14,7 +14,13 @@ from adapters.files.vectors.geoparquet_source import open_geoparquet
 from adapters.files.vectors.kml import open_kml
 from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
-from adapters.files.vectors.oversights import open_dxf, open_esri_json, open_gml, open_gpx
+from adapters.files.vectors.oversights import (
+    open_dxf,
+    open_esri_json,
+    open_gml,
+    open_gpx,
+    open_topojson,
+)
 from adapters.files.vectors.points import open_points
 from adapters.files.vectors.texts import check_xml, in_utf8
 
@@ -88,6 +94,8 @@ def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
             return open_dxf(path)
         case VectorFormat.ESRI_JSON:
             return open_esri_json(path)
+        case VectorFormat.TOPOJSON:
+            return open_topojson(path)
         case VectorFormat.CSV:
             return open_points(path, encoding)
         case _:

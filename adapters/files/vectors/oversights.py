@@ -10,8 +10,9 @@ import struct
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from adapters.files.vectors.formats import GENERIC, VectorFormat
 from adapters.files.vectors.layers import Refused, Source
@@ -29,7 +30,13 @@ _EXTENSIONS: Final = re.compile(rb"<(?:\w+:)?extensions[\s>]")
 _LAST: Final = ("dgpsid", "type")
 """The last field that GPX itself has, of points and of lines."""
 _ENTITIES: Final = re.compile(rb"^\s*2\r?\n\s*ENTITIES\r?\n(.*?)^\s*0\r?\n\s*ENDSEC", re.M | re.S)
-_ENTITY: Final = re.compile(rb"^[ \t]*0\r?\n[ \t]*([^\r\n]+?)[ \t]*\r?$", re.M)
+_PAIR: Final = re.compile(rb"([^\n]*)\n([^\n]*)\n?")
+"""A code and its value, of which DXF consists."""
+_PLACE: Final = re.compile(rb"<(?:\w+:)?(?:wpt|trkpt|rtept)\b([^>]*)>")
+_DEGREES: Final = tuple(
+    re.compile(rb"""\s%s\s*=\s*["']\s*[+-]?[0-9]*\.?[0-9]+\.?(?:[eE][+-]?[0-9]+)?\s*["']""" % name)
+    for name in (b"lat", b"lon")
+)
 _ENTITIES_READ: Final = frozenset(
     {
         *("POINT", "LINE", "LWPOLYLINE", "POLYLINE", "VERTEX", "SEQEND", "CIRCLE", "ELLIPSE"),
@@ -43,7 +50,9 @@ _TABLE: Final = struct.Struct("<4xLHH")
 """Rows, bytes of the header and of a row in a .dat."""
 _ID_BYTES: Final = 4
 _GDB_HEAD: Final = 32
-_NUMBERS: Final = re.compile(r"esriFieldType(OID|(Small|Big)?Integer|Single|Double)")
+_WHOLE: Final = re.compile(r"esriFieldType(Small|Big|)(?:OID|Integer)")
+_REAL: Final = re.compile(r"esriFieldType(?:Single|Double)")
+_BITS: Final = {"Small": 16, "Big": 64}
 _CURVES: Final = ("curveRings", "curvePaths")
 
 
@@ -70,7 +79,17 @@ def open_gml(path: Path) -> Source:
 
 
 def open_gpx(path: Path) -> Source:
-    """Open GPX without extensions, of which GDAL reads some, and some as 0."""
+    """Open GPX without extensions, of which GDAL reads some, and some as 0.
+
+    Raises:
+        Refused: A point has no latitude or longitude that is a number, for which GDAL takes 0.
+    """
+    with _mapped(path) as content:
+        for point in _PLACE.finditer(content):
+            if not all(each.search(point[1]) for each in _DEGREES):
+                line = content[: point.start()].count(b"\n") + 1
+                shown = point[0][: 2 * _SHOWN].decode(errors="replace")
+                raise Refused(f"{shown!r} in line {line:,} has no latitude or longitude in numbers")
     source = open_layers(path, GENERIC[VectorFormat.GPX])
     for layer in source.layers:
         names = [each.name for each in layer.fields]
@@ -99,8 +118,12 @@ def open_dxf(path: Path) -> Source:
             raise Refused("the DXF file is cut off: its end mark is missing; save it again")
         kinds: Counter[str] = Counter()
         for section in _ENTITIES.finditer(content):
-            found = _ENTITY.finditer(section[1])
-            kinds.update(each[1].decode(errors="replace").upper() for each in found)
+            pairs = (each.groups() for each in _PAIR.finditer(section[1]))
+            kinds.update(
+                value.strip().decode(errors="replace").upper()
+                for code, value in pairs
+                if code.strip() == b"0"
+            )
     source = open_layers(path, GENERIC[VectorFormat.DXF])
     source.left_out += [
         f"{count:,} entities of the kind {kind[:_SHOWN]} are left out"
@@ -118,17 +141,70 @@ def open_esri_json(path: Path) -> Source:
     """
     try:
         content: Any = json.loads(path.read_bytes())
-        numbers = [
-            each["name"]
-            for each in content.get("fields", [])
-            if _NUMBERS.fullmatch(str(each.get("type")))
-        ]
+        types = {each["name"]: str(each.get("type")) for each in content.get("fields", [])}
         for number, feature in enumerate(content.get("features", []), start=1):
-            if reason := next(_faults(feature, numbers), None):
+            if reason := next(_faults(feature, types), None):
                 raise Refused(f"feature {number:,}: {reason}")
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"the file is damaged, or no Esri JSON ({error})") from error
     return open_layers(path, GENERIC[VectorFormat.ESRI_JSON])
+
+
+def open_topojson(path: Path) -> Source:
+    """Open TopoJSON, of which GDAL makes empty geometries where positions are none that it reads.
+
+    Raises:
+        Refused: There is one, or the file is damaged.
+    """
+    try:
+        content: Any = json.loads(path.read_bytes())
+        arcs: list[Any] = content.get("arcs") or []
+        for number, arc in enumerate(arcs):
+            if not all(map(_is_position, arc)):
+                raise Refused(f"arc {number:,} holds a position that is not two numbers")
+        without = 0
+        geometries: list[dict[str, Any]] = list(content["objects"].values())
+        while geometries:
+            each = geometries.pop()
+            geometries += each.get("geometries") or ()
+            without += each.get("type") is None
+            places: list[Any] = each.get("coordinates") or []
+            if each.get("type") == "Point":
+                places = [places]
+            if not all(map(_is_position, places)):
+                raise Refused(f"a {each.get('type')} holds a position that is not two numbers")
+            known = range(-len(arcs), len(arcs))
+            if not all(index in known for index in _numbers_in(each.get("arcs"))):
+                raise Refused(f"a {each.get('type')} names an arc that the file does not hold")
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise Refused(f"the file is damaged, or no TopoJSON ({error})") from error
+    source = open_layers(path, GENERIC[VectorFormat.TOPOJSON])
+    if without:
+        source.left_out.append(f"{without:,} features without a geometry are left out")
+    return source
+
+
+def _range(bits: int) -> range:
+    return range(-(1 << bits - 1), 1 << bits - 1)
+
+
+def _is_position(place: Any) -> bool:
+    if not isinstance(place, list):
+        return False
+    numbers = cast(list[Any], place)
+    return len(numbers) == 2 and all(map(_is_number, numbers))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _numbers_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for each in cast(list[Any], value):
+            yield from _numbers_in(each)
+    elif value is not None:
+        yield value
 
 
 def mapinfo_rows(name: str, files: Mapping[str, Path]) -> int:
@@ -175,17 +251,34 @@ def check_geodatabase(path: Path) -> None:
         raise Refused(f"{path.name} of the geodatabase is cut off; save it again")
 
 
-def _faults(feature: Any, numbers: list[str]) -> Iterator[str]:
-    geometry: Any = feature.get("geometry") or ()
+def _faults(feature: Any, types: Mapping[str, str]) -> Iterator[str]:
+    geometry: Any = feature.get("geometry") or {}
     if curve := next((each for each in _CURVES if each in geometry), None):
         yield f"its geometry has arcs ({curve}), which are not read; save them as straight pieces"
+    if "x" in geometry and not (_is_number(geometry["x"]) and _is_number(geometry.get("y"))):
+        yield "its x and y are not two numbers"
     attributes: dict[str, Any] = feature.get("attributes") or {}
-    for name in numbers:
-        value = attributes.get(name)
-        try:
-            float(value or 0)
-        except ValueError:
-            yield f"{str(value)[:_SHOWN]!r} is not a number, as field {name!r} has to be"
+    for name, value in attributes.items():
+        shown = repr(value)[:_SHOWN]
+        if name not in types:
+            yield f"the file does not list field {name!r} among its fields"
+        elif value is None:
+            continue
+        elif found := _WHOLE.fullmatch(types[name]):
+            bits = _BITS.get(found[1], 32)
+            try:
+                is_whole = int(value) == float(value) and int(value) in _range(bits)
+            except ValueError:
+                is_whole = False
+            if not is_whole:
+                yield f"{shown} is not a whole number of {bits} bits, as field {name!r} has to be"
+        elif _REAL.fullmatch(types[name]):
+            try:
+                float(value)
+            except ValueError:
+                yield f"{shown} is not a number, as field {name!r} has to be"
+        elif types[name] == "esriFieldTypeDate" and not _is_number(value):
+            yield f"{shown} is not a time in milliseconds, as field {name!r} has to be"
 
 
 @contextmanager

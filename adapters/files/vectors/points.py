@@ -116,6 +116,8 @@ def _places(names: Sequence[str]) -> _Places:
 
 def _degrees(cells: Sequence[str]) -> Any:
     cells = [cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell for cell in cells]
+    if any("_" in cell for cell in cells):
+        raise _NoPlace
     try:
         return shapely.Point(*(float(cell) for cell in cells))
     except ValueError as error:

@@ -94,6 +94,11 @@ def to_degrees(
         # A person can give it, or another one.
         raise Unsure("source_crs", f"{error}; which one is it?") from error
     name = _name(system)
+    if system.is_geocentric:
+        raise Refused(
+            f"layer {layer!r} is in {name}, whose coordinates are distances from the centre of the"
+            " Earth; bring it to longitude and latitude"
+        )
     notes += _notes(system, crs, parameter)
     if system.to_2d().equals(pyproj.CRS(TARGET), ignore_axis_order=True):
         return ToDegrees(Projection(source=name, accuracy=0), notes)

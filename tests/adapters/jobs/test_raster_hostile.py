@@ -20,6 +20,7 @@ from adapters.ports import UnreadableDocument
 from domain.errors import RuleViolation
 from tests.support.chaos import kills
 from tests.support.jobs import rasters as made
+from tests.support.jobs.vector_files import make_endless
 
 BOUNDS = Bounds(memory_bytes=1024 * limits.MB, cpu_seconds=20, seconds=60, file_bytes=1 << 30)
 
@@ -57,6 +58,15 @@ async def test_an_exception_of_the_reader_is_named_with_its_type(
         said = await refused(rasters, path)
     assert "unexpected KeyError at failing_raster_child.py:11: 'no band of sound.tif'" in said
     assert "damaged" not in said and "memory" not in said
+
+
+@pytest.mark.parametrize("replaced", ["gpkg_contents", "scene"])
+async def test_a_table_that_is_an_endless_view_is_not_read(
+    rasters: FileRasters, tmp_path: Path, replaced: str
+) -> None:
+    path = made.write(tmp_path / "scene.gpkg", made.values(1, 20, 20), driver="GPKG")
+    make_endless(path, replaced)
+    assert f"{replaced} of the GeoPackage is a view" in await refused(rasters, path)
 
 
 async def test_a_truncated_file_is_damaged(rasters: FileRasters, tmp_path: Path) -> None:

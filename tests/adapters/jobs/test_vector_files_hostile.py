@@ -17,7 +17,14 @@ from adapters.ports import Unavailable, UnreadableDocument
 from adapters.ports.vectors import QuestionOpen
 from contracts.jobs.vectors import VectorOptions
 from tests.support.chaos import kills
-from tests.support.jobs.vector_files import SQUARE, dbf, geojson, geopackage, shapefile
+from tests.support.jobs.vector_files import (
+    SQUARE,
+    dbf,
+    geojson,
+    geopackage,
+    make_endless,
+    shapefile,
+)
 from tests.support.jobs.vector_formats import SAMPLES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -222,15 +229,7 @@ async def test_a_table_that_is_an_endless_view_is_not_asked(
     files: VectorFiles, tmp_path: Path, replaced: str, said: str
 ) -> None:
     path = geopackage(tmp_path / "a.gpkg", [POINT])
-    database = sqlite3.connect(path)
-    names = [row[1] for row in database.execute(f"PRAGMA table_info({replaced})")]
-    columns = ", ".join(f"i AS {name}" for name in names)
-    database.executescript(
-        f"DROP TABLE {replaced};"
-        f"CREATE VIEW {replaced} AS WITH RECURSIVE n(i) AS "
-        f"(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {columns} FROM n WHERE i < 0;"
-    )
-    database.close()
+    make_endless(path, replaced)
     assert said in await refusal(files, path, tmp_path)
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import struct
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,15 @@ def _binary(shapes: Sequence[str | None]) -> np.ndarray[Any, Any]:
     # An array of bytes would lose the zeros at their ends.
     found = [None if s is None else shapely.to_wkb(shapely.from_wkt(s)) for s in shapes]
     return np.array([*found, None], dtype=object)[:-1]
+
+
+def make_endless(path: Path, table: str) -> None:
+    """Replace a table of a GeoPackage by a view whose query does not end."""
+    with closing(sqlite3.connect(path)) as database:
+        names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        columns = ", ".join(f"i AS {name}" for name in names)
+        database.executescript(
+            f"DROP TABLE {table};"
+            f"CREATE VIEW {table} AS WITH RECURSIVE n(i) AS "
+            f"(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {columns} FROM n WHERE i < 0;"
+        )

@@ -141,6 +141,8 @@ class TestValues:
         ("written", "day"),
         [
             ("5-Mar-2025", date(2025, 3, 5)),
+            ("1ST Dec 2021", date(2021, 12, 1)),
+            ("2nd of March 2020", date(2020, 3, 2)),
             ("05-Mar-25 A", date(2025, 3, 5)),
             ("Wed 05-Mar-25 08:00", date(2025, 3, 5)),
             ("5. M\u00e4rz 2025", date(2025, 3, 5)),
