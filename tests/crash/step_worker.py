@@ -22,7 +22,7 @@ from workers.settings.imports import RunSettings
 STEPS: Final = frozenset(
     {
         *("begin", "complete", "close", "restart", "write", "stage", "swap", "finish", "retire"),
-        *("begin_schedule", "remember", "terminate"),
+        *("begin_schedule", "remember", "terminate", "give_sections"),
         *("record_schedule_projects", "register_upload", "change_activities", "delete_service"),
         *("copy", "upload", "put", "delete", "remove"),
     }

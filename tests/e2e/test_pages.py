@@ -53,9 +53,9 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> No
         address = await to_columns(site, page, "whole")
         group = page.get_by_label("Field for Startgruppe")
         await group.select_option("EVENT_CATEGORY_NAME")
-        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.get_by_role("status")).to_have_text("Saved 1 choice.")
-        await expect(page.get_by_role("button", name="Save")).to_be_focused()
+        await expect(page.get_by_role("button", name="Save", exact=True)).to_be_focused()
         await expect(group).to_have_value("EVENT_CATEGORY_NAME")
         await page.get_by_role("button", name="Confirm the columns").click()
 
@@ -168,17 +168,17 @@ async def test_the_slower_of_two_tabs_is_notified_and_loses_nothing(site: PagesS
         mine = ada.get_by_label("Field for Startgruppe")
         await mine.select_option("EVENT_CATEGORY_NAME")
         await grace.get_by_label("Field for Startgruppe").select_option("TEAM")
-        await grace.get_by_role("button", name="Save").click()
+        await grace.get_by_role("button", name="Save", exact=True).click()
         await expect(grace.get_by_text("Saved 1 choice.").first).to_be_visible()
 
         reported = ada.get_by_text("grace@example.org has changed the mappings meanwhile")
         await expect(reported.first).to_be_visible()
         await expect(mine).to_have_value("EVENT_CATEGORY_NAME")
-        await ada.get_by_role("button", name="Save").click()
+        await ada.get_by_role("button", name="Save", exact=True).click()
         await expect(ada.get_by_role("alert")).to_contain_text("grace@example.org was faster")
         await expect(ada.get_by_text(re.compile("now “Team”"))).to_be_visible()
         await expect(mine).to_have_value("EVENT_CATEGORY_NAME")
-        await ada.get_by_role("button", name="Save").click()
+        await ada.get_by_role("button", name="Save", exact=True).click()
         await expect(ada.get_by_text("Saved 1 choice.").first).to_be_visible()
         await grace.reload()
         await expect(grace.get_by_label("Field for Startgruppe")).to_have_value(
@@ -194,18 +194,18 @@ async def test_two_people_who_decide_about_values_at_once(site: PagesSetup) -> N
         await expect(ada.get_by_role("heading", name="What do the values mean?")).to_be_visible()
         await grace.goto(address)
         await choose(grace, "Ladies", "Leave empty")
-        await grace.get_by_role("button", name="Save").click()
+        await grace.get_by_role("button", name="Save", exact=True).click()
         await expect(grace.get_by_text("Saved 1 choice.").first).to_be_visible()
 
         await choose(ada, "Ladies", "Add “Ladies”")
         await choose(ada, "Oldies", "Leave empty")
-        await ada.get_by_role("button", name="Save").click()
+        await ada.get_by_role("button", name="Save", exact=True).click()
         await expect(ada.get_by_role("alert")).to_contain_text("grace@example.org was faster")
         await expect(ada.get_by_text(re.compile("now left empty"))).to_be_visible()
         for value, chosen in (("Ladies", "Add “Ladies”"), ("Oldies", "Leave empty")):
             choice = ada.get_by_role("group", name=f"Meaning of {value}").get_by_label(chosen)
             await expect(choice).to_be_checked()
-        await ada.get_by_role("button", name="Save").click()
+        await ada.get_by_role("button", name="Save", exact=True).click()
         await expect(ada.get_by_text("Saved 2 choices.").first).to_be_visible()
 
 
@@ -218,7 +218,7 @@ async def test_choices_for_a_step_that_is_over_are_named(site: PagesSetup) -> No
         await expect(
             grace.get_by_role("heading", name=re.compile("What do the values mean|All done"))
         ).to_be_visible()
-        await ada.get_by_role("button", name="Save").click()
+        await ada.get_by_role("button", name="Save", exact=True).click()
         alert = ada.get_by_role("alert")
         await expect(alert).to_contain_text("grace@example.org has continued this import")
         await expect(alert).to_contain_text("Startgruppe: event category name")

@@ -43,10 +43,10 @@ async def conflict(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     async with site.visit("grace@example.org", start=page.url) as grace:
         await grace.get_by_label("Field for Squat").select_option("TEAM")
-        await grace.get_by_role("button", name="Save").click()
+        await grace.get_by_role("button", name="Save", exact=True).click()
         await expect(grace.get_by_text("Saved 1 choice.").first).to_be_visible()
     await page.get_by_label("Field for Squat").select_option("CLUB")
-    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_role("alert")).to_contain_text("was faster")
 
 
@@ -291,6 +291,6 @@ async def test_a_session_that_ends_leaves_the_page_as_it_is(site: PagesSetup) ->
         # The page asks by itself whether anything has changed.
         await expect(page.get_by_role("alert")).to_contain_text("You are signed out")
         await expect(squat).to_be_focused()
-        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.get_by_role("alert")).to_be_focused()
         await expect(squat).to_have_value("TEAM")

@@ -81,12 +81,12 @@ async def test_an_unavailable_gateway_is_reported_and_choices_stay(site: PagesSe
         notice = page.get_by_role("alert").filter(has_text="No connection")
         try:
             await expect(notice).to_be_visible(timeout=30_000)
-            await page.get_by_role("button", name="Save").click()
+            await page.get_by_role("button", name="Save", exact=True).click()
             await expect(notice).to_contain_text("nothing was saved")
         finally:
             await site.gateway.start()
         await expect(notice).to_be_hidden(timeout=30_000)
-        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.get_by_text("Saved 1 choice.").first).to_be_visible()
 
 

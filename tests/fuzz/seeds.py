@@ -131,9 +131,12 @@ def _stored(_: Path) -> Sequence[bytes]:
 _FILES: Final = {"a.txt": b"words\n" * 20, "b/c.bin": bytes(range(256))}
 
 TABLES: Final[Mapping[str, Seeds]] = {
-    "csv": _samples("equipment.csv", "materials_de.csv", "crew_members_cp1252.csv"),
-    "tsv": _samples("crew_trades.tsv"),
-    "xlsx": _both(_xlsx, _samples("crews.xlsx")),
+    "csv": _both(
+        _samples("equipment.csv"),
+        _of("Equipment No;Description;Rate\r\nE-1;K\u00f6nig;1.310,5\r\n".encode("cp1252")),
+    ),
+    "tsv": _of("Equipment No\tDescription\tRate\nE-1\t\u00dcber\t2\n".encode("utf-16")),
+    "xlsx": _xlsx,
     "xls": _of(xls(_ROWS)),
     "ods": _both(_of(open_documents.ods("Data", _ROWS)), _samples("equipment_hired.ods")),
 }

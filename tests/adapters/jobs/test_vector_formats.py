@@ -154,7 +154,7 @@ TWO: Final = (
         (parquet(geo(encoding="point")), "save them as WKB"),
         (
             text(json.dumps(ESRI).replace('{"n": 1}', '{"n": "bad"}')),
-            "feature 1: 'bad' is not a number, as field 'n' has to be",
+            "feature 1: 'bad' is not a whole number of 32 bits, as field 'n' has to be",
         ),
         (text(json.dumps(ESRI).replace('"x": 9', '"curveRings": []')), "has arcs"),
         (text("PAR1 and more"), "damaged or cut off"),
