@@ -87,9 +87,8 @@ class RowValidator:
 
     Attributes:
         columns: Columns of the rows that come out.
-        titles: Header of the report of rejected rows: the file's own and, where lines are
-            numbered, their number, so that corrected lines find their place when the report is
-            sent again.
+        titles: Header of the report of rejected rows: the file's own and, if lines are numbered,
+            their number, so that corrected lines find their place when it is sent again.
         counted: Fields of the file that distinguish its rows.
 
     Args:
@@ -129,7 +128,7 @@ class RowValidator:
         self._seen = seen
         self._findings = findings
         self._date1904 = date1904
-        self._place = place or Place()
+        self._place = place = place or Place()
         self._keep_cells = keep_cells
         self._scope = [scope[name] for name in spec.scope]
         self._fields = [field for field in spec.fields if field.name in header.positions]
@@ -142,9 +141,7 @@ class RowValidator:
         self._numbers = spec.numbered and SEQUENCE not in present
         made = {SECTION, SEQUENCE} - present
         self._made = tuple(name for name in spec.key if name in made)
-        self._sections = (
-            Sections(spec, header, self._place.section) if SECTION in self._made else None
-        )
+        self._sections = Sections(spec, header, place.section) if SECTION in self._made else None
         self.counted = [name for name in spec.key if not (self._numbers and name == SEQUENCE)]
         self.columns = (
             *spec.scope,
