@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,6 @@ _LONGEST_NAME: Final = 10
 _EXACT_DIGITS: Final = 15
 _READ: Final = b"CNFLD"
 _INT64: Final = range(-(1 << 63), 1 << 63)
-_INT64_DIGITS: Final = 19
 _SHOWN: Final = 40
 
 Rows = np.ndarray[Any, Any]
@@ -271,15 +271,14 @@ _EXPECTED: Final = {b"N": "number", b"F": "number", b"L": "logical value", b"D":
 
 def _decimal(value: bytes) -> Decimal:
     found = Decimal(value.decode("ascii", errors="replace"))
-    if b"_" in value or not found.is_finite():
+    # Beyond what a real holds, and its digits would take hours.
+    if b"_" in value or not isfinite(float(found)):
         raise ValueError
     return found
 
 
 def _is_whole(value: Decimal) -> bool:
-    # An exponent makes digits that take hours.
-    is_long = value.adjusted() >= _INT64_DIGITS
-    return not is_long and value == value.to_integral_value() and int(value) in _INT64
+    return value == value.to_integral_value() and int(value) in _INT64
 
 
 def _is_exact(value: Decimal) -> bool:

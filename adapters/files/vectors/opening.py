@@ -1,6 +1,7 @@
 """A file of any format as a source of layers: found out, unpacked, brought to UTF-8, opened."""
 
 import gzip
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,18 @@ from adapters.files.vectors.texts import check_xml, in_utf8
 
 _HELD: Final = JSON | {VectorFormat.KML}
 _BLOCK: Final = 1 << 20
+_OWN: Final[Mapping[VectorFormat, Callable[[Path], Source]]] = {
+    VectorFormat.GEOPACKAGE: open_geopackage,
+    VectorFormat.GEOJSON: open_geojson,
+    VectorFormat.KML: open_kml,
+    VectorFormat.GEOPARQUET: open_geoparquet,
+    VectorFormat.GML: open_gml,
+    VectorFormat.GPX: open_gpx,
+    VectorFormat.DXF: open_dxf,
+    VectorFormat.ESRI_JSON: open_esri_json,
+    VectorFormat.TOPOJSON: open_topojson,
+}
+"""Formats with a reader or checks of our own."""
 _DEPTH: Final = 2
 """An archive, and a file in it that is packed once more."""
 
@@ -77,29 +90,11 @@ def open_source(path: Path, folder: Path, encoding: str | None, depth: int = _DE
 
 
 def _opened(path: Path, format: VectorFormat, encoding: str | None) -> Source:
-    match format:
-        case VectorFormat.GEOPACKAGE:
-            return open_geopackage(path)
-        case VectorFormat.GEOJSON:
-            return open_geojson(path)
-        case VectorFormat.KML:
-            return open_kml(path)
-        case VectorFormat.GEOPARQUET:
-            return open_geoparquet(path)
-        case VectorFormat.GML:
-            return open_gml(path)
-        case VectorFormat.GPX:
-            return open_gpx(path)
-        case VectorFormat.DXF:
-            return open_dxf(path)
-        case VectorFormat.ESRI_JSON:
-            return open_esri_json(path)
-        case VectorFormat.TOPOJSON:
-            return open_topojson(path)
-        case VectorFormat.CSV:
-            return open_points(path, encoding)
-        case _:
-            return open_layers(path, GENERIC[format])
+    if format is VectorFormat.CSV:
+        return open_points(path, encoding)
+    if (own := _OWN.get(format)) is not None:
+        return own(path)
+    return open_layers(path, GENERIC[format])
 
 
 def _inflated(path: Path, target: Path) -> Path:

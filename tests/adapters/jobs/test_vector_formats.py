@@ -157,6 +157,30 @@ TWO: Final = (
             "feature 1: 'bad' is not a whole number of 32 bits, as field 'n' has to be",
         ),
         (text(json.dumps(ESRI).replace('"x": 9', '"curveRings": []')), "has arcs"),
+        (text(json.dumps(ESRI).replace('"x": 9', '"x": "NaN"')), "its x and y are not two numbers"),
+        (text(json.dumps(ESRI).replace('{"n": 1}', '{"m": 1}')), "does not list field 'm'"),
+        (text(json.dumps(ESRI).replace('{"n": 1}', '{"n": 2.5}')), "2.5 is not a whole number"),
+        (
+            text(
+                json.dumps(ESRI).replace("TypeInteger", "TypeDate").replace('{"n": 1', '{"n": "x"')
+            ),
+            "'x' is not a time in milliseconds",
+        ),
+        (text(json.dumps(TOPOLOGY).replace("[9, 48]", "[9, 48, 5]")), "arc 0 .* not two numbers"),
+        (text(json.dumps(TOPOLOGY).replace('"arcs": [0]', '"arcs": [7]')), "names an arc that"),
+        (text(GPX.replace('lat="48"', 'lat="48,5"')), "no latitude or longitude in numbers"),
+        (text(GPX.replace(' lon="9"', "", 1)), "no latitude or longitude in numbers"),
+        (
+            text(
+                GML.format(
+                    encoding="UTF-8",
+                    shape=PLACE.replace("4326", "4978").replace("48 9", "4000000 300000 4900000"),
+                    more="",
+                )
+            ),
+            "distances from the centre of the Earth",
+        ),
+        (text("<?a?>" + " <?b?>" * 28 + "text"), "XML, but no KML, GML or GPX"),
         (text("PAR1 and more"), "damaged or cut off"),
         (text("fgb\x03 and more"), "no layer with geometries"),
         (text("  0\nSECTION\n  2\nENTITIES\n  0\n"), "cut off: its end mark is missing"),

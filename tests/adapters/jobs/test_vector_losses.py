@@ -162,15 +162,25 @@ async def test_utf_8_under_another_declared_encoding_is_named(
 
 
 async def test_a_number_of_a_dbf_that_is_not_finite_is_named(read: Reading, tmp_path: Path) -> None:
-    values = [[b"1.5"], [b"nan"], [b"snan"]]
-    path = shapefile(tmp_path / "a", [SQUARE] * 3, dbf([(b"n", "N", 18, 4)], values))
+    values = [[b"1.5"], [b"nan"], [b"snan"], [b"1_0"]]
+    path = shapefile(tmp_path / "a", [SQUARE] * 4, dbf([(b"n", "N", 18, 4)], values))
     found = await read(path)
     assert found.types["n"] is ColumnType.REAL
-    assert [row[0] for row in found.rows()] == [1.5, None, None]
+    assert [row[0] for row in found.rows()] == [1.5, None, None, None]
     assert found.problems() == [
         "2: 'nan' is not a number; left empty",
         "3: 'snan' is not a number; left empty",
+        "4: '1_0' is not a number; left empty",
     ]
+
+
+async def test_a_number_of_a_dbf_beyond_what_a_real_holds_is_named(
+    read: Reading, tmp_path: Path
+) -> None:
+    table = dbf([(b"n", "N", 12, 0)], [[b"1E99999999"]])
+    found = await read(shapefile(tmp_path / "a", [SQUARE], table))
+    assert [row[0] for row in found.rows()] == [None]
+    assert found.problems() == ["1: '1E99999999' is not a number; left empty"]
 
 
 async def test_values_of_a_geopackage_that_its_columns_deny_are_named(

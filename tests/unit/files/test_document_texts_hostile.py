@@ -78,6 +78,20 @@ async def test_refused_with_one_sentence(
     assert (await _read(texts, tmp_path, _READABLE)).text == "text"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html><body>" + b"<!--" * 200_000,
+        b"<html><body>" + b"<a " * 200_000,
+        b"From: a@b.example\nSubject: x\n\n\n\nFrom a " + b"1:1111" * 100_000,
+    ],
+    ids=["comments", "elements", "a line of digits"],
+)
+async def test_what_never_closes_is_read_at_once(tmp_path: Path, content: bytes) -> None:
+    async with FileTexts(Bounds(cpu_seconds=10)) as texts:
+        assert await _read(texts, tmp_path, content)
+
+
 async def test_a_hundred_thousand_pages(texts: FileTexts, tmp_path: Path) -> None:
     found = await _read(texts, tmp_path, hostile.pdf_of_many_pages(100_000))
     assert found.pages == 100_000
