@@ -69,14 +69,11 @@ class LoadModel:
         mark = _mark(event, LoadStep.DEDUPE)
         read = self._read.get(mark) if mark in self._done else None
         document = self.documents.get(_place(event))
+        is_begun = isinstance(event, DocumentProcessed) and LoadStep.DEDUPE in done
+        if is_begun and not self._has_document(event):
+            return LoadFacts(None, done, superseded=True, etag=read)
         if document is None or document.batch_id != event.batch_id:
-            other = (
-                isinstance(event, DocumentProcessed)
-                and LoadStep.DEDUPE in done
-                and document is not None
-                and document.message not in (None, message_key(event))
-            )
-            return LoadFacts(None, done, superseded=other, etag=read)
+            return LoadFacts(None, done, etag=read)
         return LoadFacts(document.state, done, document.source, document.duplicate_of, etag=read)
 
     async def forget(self, event: DocumentProcessed) -> None:
@@ -170,13 +167,18 @@ class LoadModel:
 
     async def save_text(self, event: DocumentProcessed, extracted: Extracted) -> None:
         """The checkpoint `extract`: document, text, and the mail's message ids."""
-        if self._begin(event, LoadStep.EXTRACT):
+        if self._begin(event, LoadStep.EXTRACT) and self._has_document(event):
             self.documents[_place(event)].extracted = extracted
 
     async def save_tags(self, event: DocumentProcessed, tags: Sequence[str]) -> None:
         """The checkpoint `tags`; the same tag in other cases or spaces is the same tag."""
-        if self._begin(event, LoadStep.TAGS):
+        if self._begin(event, LoadStep.TAGS) and self._has_document(event):
             self._tag(event, tags)
+
+    def _has_document(self, event: DocumentProcessed) -> bool:
+        """Whether a document is still that of this message; another one may have replaced it."""
+        document = self.documents.get(_place(event))
+        return document is None or document.message in (None, message_key(event))
 
     def _tag(self, event: DocumentEvent, tags: Sequence[str]) -> None:
         mine = self.tags[_place(event)] = {}
@@ -202,7 +204,7 @@ class LoadModel:
         if not self._begin(event, LoadStep.ATTACHMENTS):
             return
         self.attachments[_place(event)] |= {file.blob.name: file for file in files}
-        if isinstance(event, DocumentProcessed):
+        if isinstance(event, DocumentProcessed) and self._has_document(event):
             document = self.documents[_place(event)]
             failed = document.failed_event is not None
             document.state = DocumentState.FAILED if failed else DocumentState.LOADED
