@@ -16,7 +16,7 @@ from domain.tabular.rows import Cell, RejectedRow, SkippedTable, is_filled
 from domain.tabular.values import readable
 
 VALUE_CHARACTERS: Final = 200
-SKIPPED_ROWS: Final = 1_000
+SKIPPED_ROWS: Final = 10_000
 """Rows that are kept with their cells; all are counted."""
 _LINES_NAMED: Final = 6
 _NAMED: Final = (60, 40, 30, 20, 14, 10, 7, 5, 3, 1)
@@ -56,7 +56,7 @@ class Findings:
         sheets_left: Sheets that hold something and were not read, each with why.
         unused: Columns that hold data and are not used.
         hidden: What was read of each table and is not shown.
-        skipped: Rows that were left out, the first 1,000 of them, with cells and reason.
+        skipped: Rows that were left out, the first 10,000 of them, with cells and reason.
         left: Lines of the first rows that were left out, by reason.
         counts: All rows that were left out, by reason.
         odd: Lines, with the key, of rows with a doubtful key: a totals word or a footer.

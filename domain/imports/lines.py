@@ -211,10 +211,9 @@ class LineSorter:
                 return Left.TOTAL
             return Left.HEADING if self._holds_one_text(i, cells, values) else None
         if _are_totals_words(key):
-            alone = all(
-                not _is_text(cell) or is_totals_word(str(cell)) for cell in self._own(cells)
-            )
-            return Left.TOTAL if alone and self._are_sums(i, cells, values) else None
+            other = {*range(len(cells))} - {*self._places, self._wrong}
+            is_alone = not any(_is_text(cells[place]) for place in other)
+            return Left.TOTAL if is_alone and self._are_sums(i, cells, values) else None
         if isinstance(key[0], str) and self._filled(cells) == 1:
             return Left.FOOTER if footer_of(key[0]) in self._keys.footers else None
         return None
