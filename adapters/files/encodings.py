@@ -128,6 +128,11 @@ def encoding_of(content: bytes, declared: str | None) -> tuple[str, bool]:
     return found or FALLBACK, not declared
 
 
+def is_nearly_utf_8(content: bytes) -> bool:
+    """Whether a text is in UTF-8 but for a few damaged bytes."""
+    return not content.isascii() and _is_damaged(content, "utf-8")
+
+
 def name_encoding(names: bytes) -> str:
     """The encoding of names of files in an archive that does not say it.
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from adapters.files import limits
-from adapters.files.encodings import encoding_of, find_encoding, page_encoding
+from adapters.files.encodings import encoding_of, find_encoding, is_nearly_utf_8, page_encoding
 from adapters.files.texts.findings import Findings
 from adapters.files.texts.html import html_page
 from adapters.ports import UnreadableDocument
@@ -43,5 +43,12 @@ def _encoding(path: Path, into: Findings) -> str:
     encoding = find_encoding(path)
     if encoding is None:
         raise UnreadableDocument("the document holds NUL characters, and is not text")
+    if not encoding.startswith("utf"):
+        with path.open("rb") as file:
+            if is_nearly_utf_8(file.read(limits.TEXT_BYTES)):
+                encoding = "utf-8"
+                into.note(
+                    "some bytes of the text are not UTF-8, as the rest is; they became U+FFFD"
+                )
     into.describe("encoding", encoding)
     return encoding

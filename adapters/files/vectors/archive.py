@@ -9,7 +9,7 @@ from adapters.files.package import Package, open_package
 from adapters.files.vectors.formats import GEODATABASE, MAPINFO
 from adapters.files.vectors.layers import Refused, Source
 from adapters.files.vectors.ogr_layers import open_layers
-from adapters.files.vectors.oversights import check_geodatabase, mapinfo_rows
+from adapters.files.vectors.oversights import check_geodatabase, check_mif, mapinfo_rows
 from adapters.files.vectors.shapefile import DERIVED, PARTS, open_shapefile
 
 _MAC: Final = "__MACOSX"
@@ -155,6 +155,8 @@ def _mapinfo(package: Package, groups: Groups, folder: Path) -> tuple[set[str], 
         files = _unpacked(package, parts, folder / str(number))
         main = files.get("layer.tab") or files["layer.mif"]
         rows = mapinfo_rows(name, files)
+        if "layer.mif" in files and "layer.mid" in files:
+            check_mif(name, files)
         for layer in open_layers(main, MAPINFO).layers:
             if rows and layer.features != rows:
                 raise Refused(

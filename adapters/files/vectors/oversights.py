@@ -3,6 +3,7 @@
 Only for processes of `adapters.files.vectors.child`.
 """
 
+import csv
 import json
 import mmap
 import re
@@ -50,6 +51,21 @@ _TABLE: Final = struct.Struct("<4xLHH")
 """Rows, bytes of the header and of a row in a .dat."""
 _ID_BYTES: Final = 4
 _GDB_HEAD: Final = 32
+_MIF_SHAPES: Final = frozenset({"point", "line", "rect", "roundrect", "ellipse", "arc"})
+_DAY: Final = r"[0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+_REAL_TEXT: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_MID: Final = {
+    "integer": re.compile(r"[+-]?[0-9]+"),
+    "smallint": re.compile(r"[+-]?[0-9]+"),
+    "largeint": re.compile(r"[+-]?[0-9]+"),
+    "decimal": re.compile(_REAL_TEXT),
+    "float": re.compile(_REAL_TEXT),
+    "logical": re.compile(r"T|F|true|false|[01]", re.IGNORECASE),
+    "datetime": re.compile(_DAY + r"[0-9]{9}"),
+    "date": re.compile(_DAY),
+    "time": re.compile(r"[0-9]{9}"),
+}
+"""How the values of a column are written, by the beginning of its type."""
 _WHOLE: Final = re.compile(r"esriFieldType(Small|Big|)(?:OID|Integer)")
 _REAL: Final = re.compile(r"esriFieldType(?:Single|Double)")
 _BITS: Final = {"Small": 16, "Big": 64}
@@ -231,6 +247,56 @@ def mapinfo_rows(name: str, files: Mapping[str, Path]) -> int:
         with rows.open("rb") as file:
             return sum(1 for line in file if line.strip())
     raise Refused(f"layer {name!r} lacks a part, or rows of one; save it again")
+
+
+def check_mif(name: str, files: Mapping[str, Path]) -> None:
+    """Check the texts of a MIF file and its rows, of which GDAL reads `12x` as 12 and `abc` as 0.
+
+    Args:
+        name: Of the layer.
+        files: Its parts.
+
+    Raises:
+        Refused: A position is no number, or a value is not what its column holds.
+    """
+    columns: list[tuple[str, str]] = []
+    delimiter, declared, in_data = "\t", 0, False
+    with files["layer.mif"].open(encoding="latin-1") as file:
+        for number, line in enumerate(file, start=1):
+            first, *words = line.split() or [""]
+            if in_data:
+                _check_position(name, number, line)
+            elif len(columns) < declared:
+                columns.append((first, " ".join(words).lower()))
+            elif first.lower() == "delimiter":
+                delimiter = line.strip()[-2:-1] or delimiter
+            elif first.lower() == "columns" and words and words[0].isdecimal():
+                declared = int(words[0])
+            in_data = in_data or first.lower() == "data"
+    with files["layer.mid"].open(encoding="latin-1", newline="") as file:
+        for number, row in enumerate(csv.reader(file, delimiter=delimiter), start=1):
+            for value, (column, kind) in zip(row, columns, strict=False):
+                expected = next((each for each in _MID if kind.startswith(each)), None)
+                if value.strip() and expected and not _MID[expected].fullmatch(value.strip()):
+                    raise Refused(
+                        f"layer {name!r}, row {number:,}: {value[:_SHOWN]!r} is no {expected}, as"
+                        f" column {column!r} has to be"
+                    )
+
+
+def _check_position(name: str, number: int, line: str) -> None:
+    first, *words = line.split() or [""]
+    if first[:1].isalpha():
+        numbers = words if first.lower() in _MIF_SHAPES else []
+    else:
+        numbers = [] if first.startswith('"') else line.split()
+    if not all(map(_is_decimal, numbers)):
+        shown = repr(line.strip()[:_SHOWN])
+        raise Refused(f"layer {name!r}: {shown} in line {number:,} is no position")
+
+
+def _is_decimal(text: str) -> bool:
+    return _MID["decimal"].fullmatch(text) is not None
 
 
 def check_geodatabase(path: Path) -> None:

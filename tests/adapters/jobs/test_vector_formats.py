@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -192,6 +193,38 @@ async def test_what_cannot_be_read_is_refused_in_words(
 ) -> None:
     with pytest.raises(UnreadableDocument, match=said):
         await read(write(tmp_path))
+
+
+MIF: Final = (
+    'Version 300\nDelimiter ","\nCoordSys Earth Projection 1, 104\nColumns 4\n  n Integer\n'
+    "  d Decimal(8,2)\n  day Date\n  ok Logical\nData\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "row", "said"),
+    [
+        ("Point 9 48", "12,1.5,20260228,T", None),
+        ("Pline 2\n9 48\n9.5 -48e0", ",,,", None),
+        ("Point 9 48", "12x,1.5,20260228,T", "row 1: '12x' is no integer, as column 'n' has to be"),
+        ("Point 9 48", "12,xx,20260228,T", "'xx' is no decimal"),
+        ("Point 9 48", "12,1.5,02.03.2026,T", "'02.03.2026' is no date"),
+        ("Point 9 48", "12,1.5,20260228,Q", "'Q' is no logical"),
+        ("Point abc 52", ",,,", "'Point abc 52' in line 11 is no position"),
+        ("Pline 2\n9 48\n9,5 48", ",,,", "'9,5 48' in line 13 is no position"),
+    ],
+)
+async def test_texts_of_mif_are_what_they_have_to_be(
+    read: Reading, tmp_path: Path, shape: str, row: str, said: str | None
+) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("x.mif", f"{MIF}{shape}\n")
+        archive.writestr("x.mid", f"{row}\n")
+    if said is None:
+        assert (await read(tmp_path / "x.zip")).report.layers[0].kept == 1
+    else:
+        with pytest.raises(UnreadableDocument, match=said):
+            await read(tmp_path / "x.zip")
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,12 @@ async def test_a_load_file_is_read_as_the_table_that_it_is(read: Reading, encodi
     found = await read("\r\n".join(lines).encode(encoding))
     assert found.text == "BEGDOC: A1\nTEXT: Zürich\ntwo\n\nBEGDOC: A2"
     assert found.metadata["rows"] == "2"
+
+
+async def test_a_text_in_utf_8_with_a_damaged_byte_stays_one(read: Reading) -> None:
+    found = await read("Grüße aus Köln\n".encode() * 20 + b"one \xff byte\n")
+    assert found.text.startswith("Grüße aus Köln")
+    assert "one \ufffd byte" in found.text
+    assert found.notes == [
+        "some bytes of the text are not UTF-8, as the rest is; they became U+FFFD"
+    ]
