@@ -8,7 +8,7 @@ from activities.failures import translate_failures
 from activities.heartbeat import Heartbeater
 from adapters.ports.transfers import Staging, StatusRow, TransferStore
 from contracts.transfers import KeptTransfer, TransferClosing, file_job_id
-from domain.transfers.events import file_of
+from domain.transfers.event_facts import file_of
 
 
 @dataclass(frozen=True)

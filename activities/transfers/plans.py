@@ -31,7 +31,7 @@ from contracts.transfers import (
 from domain.errors import RuleViolation
 from domain.transfers.action_order import writes_at_end
 from domain.transfers.continued import done_elsewhere, in_its_turn
-from domain.transfers.events import file_of
+from domain.transfers.event_facts import file_of
 from domain.transfers.job_settings import (
     Settings,
     corrected,

@@ -24,7 +24,8 @@ from contracts.transfers import (
     transfer_workflow_id,
 )
 from domain.errors import RuleViolation
-from domain.transfers.events import NoEvent, file_of, read_event
+from domain.transfers.event_facts import file_of
+from domain.transfers.events import NoEvent, read_event
 from domain.transfers.queues import Queue
 from domain.transfers.standing import standing
 

@@ -18,6 +18,8 @@ from domain.tabular.fields import (
 
 MAIL_CHARACTERS: Final = 254
 """What a mail server takes (RFC 5321, 4.5.3.1.3, without the brackets)."""
+KEYS: Final = frozenset(("FIRST_NAME", "LAST_NAME", "BIB", "MEMBER_NO"))
+"""Fields that make a line of a list a row, whatever else it holds."""
 _UMLAUTS: Final = MappingProxyType(
     str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 )

@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Final
 
 from contracts.spreadsheets import ColumnMapping, MappingStatus
+from domain.spreadsheets.fields import KEYS
 from domain.spreadsheets.records import SkippedRow
 from domain.spreadsheets.remarks import NAMES, remark_on_name
-from domain.spreadsheets.types.people import KEYS
 from domain.tabular.habits import number_readings_of
 from domain.tabular.rows import Cell, is_filled
 from domain.tabular.values import readable

@@ -14,7 +14,7 @@ from contracts.transfers import (
     WriteFile,
 )
 from domain.errors import RuleViolation
-from domain.transfers.events import ACCOUNT
+from domain.transfers.event_facts import ACCOUNT
 
 _NEEDS_NO_FILE: Final = (ReadFile, FireEvent, CallHttp)
 _LEAVES_FILES: Final = (Scan, FireEvent, CallHttp, WriteFile)

@@ -24,20 +24,16 @@ from contracts.transfers import (
     TransferStatus,
     transfer_id_of,
 )
+from domain.transfers.event_facts import ACCOUNT
 
 ATTRIBUTES: Final = ("id", "source", "type", "subject")
 """Attributes of CloudEvents that a route is looked up by, and the id."""
 REQUIRED: Final = ("specversion", *ATTRIBUTES)
-ACCOUNT: Final = "accountId"
-FILE_FIELDS: Final = ("fileName", "filename", "name", "path", "url")
-"""Of the data: where the name of the file is looked for."""
 _LONGEST: Final = 500
 _MOMENT: Final = "2026-03-01T10:00:00Z"
 _DIGITS: Final = 19
 _REASON: Final = 500
 _LAST_YEAR: Final = 9999
-_FAIRNESS_BYTES: Final = 64
-"""Temporal takes no longer fairness keys."""
 
 
 class NoEvent(Exception):
@@ -123,20 +119,6 @@ def read_event(body: str, arrived: datetime) -> FileNotice:
         depth=_depth_of(event),
         visited=_visited_of(event),
     )
-
-
-def file_of(event: FileNotice) -> str | None:
-    """The file that an event is about, as far as it says; its name alone."""
-    for field in FILE_FIELDS:
-        value = event.data.get(field)
-        if isinstance(value, str) and value:
-            return value.replace("\\", "/").rstrip("/").rpartition("/")[2][:255] or None
-    return None
-
-
-def fairness_of(account_id: str) -> str:
-    """The fairness key of an account: a busy one does not hold the others up."""
-    return account_id.encode()[:_FAIRNESS_BYTES].decode(errors="ignore")
 
 
 def _parsed(event: Mapping[str, Any]) -> CloudEvent:

@@ -14,7 +14,7 @@ from contracts.transfers import (
     visit_of,
 )
 from domain.errors import RuleViolation
-from domain.transfers.events import ACCOUNT
+from domain.transfers.event_facts import ACCOUNT
 
 _DATA: Final = "data."
 _ID_DIGITS: Final = 16

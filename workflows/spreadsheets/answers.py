@@ -40,7 +40,7 @@ from contracts.spreadsheets.reviews import (
     ReviewChanged,
     RowDecisions,
 )
-from domain.spreadsheets.types.people import KEYS
+from domain.spreadsheets.fields import KEYS
 from workflows import attributes, policies
 from workflows.failures import explain, failure_type, reraise_cancellation
 from workflows.spreadsheets import refusals

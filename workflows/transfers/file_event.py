@@ -36,7 +36,7 @@ from contracts.transfers import (
     queue_task_queue,
     transfer_workflow_id,
 )
-from domain.transfers.events import fairness_of, file_of
+from domain.transfers.event_facts import fairness_of, file_of
 from workflows import attributes, policies
 from workflows.failures import explain
 from workflows.notices import Notices

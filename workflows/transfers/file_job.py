@@ -29,7 +29,7 @@ from contracts.transfers import (
 )
 from domain.transfers.chains import loop_of
 from domain.transfers.continued import is_done_before
-from domain.transfers.events import file_of
+from domain.transfers.event_facts import file_of
 from domain.transfers.job_settings import may_be_left_out
 from domain.transfers.remarks import in_one_sentence
 from workflows import attributes, policies

@@ -161,10 +161,6 @@ PERSON_FIELDS: Final = (
     *(FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE, GENDER, PHONE),
     *(STREET, POSTCODE, CITY, COUNTRY, CLUB),
 )
-
-
-KEYS: Final = frozenset((FIRST_NAME.name, LAST_NAME.name, "BIB", "MEMBER_NO"))
-"""Fields that make a line of a list a row, whatever else it holds."""
 IDENTIFYING: Final = frozenset(field.name for field in (FIRST_NAME, LAST_NAME, EMAIL, BIRTHDATE))
 """Fields that distinguish people."""
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.transfers import EVENT_BYTES, TransferStatus, transfer_id_of
-from domain.transfers.events import NoEvent, file_of, head_of, read_event
+from domain.transfers.event_facts import file_of
+from domain.transfers.events import NoEvent, head_of, read_event
 from tests.support.chaos import examples
 from tests.support.transfers.events import ARRIVED, an_event
 

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from adapters.ports.transfers import StatusRow
 from contracts.transfers import EVENT_BYTES, TransferStatus, TransferView
-from domain.transfers.events import NoEvent, file_of, read_event
+from domain.transfers.event_facts import file_of
+from domain.transfers.events import NoEvent, read_event
 from workers.gateway.http.cursors import Before, cursor_of
 from workers.gateway.http.identity import Who
 from workers.gateway.http.problems import ProblemDescription, problem_responses

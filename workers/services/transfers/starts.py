@@ -24,7 +24,8 @@ from contracts.transfers import (
     queue_task_queue,
     transfer_workflow_id,
 )
-from domain.transfers.events import NoEvent, fairness_of, file_of, head_of, read_event
+from domain.transfers.event_facts import fairness_of, file_of
+from domain.transfers.events import NoEvent, head_of, read_event
 from domain.transfers.standing import standing
 from workers.services.bodies import RefusedMessage
 from workers.services.duplicates import EarlierRun, earlier_run
