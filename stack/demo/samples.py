@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from contracts import spreadsheets
+from contracts.spreadsheets import workflow_id
 from contracts.base import Contract
 from contracts.imports import IMPORT_MESSAGE, Counts, ImportMessage, ImportState, workflow_id
 from contracts.jobs import job_workflow_id
@@ -90,7 +90,7 @@ class Run:
         if self.transfer_id is not None:
             return file_job_id(self.transfer_id)
         if self.uuid is not None:
-            return spreadsheets.workflow_id(self.uuid)
+            return workflow_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.protocol import BulkEngine, Stamp
 from adapters.database.codec import clean
-from adapters.database.models.base import key_of
+from adapters.database.models.every import key_of
 from adapters.database.models.schedules import (
     SCHEDULES,
     schedule_activities,

@@ -26,7 +26,7 @@ from adapters.database.bulk.protocol import BulkEngine, RowBatch, Stamp
 from adapters.database.codec import clean
 from adapters.database.imports.progress import Load, forget_aside
 from adapters.database.imports.schedule_names import remove_empty
-from adapters.database.models.base import key_of
+from adapters.database.models.every import key_of
 from adapters.database.models.schedules import (
     RETIRED,
     SCOPE,

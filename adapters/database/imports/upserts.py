@@ -13,7 +13,7 @@ from adapters.database.imports.crew_validity import (
     stored_assignments,
     without_overlaps,
 )
-from adapters.database.models.base import DOMAIN, data_of, key_of
+from adapters.database.models.every import DOMAIN, data_of, key_of
 from adapters.database.models.schedules import PEOPLES_COLUMNS, schedule_activities
 from adapters.database.models.tables import crew_members
 from adapters.database.storable import unstorable
