@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         EventSourceMappingConfigurationTypeDef,
     )
 
-    Mapping = (
+    EventSourceMapping = (
         EventSourceMappingConfigurationTypeDef | EventSourceMappingConfigurationResponseTypeDef
     )
 
@@ -102,7 +102,7 @@ class Mappings:
                     },
                 )
 
-    async def _between(self, names: Names) -> list["Mapping"]:
+    async def _between(self, names: Names) -> list["EventSourceMapping"]:
         """Mappings between the queue and the function, also when one of the two is gone."""
         try:
             listed = [one async for one in self._listed(names.function)]
@@ -111,7 +111,7 @@ class Mappings:
             listed = [one async for one in self._listed() if _function_of(one) == names.function]
         return [one for one in listed if _queue_of(one) == names.queue]
 
-    async def _listed(self, function: str | None = None) -> AsyncIterator["Mapping"]:
+    async def _listed(self, function: str | None = None) -> AsyncIterator["EventSourceMapping"]:
         paginator = self._client.get_paginator("list_event_source_mappings")
         pages = (
             paginator.paginate() if function is None else paginator.paginate(FunctionName=function)
@@ -121,7 +121,9 @@ class Mappings:
                 for one in page["EventSourceMappings"]:
                     yield one
 
-    async def _create(self, names: Names, queue_arn: str, wanted: dict[str, Any]) -> "Mapping":
+    async def _create(
+        self, names: Names, queue_arn: str, wanted: dict[str, Any]
+    ) -> "EventSourceMapping":
         try:
             with aws(f"map {names.queue} to {names.function}"):
                 return await self._client.create_event_source_mapping(
@@ -154,20 +156,20 @@ def _wanted(plan: BatchPlan) -> dict[str, Any]:
     }
 
 
-def _is_as(mapping: "Mapping", wanted: dict[str, Any]) -> bool:
+def _is_as(mapping: "EventSourceMapping", wanted: dict[str, Any]) -> bool:
     has: dict[str, Any] = {**mapping, "Enabled": mapping.get("State") == "Enabled"}
     return all(has.get(name) == value for name, value in wanted.items())
 
 
-def _id(mapping: "Mapping") -> str:
+def _id(mapping: "EventSourceMapping") -> str:
     return mapping.get("UUID", "")
 
 
-def _queue_of(mapping: "Mapping") -> str:
+def _queue_of(mapping: "EventSourceMapping") -> str:
     return mapping.get("EventSourceArn", "").rsplit(":", 1)[-1]
 
 
-def _function_of(mapping: "Mapping") -> str:
+def _function_of(mapping: "EventSourceMapping") -> str:
     # arn:aws:lambda:REGION:ACCOUNT:function:NAME, and perhaps :QUALIFIER
     parts = mapping.get("FunctionArn", "").split(":")
     return parts[6] if len(parts) > 6 else ""

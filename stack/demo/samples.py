@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field
 
-from contracts.spreadsheets import workflow_id
 from contracts.base import Contract
 from contracts.imports import IMPORT_MESSAGE, Counts, ImportMessage, ImportState, workflow_id
 from contracts.jobs import job_workflow_id
+from contracts.spreadsheets import workflow_id as spreadsheet_id
 from contracts.transfers import file_job_id
 from stack.demo import batches as demo_batch
 from stack.demo.batches import ExpectedBatch
@@ -90,7 +90,7 @@ class Run:
         if self.transfer_id is not None:
             return file_job_id(self.transfer_id)
         if self.uuid is not None:
-            return workflow_id(self.uuid)
+            return spreadsheet_id(self.uuid)
         return workflow_id(PROJECT, self.task_id)
 
 
